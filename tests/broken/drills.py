@@ -1,7 +1,8 @@
 """Drills: the shortest campaigns in which the faults show. The sound bridge is clean in each of them.
 
 A drill is played on the ground that it has prepared: a simulator and the topics of its own. It never fails
-for what a bridge does or does not do; the judge does. It says which processes ended, and not by its doing.
+for what a bridge does or does not do; the judge does. It says which processes ended, and not by its doing,
+and what it has waited for in vain.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from typing import Any
 
 import orjson
 
+from bridge.config.sections import age_seconds
 from bridge.sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.broken.copies import Starter
-from tests.harness import Bridge, Place, until
+from tests.harness import END_SECONDS, Bridge, Place, until
 from tests.judge import Case, Excuse, Report, judge, missing
 
 CONNECTED_SECONDS = 60.0
 """How long a drill waits for what a sound bridge does on a busy machine; a broken one may never do it."""
 SETTLED_SECONDS = 8.0
-"""How long nothing more may come before a broken bridge is taken to have published all that it will."""
-SOUND_SECONDS = 60.0
-"""The same of the sound bridge, which a busy machine may delay."""
+"""How long nothing more may come before a broken bridge that is live has published all that it will."""
+PATIENCE_SECONDS = 60.0
+"""The same of one that is not live, and of the sound bridge, which a busy machine may delay."""
 _DEFAULTS: Mapping[str, Any] = {
     "port": 0,
     "control_port": 0,
@@ -51,6 +53,10 @@ _BRIDGE = {
 }
 
 
+GAP_SECONDS = 2 + 3 + 1 + 1 + 5.0
+"""What a gap may cover of what the provider remembers: these margins, and the time to connect."""
+
+
 @dataclass(eq=False)
 class Ground:
     """Where a drill is played: topics, a simulator, and the processes of one copy of the bridge."""
@@ -64,6 +70,8 @@ class Ground:
     """Those that the drill has killed, or that an interruption kills."""
     _told: set[Bridge] = field(default_factory=set)
     """Those that were told to end."""
+    unmet: list[str] = field(default_factory=list)
+    """What was waited for in vain."""
 
     def bridge(self, interruption: str = "") -> Bridge:
         """Start a bridge."""
@@ -88,10 +96,9 @@ class Ground:
                 self._told.add(bridge)
                 bridge.signal(signal.SIGCONT)
                 bridge.signal(signal.SIGTERM)
-        await self.wait(lambda: all(bridge.process.poll() is not None for bridge in self.place.bridges), 15)
+        await self.wait("the end", lambda: not self._states(), END_SECONDS)
         for bridge in self.place.bridges:
-            if bridge.process.poll() is None:
-                self.kill(bridge)
+            bridge.kill()  # which `ended` then tells
 
     def ended(self) -> dict[str, int]:
         """Return the exit codes that the drill has not caused, by the name of the log."""
@@ -105,28 +112,32 @@ class Ground:
             and not (bridge in self._told and code in (0, -signal.SIGTERM))
         }
 
-    async def wait(self, condition: Callable[[], bool], seconds: float = CONNECTED_SECONDS) -> bool:
+    async def wait(
+        self, what: str, condition: Callable[[], bool], seconds: float = CONNECTED_SECONDS
+    ) -> bool:
         """Wait until it holds; return whether it came to that."""
         try:
-            await until(condition, "it", seconds)
+            await until(condition, what, seconds)
         except AssertionError:
+            self.unmet.append(what)
             return False
         return True
 
     async def connected(self, more_than: int = 0) -> bool:
         """Wait until there was more than this number of attempts, and there is a connection."""
         return await self.wait(
-            lambda: len(self.feed.connections) > more_than and self.feed._provider.active is not None
+            "a connection",
+            lambda: len(self.feed.connections) > more_than and self.feed._provider.active is not None,
         )
 
     async def live(self, bridge: Bridge) -> bool:
         """Wait until the bridge is live, or has ended; return whether it came to be live, and runs."""
-        await self.wait(lambda: "Live" in bridge.states() or bridge.process.poll() is not None)
+        await self.wait("live", lambda: "Live" in bridge.states() or bridge.process.poll() is not None)
         return "Live" in bridge.states() and bridge.process.poll() is None
 
     async def died(self, bridge: Bridge) -> None:
         """Wait until an interruption has killed the bridge; kill it if it never comes to that."""
-        await self.wait(lambda: bridge.process.poll() is not None)
+        await self.wait("the death", lambda: bridge.process.poll() is not None)
         self.kill(bridge)
 
     def bet(self, payout: float, version: int, bet: str, settled_at: float | None = None) -> dict[str, Any]:
@@ -150,11 +161,11 @@ class Ground:
         """End the stream; return the case when nothing more comes."""
         self.feed.stop_publishing()
         case, work = self._case(), self.place.directory
-        patience = SOUND_SECONDS if self.starter.is_sound else SETTLED_SECONDS
         before, since = -1, time.monotonic()
         while left := await asyncio.to_thread(missing, case, work):
             if left != before:
                 before, since = left, time.monotonic()
+            patience = SETTLED_SECONDS if self._is_settled() else PATIENCE_SECONDS
             if time.monotonic() - since > patience and not self._waits():
                 break
             await asyncio.sleep(0.3)
@@ -170,12 +181,23 @@ class Ground:
             control_url=str(self.feed.control_url),
             limits_scale=self.feed.settings.limits_scale,
             excused=tuple(self.excused),
+            start_age=age_seconds({**_BRIDGE, **self.settings}["FEED__START"]),
+            gap_margin=GAP_SECONDS,
         )
+
+    def _is_settled(self) -> bool:
+        """Whether a broken bridge has caught up, or none is left that could."""
+        states = self._states()
+        return not self.starter.is_sound and (not states or bool({"Live", "Quiet"} & states))
 
     def _waits(self) -> bool:
         """Whether a running bridge waits for a limit, and so may go on."""
+        return bool({"WaitingForLimit", "BackingOff"} & self._states())
+
+    def _states(self) -> set[str]:
+        """Return the states of the bridges that run."""
         running = [bridge for bridge in self.place.bridges if bridge.process.poll() is None]
-        return any((bridge.states() or [""])[-1] in ("WaitingForLimit", "BackingOff") for bridge in running)
+        return {(bridge.states() or [""])[-1] for bridge in running}
 
 
 def _sample(feed: Simulator) -> dict[str, Any]:
@@ -196,8 +218,10 @@ class Drill:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-async def play(drill: Drill, place: Place, starter: Starter, seed: int) -> tuple[Report, dict[str, int]]:
-    """Play a drill and judge it. Returns also the exit codes that the drill has not caused."""
+async def play(
+    drill: Drill, place: Place, starter: Starter, seed: int
+) -> tuple[Report, dict[str, int], list[str]]:
+    """Play a drill and judge it. Returns also the exit codes that it has not caused, and what was in vain."""
     place.start = starter
     async with Simulator(SimulatorSettings(**{**_DEFAULTS, **drill.provider, "seed": seed})) as feed:
         ground = Ground(place, feed, starter, drill.settings)
@@ -206,7 +230,7 @@ async def play(drill: Drill, place: Place, starter: Starter, seed: int) -> tuple
         await ground.end()
         work = place.directory / "judge"
         work.mkdir()
-        return await asyncio.to_thread(judge, case, Path(work)), ground.ended()
+        return await asyncio.to_thread(judge, case, Path(work)), ground.ended(), ground.unmet
 
 
 async def _replay(ground: Ground) -> None:
@@ -299,7 +323,7 @@ async def _stopped_owner(ground: Ground, interruption: str = "") -> None:
     first = ground.bridge(interruption)
     await ground.live(first)
     second = ground.bridge()
-    await ground.wait(lambda: "Standby" in second.states())
+    await ground.wait("a standby", lambda: "Standby" in second.states())
     await asyncio.sleep(1.0)
     began, attempts = time.time(), len(ground.feed.connections)
     first.signal(signal.SIGSTOP)
@@ -367,8 +391,7 @@ async def _crash_at_the_handshake(ground: Ground) -> None:
     """Killed when the provider has accepted the connection, and started again."""
     for _ in range(2):
         bridge = ground.bridge("bridge.feed.rate_limits:Limiter.answered before 1")
-        await ground.wait(lambda: bridge.process.poll() is not None, 25)  # noqa: B023
-        ground.kill(bridge)
+        await ground.died(bridge)
     ground.bridge()
 
 

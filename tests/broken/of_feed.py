@@ -269,4 +269,59 @@ FAULTS = (
             ),
         ),
     ),
+    Fault(
+        "gap declared twice",
+        "each gap is written twice",
+        "outage",
+        (Anomaly.GAP_IN_VAIN,),
+        (
+            Patch(
+                "service/pipeline.py",
+                "        self.gaps += 1\n        self.batch.add(",
+                "        self.gaps += 1\n        for _ in range(2): self.batch.add(",
+            ),
+        ),
+        {Anomaly.GAP_IN_VAIN: "it was declared before"},
+    ),
+    Fault(
+        "gap begins too early",
+        "a gap begins a minute before the position",
+        "outage",
+        (Anomaly.GAP_IN_VAIN,),
+        (
+            Patch(
+                "service/pipeline.py",
+                "self._gaps.encode(gap.to_avro())",
+                'self._gaps.encode({**gap.to_avro(), "from": round((gap.start - 60) * 1e6)})',
+            ),
+        ),
+        {Anomaly.GAP_IN_VAIN: "it begins before the position"},
+    ),
+    Fault(
+        "gap ends too late",
+        "a gap ends an hour later than it should",
+        "outage",
+        (Anomaly.GAP_IN_VAIN,),
+        (
+            Patch(
+                "service/pipeline.py",
+                "self._gaps.encode(gap.to_avro())",
+                'self._gaps.encode({**gap.to_avro(), "to": round((gap.end + 3600) * 1e6)})',
+            ),
+        ),
+        {Anomaly.GAP_IN_VAIN: "it goes on in the future"},
+    ),
+    Fault(
+        "last attempt not committed",
+        "a checkpoint has all attempts but the last one",
+        "reconnections",
+        (Anomaly.ATTEMPT_NOT_COMMITTED,),
+        (
+            Patch(
+                "service/checkpointer.py",
+                "            ledger=self.limiter.ledger,",
+                "            ledger=self.limiter.ledger[:-1],",
+            ),
+        ),
+    ),
 )

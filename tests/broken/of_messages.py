@@ -401,4 +401,46 @@ FAULTS = (
             ),
         ),
     ),
+    Fault(
+        "record stamped with its settlement",
+        "the timestamp of a record is the settlementTime, not the time of receipt",
+        "replay",
+        (Anomaly.WRONG_FIELD,),
+        (
+            Patch(
+                "service/pipeline.py",
+                "(self._topics.bets.name, key, value, int(message.at * 1000))",
+                "(self._topics.bets.name, key, value, int(settled_at * 1000))",
+            ),
+        ),
+        {Anomaly.WRONG_FIELD: "published from"},
+    ),
+    Fault(
+        "dead letter without a reason",
+        "a dead letter does not say what is wrong",
+        "replay",
+        (Anomaly.DEAD_LETTER_ALTERED,),
+        (
+            Patch(
+                "state/dead_letter.py",
+                '            ("reason", _cut(reason)),\n            ("feed", feed),',
+                '            ("reason", b""),\n            ("feed", feed),',
+            ),
+        ),
+        {Anomaly.DEAD_LETTER_ALTERED: "no reason"},
+    ),
+    Fault(
+        "dead letter with a later position",
+        "a replay from the position in a dead letter does not bring it back",
+        "replay",
+        (Anomaly.DEAD_LETTER_ALTERED,),
+        (
+            Patch(
+                "state/dead_letter.py",
+                '            ("revision", str(revision)),',
+                '            ("revision", str(revision + 3600)),',
+            ),
+        ),
+        {Anomaly.DEAD_LETTER_ALTERED: "so a replay from there"},
+    ),
 )

@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="only repeated in the report")
     parser.add_argument("--feed", default="settlement-v4", help="name of the feed (%(default)s)")
     parser.add_argument("--limits-scale", type=float, default=1.0, help="of the simulator (%(default)s)")
+    parser.add_argument("--start-age", type=float, help="the bridge's `feed.start`, seconds")
     parser.add_argument(
         "--excused",
         type=float,
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     chosen = vars(parser.parse_args())
     as_json, parent = chosen.pop("json"), chosen.pop("work")
+    chosen = {name: value for name, value in chosen.items() if value is not None}
     case = Case(**chosen | {"excused": tuple(Excuse(*it) for it in chosen["excused"])})
     with TemporaryDirectory(dir=parent) as work:
         report = judge(case, Path(work))

@@ -53,11 +53,15 @@ class Verdict(NamedTuple):
 
     lost: list[int]
     extra: list[int]
+    matched: dict[int, int]
+    """Messages with their records, as far as it is known which is whose."""
 
 
 MayRepeat = Callable[[float, float], bool]
 """Whether a replay began between two publications, so that the second may look like a repetition."""
 
+_CLOCKS_SECONDS = 1.0
+"""How far the clocks of bridges, brokers and provider may be apart."""
 _LOST, _EXTRA = 2, 3
 """What it costs to explain a message or a record by a fault."""
 _MOST = 200
@@ -67,33 +71,47 @@ _MOST = 200
 def judge_bet(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: Trial) -> None:
     """Judge one bet: its messages in the provider's order, its records in the order of their offsets."""
     if len(sent) == len(stored) == 1 and sent[0][:2] == stored[0][:2]:  # nearly always
-        trial.checkpoints.judge_order(f"bet {bet}", sent[0].at, stored[0].received, stored[0].committed)
+        _judge_times(bet, sent, stored, trial)
+        _judge_promise(f"bet {bet}", sent[0], stored[0], trial)
         return
     if not sent:
         for it in stored:
             what = f"bet {bet}: {_place(it)} was never published by the provider"
             trial.findings.add(Anomaly.ABORTED_READ, it.received, what)
         return
+    _judge_times(bet, sent, stored, trial)
     _same_partition(bet, stored, trial)
     records = [_as_sent(bet, it, sent, stored, trial) for it in stored]
-    verdict = explained(sent, records, trial.timeline.connected_between)
+    verdict = explained(sent, records, trial.may_be_repeated)
     extra = _last_of_each(records, verdict.extra)
     _judge_order(bet, records, extra, trial)
     misplaced = {records[place][:2] for place in extra}
-    first: dict[object, Stored] = {}
-    for record in records:
-        first.setdefault(record[:2], record)
-    newest = -(2**63)
+    newest, last = -(2**63), None
     for place, message in enumerate(sent):
         what = f"bet {bet}: {_message(message)}"
         if place in verdict.lost and message[:2] not in misplaced:
             trial.lost(Anomaly.LOST_WRITE, f"{what} has no record", message.at)
-        elif message[:2] in first:
-            record = first[message[:2]]
-            trial.checkpoints.judge_order(what, message.at, record.received, record.committed)
-        elif not message.is_due and message.version >= newest:
+        elif place in verdict.matched:
+            last = message[:2]
+            _judge_promise(what, message, records[verdict.matched[place]], trial)
+        elif not message.is_due and message.version >= newest and message[:2] != last:
             trial.missing_in_gap(what, message.at)
         newest = max(newest, message.version)
+
+
+def _judge_promise(what: str, message: Sent, record: Stored, trial: Trial) -> None:
+    if message.is_due:
+        trial.checkpoints.judge_order(what, message.at, record.received, record.committed)
+
+
+def _judge_times(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: Trial) -> None:
+    """Report what the bridge says to have received before it was published, or after it was committed."""
+    earliest = min(it.at for it in sent) - _CLOCKS_SECONDS
+    for it in stored:
+        latest = inf if it.committed == -inf else it.committed + _CLOCKS_SECONDS
+        if not earliest <= it.received <= latest:
+            when = f"published from {earliest + _CLOCKS_SECONDS:.3f} on, committed at {it.committed:.3f}"
+            trial.findings.add(Anomaly.WRONG_FIELD, it.received, f"bet {bet}: {_place(it)}: {when}")
 
 
 def _judge_order(bet: str, records: Sequence[Stored], extra: Container[int], trial: Trial) -> None:
@@ -145,13 +163,15 @@ class _Ways:
                 cost = best[at][0] + price
                 if to not in best or cost <= best[to][0]:
                     best[to] = cost, fault if price else "", at
-        verdict = Verdict([], [])
+        verdict = Verdict([], [], {})
         while end != (0, 0):
             _, fault, at = best[end]
             if fault == "lost":
                 verdict.lost.insert(0, at[0])
             elif fault == "extra":
                 verdict.extra.insert(0, at[1])
+            elif at[0] < end[0] and at[1] < end[1]:
+                verdict.matched[at[0]] = at[1]
             end = at
         return verdict
 
@@ -167,9 +187,10 @@ class _Ways:
 
     def _fits(self, i: int, f: int) -> bool:
         """Whether record f may be that of message i: no bet goes back, or has a content twice in a row."""
-        record = self._records[f]
+        message, record = self._sent[i], self._records[f]
         again = f > 0 and self._records[f - 1][:2] == record[:2]
-        return self._sent[i][:2] == record[:2] and record.version >= self._highest[f] and not again
+        is_early = record.received < message.at - _CLOCKS_SECONDS
+        return message[:2] == record[:2] and record.version >= self._highest[f] and not again and not is_early
 
     def _may_lack(self, i: int, f: int) -> bool:
         """Whether message i need not have a record after the first f records."""
@@ -201,11 +222,18 @@ def _last_of_each(records: Sequence[Stored], extra: Sequence[int]) -> set[int]:
 
 def _compared(sent: Sequence[Sent], records: Sequence[Stored]) -> Verdict:
     """Compare contents without their order: for a bet that was published thousands of times."""
-    there = {record[:2] for record in records}
-    highest = max((record.version for record in records), default=-(2**63))
-    lost = [i for i, it in enumerate(sent) if it.is_due and it.version >= highest and it[:2] not in there]
-    extra = [f for f in range(1, len(records)) if records[f][:2] == records[f - 1][:2]]
-    return Verdict(lost, extra)
+    first: dict[object, int] = {}
+    for place, record in enumerate(records):
+        first.setdefault(record[:2], place)
+    highest, verdict = -(2**63), Verdict([], [], {})
+    for place, message in enumerate(sent):
+        if message[:2] in first:
+            highest = max(highest, message.version)
+            verdict.matched[place] = first[message[:2]]
+        elif message.is_due and message.version >= highest:
+            verdict.lost.append(place)
+    verdict.extra[:] = [f for f in range(1, len(records)) if records[f][:2] == records[f - 1][:2]]
+    return verdict
 
 
 def _as_sent(

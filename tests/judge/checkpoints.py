@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
 from tests.judge.model import Anomaly, Case, Findings
 from tests.judge.timeline import Gap, Timeline
 
+_MARKERS_SECONDS = 60.0
+"""Within so long a transaction ends in all partitions; and another position in the future takes longer."""
 _OUTCOMES = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
 
 
@@ -24,6 +27,8 @@ class Checkpoint(NamedTuple):
     offset: int
     committed_at: float = -inf
     """When its transaction was committed."""
+    ledger: Sequence[float] = ()
+    """When the bridge decided to make each attempt that it remembers."""
 
 
 class Promise(NamedTuple):
@@ -32,10 +37,61 @@ class Promise(NamedTuple):
     before: float
     """The moment of the provider before which everything must have been committed."""
     updated_at: float
+    """By the bridge, but no later than its commit."""
     offset: int
     revision: int
+    committed_at: float
+    counters: Mapping[str, int]
     followed_at: float = inf
     """When the next transaction of the feed was committed."""
+
+    def may_be_behind(self, gap: Gap) -> bool:
+        """Whether it may have been committed with a gap, or after it.
+
+        A position in the future promised nothing: it is a gap of its own.
+        """
+        if self.revision > self.committed_at:
+            return True
+        return gap.committed <= self.followed_at and gap.detected_at <= self.updated_at
+
+
+class Commits:
+    """When the transaction of each promise ended in a topic, to the last record.
+
+    Of two transactions of a feed, the first ends in all partitions before the second begins. So by the times
+    of their commits, the n-th record belongs to the transaction whose checkpoint counts n.
+    """
+
+    def __init__(self, counter: str) -> None:
+        self._counter = counter
+        self._before: Counter[int] = Counter()
+        """How many records were committed before each promise, and not before the one before that."""
+        self._around: dict[int, Counter[float]] = defaultdict(Counter)
+        """How many at each time from then to the next checkpoint: few times, those of the partitions."""
+        self._ends: list[float] = []
+
+    def add(self, committed: float, promises: Sequence[Promise]) -> None:
+        """Count a record, once all promises are known."""
+        place = bisect_right(promises, committed, key=lambda it: it.committed_at)
+        self._before[place] += 1
+        if place and committed <= promises[place - 1].followed_at:
+            self._around[place - 1][committed] += 1
+
+    def end(self, place: int, promises: Sequence[Promise]) -> float:
+        """Return when the transaction of a promise ended, once all records are counted."""
+        if not self._ends:
+            self._ends = list(self._computed(promises))
+        return self._ends[place]
+
+    def _computed(self, promises: Sequence[Promise]) -> Iterator[float]:
+        count = 0
+        for place, promise in enumerate(promises):
+            count += self._before[place]
+            end, left = promise.committed_at, promise.counters[self._counter] - count
+            for at, records in sorted(self._around[place].items()):
+                if left > 0:
+                    end, left = at, left - records
+            yield end
 
 
 class Checkpoints:
@@ -46,15 +102,16 @@ class Checkpoints:
         self._has_operator = case.has_operator
         self._gaps = gaps
         self._findings = findings
-        self._promises: list[Promise] = []
+        self.promises: list[Promise] = []
+        self._commits = {name: Commits(name) for name in ("published", "deadLettered")}
         self.last: Checkpoint | None = None
         self.count = 0
 
     def take(self, it: Checkpoint) -> None:
         """Judge the next checkpoint."""
         self.count += 1
-        if self._promises and self.last is not None and self._promises[-1].offset == self.last.offset:
-            self._promises[-1] = self._promises[-1]._replace(followed_at=it.committed_at)
+        if self.promises and self.last is not None and self.promises[-1].offset == self.last.offset:
+            self.promises[-1] = self.promises[-1]._replace(followed_at=it.committed_at)
         counters = it.counters
         given, ends = counters["received"] + counters["redriven"], sum(counters[name] for name in _OUTCOMES)
         if given != ends or min(counters.values()) < 0 or counters["corrections"] > counters["published"]:
@@ -62,24 +119,31 @@ class Checkpoints:
         if self.last is not None:
             self._follows(self.last, it)
         self.last = it
-        if not self._promises or it.revision > self._promises[-1].revision:
-            before = self._timeline.first(it.revision)
-            self._promises.append(Promise(before, it.updated_at, it.offset, it.revision))
+        if not self.promises or it.revision > self.promises[-1].revision:
+            before, updated_at = self._timeline.first(it.revision), min(it.updated_at, it.committed_at)
+            promise = Promise(before, updated_at, it.offset, it.revision, it.committed_at, counters)
+            self.promises.append(promise)
 
     def promise(self, published: float) -> Promise | None:
         """Return the first checkpoint that promised a message of this moment; None if none did."""
-        place = bisect_right(self._promises, published, key=lambda it: it.before)
-        return self._promises[place] if place < len(self._promises) else None
+        place = bisect_right(self.promises, published, key=lambda it: it.before)
+        return self.promises[place] if place < len(self.promises) else None
 
-    def judge_order(self, what: str, published: float, received: float, committed: float) -> None:
+    def committed(self, counter: str, at: float) -> None:
+        """Note when a record was committed that a counter counts, once all checkpoints were taken."""
+        self._commits[counter].add(at, self.promises)
+
+    def judge_order(
+        self, what: str, published: float, received: float, committed: float, counter: str = "published"
+    ) -> None:
         """Judge a message by its first record: none promised it before it was received and committed.
 
-        Of two transactions of a feed, the first ends in all partitions before the second begins. So what was
-        committed after the checkpoint behind the promise was not in the transaction of the promise.
+        `counter` counts such records.
         """
-        promise = self.promise(published)
-        if promise is None:
+        place = bisect_right(self.promises, published, key=lambda it: it.before)
+        if place == len(self.promises):
             return
+        promise = self.promises[place]
         if promise.updated_at < received:
             self._findings.add(
                 Anomaly.CHECKPOINT_AHEAD,
@@ -87,12 +151,13 @@ class Checkpoints:
                 f"{what}, published at {published:.3f}, was received at {received:.3f}: after the checkpoint "
                 f"at offset {promise.offset}, of {promise.updated_at:.3f}, had revision {promise.revision}",
             )
-        elif promise.followed_at < committed:
+        elif (end := self._commits[counter].end(place, self.promises)) < committed:
             self._findings.add(
                 Anomaly.CHECKPOINT_AHEAD,
                 committed,
                 f"{what}, published at {published:.3f}, was committed at {committed:.3f}: later than the "
-                f"checkpoint behind the one at offset {promise.offset} with revision {promise.revision}",
+                f"transaction of the checkpoint at offset {promise.offset} with revision {promise.revision}, "
+                f"which ended at {end:.3f}",
             )
 
     def judge_counts(self, records: int, letters: int, redriven: int) -> None:
@@ -118,7 +183,10 @@ class Checkpoints:
     def _is_taken_back(self, last: Checkpoint, it: Checkpoint) -> bool:
         """Whether a position in the future was given up, with a gap over it."""
         return any(
-            gap.cause == "PositionInFuture" and gap.start <= it.revision and gap.end >= last.revision
+            gap.cause == "PositionInFuture"
+            and gap.start <= it.revision
+            and gap.end >= last.revision
+            and last.committed_at < gap.committed <= it.committed_at + _MARKERS_SECONDS
             for gap in self._gaps
         )
 

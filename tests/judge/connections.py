@@ -14,10 +14,15 @@ def judge_connections(
     excused: Sequence[Excuse],
     findings: Findings,
 ) -> None:
-    """Judge all attempts: no limit is broken, and nobody connects while another connection is active."""
+    """Judge all attempts: no limit is broken, and nobody connects while another connection is active.
+
+    An excuse for whoever it is explains that one connection was closed: the second one to be closed was made
+    meanwhile.
+    """
+    spent: set[int] = set()
     for attempt in attempts:
         at, holder = attempt["at"], attempt["holder"]
-        if attempt["replaced"] and not any(it.covers(at, holder) for it in excused):
+        if attempt["replaced"] and not _is_explained(at, holder, excused, spent):
             what = f"the connection attempt at {at:.3f} closed another connection{_of(holder)}"
             findings.add(Anomaly.SECOND_CONNECTION, at, what)
     for breach in breaches:
@@ -31,6 +36,16 @@ def judge_connections(
                 f"{_of(breach['holder'])} was active"
             )
             findings.add(Anomaly.SECOND_CONNECTION, at, what)
+
+
+def _is_explained(at: float, holder: str, excused: Sequence[Excuse], spent: set[int]) -> bool:
+    """Whether an excuse is left that covers it, which is then spent if it is for whoever it is."""
+    for place, it in enumerate(excused):
+        if it.covers(at, holder) and place not in spent:
+            if it.holder is None:
+                spent.add(place)
+            return True
+    return False
 
 
 def _of(holder: str) -> str:

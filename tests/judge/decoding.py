@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import fastavro
 
+SCHEMAS = Path(__file__).parents[2] / "schemas"
 _SECONDS = 60.0
 
 
@@ -23,6 +25,8 @@ class Decoder:
     def __init__(self, registry_url: str) -> None:
         self._url = registry_url
         self._schemas: dict[int, Any] = {}
+        self._ours: dict[int, bool] = {}
+        self._files = [json.loads(file.read_text("utf-8")) for file in SCHEMAS.rglob("*.avsc")]
 
     def decode(self, value: bytes | None) -> dict[str, Any]:
         """Return a record. Raises Foreign if that is impossible, OSError if the registry does not answer."""
@@ -38,6 +42,10 @@ class Decoder:
             raise Foreign("no record of its schema")
         return datum
 
+    def is_ours(self, value: bytes | None) -> bool:
+        """Whether the schema of a value that was decoded is one of the files, logical types included."""
+        return value is not None and self._ours[int.from_bytes(value[1:5], "big")]
+
     def _schema(self, schema_id: int) -> Any:
         if schema_id not in self._schemas:
             try:
@@ -45,6 +53,7 @@ class Decoder:
                     text = json.load(answer)["schema"]
             except HTTPError as error:
                 raise Foreign(f"the registry does not have schema {schema_id}: {error.code}") from None
+            self._ours[schema_id] = json.loads(text) in self._files
             self._schemas[schema_id] = fastavro.parse_schema(_plain(json.loads(text)))
         return self._schemas[schema_id]
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.judge.checkpoints import Promise
 from tests.judge.model import Anomaly, Case, Findings
 from tests.judge.timeline import Gap, Timeline
 
 
-def judge_gaps(gaps: Sequence[Gap], timeline: Timeline, case: Case, findings: Findings) -> None:
+def judge_gaps(
+    gaps: Sequence[Gap], timeline: Timeline, promises: Sequence[Promise], case: Case, findings: Findings
+) -> None:
     """Judge whether there was a reason for each gap when it was declared."""
+    declared: set[tuple[float, float]] = set()
     for gap in gaps:
-        why = _in_vain(gap, timeline, case)
+        again = gap[:2] in declared
+        declared.add(gap[:2])
+        why = "it was declared before" if again else _in_vain(gap, timeline, promises, case)
         if why:
             findings.add(Anomaly.GAP_IN_VAIN, gap.detected_at, f"{_named(gap)}: {why}")
 
@@ -29,12 +35,18 @@ def judge_missing(
         findings.add(Anomaly.GAP_IN_VAIN, published, text)
 
 
-def _in_vain(gap: Gap, timeline: Timeline, case: Case) -> str:
+def _in_vain(gap: Gap, timeline: Timeline, promises: Sequence[Promise], case: Case) -> str:
     if gap.cause == "MovedByOperator":
         return "" if case.has_operator else "nobody moved the position"
     now = gap.detected_at
     if gap.cause == "PositionInFuture":
         return "the position was not in the future" if gap.end <= now else ""
+    if gap.end > timeline.reading(now) + case.gap_margin:
+        return "it goes on in the future"
+    # The checkpoint of its own transaction has a revision of its end or later.
+    before = [it.revision for it in promises if it.committed_at < gap.committed and it.revision < gap.end]
+    if gap.cause == "TooOld" and before and gap.start + 1 < before[-1]:
+        return f"it begins before the position, {before[-1]}"
     memory = timeline.memory(now)
     if timeline.first(gap.start) - case.gap_margin > memory:
         return f"the provider remembered everything from {memory:.3f} on"
@@ -42,6 +54,8 @@ def _in_vain(gap: Gap, timeline: Timeline, case: Case) -> str:
 
 
 def _reachable(published: float, gap: Gap, timeline: Timeline, case: Case) -> bool:
+    if gap.cause == "MissingInReplay" and published >= timeline.sent_from(gap.detected_at):
+        return True  # it was in that replay, or behind it
     return published > timeline.memory(gap.detected_at) + case.gap_margin
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import inf
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, nan
 from typing import NamedTuple
 
-from tests.judge.model import Anomaly
+from tests.judge.model import Anomaly, Case
+from tests.judge.partition import partition_of
+from tests.judge.topics import Record
 from tests.judge.trial import Trial
+
+_ROUNDED_SECONDS = 0.0015
+"""A record's timestamp is in whole milliseconds."""
+_CLOCKS_SECONDS = 1.0
 
 
 class Malformed(NamedTuple):
@@ -46,11 +52,12 @@ def judge_letter(
         for anomaly, what in _wrong(it, it in needless, bool(sent), was_published):
             trial.findings.add(anomaly, it.received, f"{where}: {what}")
     if whole:
+        first, what = whole[0], f"dead letter {key[:12]}"
         for message in sent:
-            first = whole[0]
-            trial.checkpoints.judge_order(
-                f"dead letter {key[:12]}", message.at, first.received, first.committed
-            )
+            if message.is_due:
+                trial.checkpoints.judge_order(
+                    what, message.at, first.received, first.committed, "deadLettered"
+                )
         return
     for message in sent:
         what = f"message {message.seq}, {key[:12]}, published at {message.at:.3f}"
@@ -58,6 +65,33 @@ def judge_letter(
             trial.lost(Anomaly.DEAD_LETTER_LOST, f"{what} has no dead letter", message.at)
             break
         trial.missing_in_gap(what, message.at)
+
+
+def wrong_headers(headers: Mapping[str, str], record: Record, partitions: int, case: Case) -> Iterator[str]:
+    """Yield what is wrong with a record of the topic, in words; all but its message."""
+    kind = headers.get("kind")
+    if headers.get("feed") != case.feed:
+        yield f"feed {headers.get('feed')}"
+    if record.partition != (right := partition_of(record.key or b"", partitions)):
+        yield f"it belongs into partition {right}"
+    if kind == "redrive":
+        return
+    if not headers.get("reason"):
+        yield "no reason"
+    if kind != "sample" and (kind == "oversized") != (_number(headers, "size") > case.max_message_bytes):
+        yield f"size {headers.get('size')}"
+    if abs(_number(headers, "received") - record.timestamp) > _ROUNDED_SECONDS:
+        yield f"received {headers.get('received')}, and its timestamp is {record.timestamp:.3f}"
+    if not _number(headers, "revision") <= record.timestamp + _CLOCKS_SECONDS:
+        yield f"revision {headers.get('revision')} is later, so a replay from there does not bring it back"
+
+
+def _number(headers: Mapping[str, str], name: str) -> float:
+    """Return a header as a number; not a number, which nothing equals, if it is none."""
+    try:
+        return float(headers.get(name, ""))
+    except ValueError:
+        return nan
 
 
 def _wrong(

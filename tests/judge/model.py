@@ -27,6 +27,7 @@ class Anomaly(StrEnum):
     WRONG_FIELD = "wrong field"
     STUCK_OFFSET = "stuck last stable offset"
     COUNTERS = "counters that do not balance"
+    ATTEMPT_NOT_COMMITTED = "attempt not committed"
 
 
 class Excuse(NamedTuple):

@@ -18,9 +18,10 @@ from tests.judge.bets import Sent, Stored, judge_bet
 from tests.judge.buckets import Buckets
 from tests.judge.checkpoints import Checkpoint, Checkpoints
 from tests.judge.connections import judge_connections
-from tests.judge.decoding import Decoder, Foreign
+from tests.judge.decoding import SCHEMAS, Decoder, Foreign
 from tests.judge.gaps import judge_gaps
-from tests.judge.letters import Letter, Malformed, judge_letter
+from tests.judge.ledger import Ledger
+from tests.judge.letters import Letter, Malformed, judge_letter, wrong_headers
 from tests.judge.messages import Kind, content, differences, read
 from tests.judge.model import Anomaly, Case, Findings, Report
 from tests.judge.partition import partition_of
@@ -66,13 +67,17 @@ class _Judge:
         timeline = Timeline(state, attempts, case.start_age)
         judge_connections(attempts, breaches, case.excused, findings)
         ends = self._stable_ends()
-        self._partitions = sum(topic == "bets" for topic, _ in ends)
+        self._count = Counter(topic for topic, _ in ends)
         gaps = self._read_gaps(ends)
-        judge_gaps(gaps, timeline, case, findings)
         checkpoints = Checkpoints(timeline, gaps, case, findings)
         self._trial = Trial(case, timeline, gaps, checkpoints, findings, self._explain)
+        ledger = Ledger(attempts, case.limits_scale, findings)
         for record, committed in self._records("checkpoints", ends):
-            self._take_checkpoint(record, committed)
+            if (taken := self._checkpoint(record, committed)) is not None:
+                checkpoints.take(taken)
+                ledger.take(taken)
+        ledger.close()
+        judge_gaps(gaps, timeline, checkpoints.promises, case, findings)
         with Buckets(self._work, 3 * state["published"]) as buckets:
             for record, committed in self._records("bets", ends):
                 self._take_bet(record, committed, buckets)
@@ -82,6 +87,11 @@ class _Judge:
             for key, rows in buckets.groups():
                 self._judge_group(key, rows)
         checkpoints.judge_counts(figures["records"], figures["dead letters"], figures["redriven"])
+        if figures["bets of marks"] != figures["marks of bets"]:
+            what = (
+                f"{figures['bets of marks']:,} bets were redriven, {figures['marks of bets']:,} marks say so"
+            )
+            findings.add(Anomaly.COUNTERS, time.time(), what)
         figures["checkpoints"] = checkpoints.count
         figures["gaps"] = len(gaps)
         figures["attempts"] = len(attempts)
@@ -118,22 +128,30 @@ class _Judge:
 
     def _read_gaps(self, ends: Mapping[Place, int]) -> list[Gap]:
         gaps = []
-        for record, _ in self._records("gaps", ends):
+        for record, committed in self._records("gaps", ends):
             datum = self._decode("gaps", record)
             if datum is not None and datum["feed"] == self._case.feed:
                 start, end, detected = (datum[name] / _MICROS for name in ("from", "to", "detectedAt"))
-                gaps.append(Gap(start, end, datum["cause"], detected, record.offset))
+                detected = min(detected, committed)
+                gaps.append(Gap(start, end, datum["cause"], detected, record.offset, committed))
         return gaps
 
-    def _take_checkpoint(self, record: Record, committed: float) -> None:
+    def _checkpoint(self, record: Record, committed: float) -> Checkpoint | None:
+        """Return the checkpoint in a record; None if it is another feed's, or cannot be read."""
         if record.key != self._case.feed.encode():
-            return
+            return None
         datum = self._decode("checkpoints", record)
-        if datum is not None:
-            updated_at = datum["updatedAt"] / _MICROS
-            counters, moved = {"redriven": 0, **datum["counters"]}, datum.get("moved")
-            taken = Checkpoint(datum["revision"], updated_at, counters, moved, record.offset, committed)
-            self._trial.checkpoints.take(taken)
+        if datum is None:
+            return None
+        return Checkpoint(
+            datum["revision"],
+            datum["updatedAt"] / _MICROS,
+            {"redriven": 0, **datum["counters"]},
+            datum.get("moved"),
+            record.offset,
+            committed,
+            [attempt["at"] / _MICROS for attempt in datum["connections"]],
+        )
 
     def _take_bet(self, record: Record, committed: float, buckets: Buckets) -> None:
         datum = self._decode("bets", record)
@@ -145,25 +163,34 @@ class _Judge:
         if record.key != bet.encode():
             what = f"{where} has the key {record.key!r}"
             self._findings.add(Anomaly.WRONG_FIELD, record.timestamp, what)
-        elif (right := partition_of(bet.encode(), self._partitions)) != record.partition:
+        elif (right := partition_of(bet.encode(), self._count["bets"])) != record.partition:
             what = f"{where} belongs into partition {right}"
             self._findings.add(Anomaly.WRONG_FIELD, record.timestamp, what)
+        self._trial.checkpoints.committed("published", committed)
         received = record.timestamp
         if redriven := record.headers.get("received"):  # a dead letter was there in time
             received, committed = float(redriven), -inf
+            self._figures["bets of marks"] += 1
         version, digest = datum["settlementVersion"], content(datum)
         row = (True, version, digest, record.partition, record.offset, received, committed)
         buckets.put(f"bet {bet}", row)
 
     def _take_letter(self, record: Record, committed: float, buckets: Buckets) -> None:
-        headers = record.headers
-        if (headers.get("feed") or b"").decode() != self._case.feed:
-            return
-        kind, key = (headers.get("kind") or b"").decode(), (record.key or b"").decode("utf-8", "replace")
+        headers = {name: value.decode("utf-8", "replace") for name, value in record.headers.items()}
+        kind, key = headers.get("kind", ""), (record.key or b"").decode("utf-8", "replace")
+        partitions = self._count["deadletters"]
+        for what in wrong_headers(headers, record, partitions, self._case):
+            where = f"{kind} {key[:12]} in partition {record.partition}, offset {record.offset}: {what}"
+            self._findings.add(Anomaly.DEAD_LETTER_ALTERED, record.timestamp, where)
         if kind == "redrive":
-            self._figures["redriven"] += headers.get("outcome") != b"failed"
+            self._figures["redriven"] += headers.get("outcome") != "failed"
+            self._figures["marks of bets"] += headers.get("outcome") == "published"
             return
-        self._figures["samples" if kind == "sample" else "dead letters"] += 1
+        if kind == "sample":
+            self._figures["samples"] += 1
+        else:
+            self._figures["dead letters"] += 1
+            self._trial.checkpoints.committed("deadLettered", committed)
         size, kept = int(headers.get("size") or -1), hashlib.sha256(record.value or b"").hexdigest()
         row = (True, kind, size, kept, record.partition, record.offset, record.timestamp, committed)
         buckets.put(f"letter {key}", row)
@@ -199,12 +226,17 @@ class _Judge:
         judge_letter(name, malformed, bool(theirs), letters, self._trial)
 
     def _decode(self, topic: str, record: Record) -> dict[str, Any] | None:
+        where = f"{self._topics.name(topic)}, partition {record.partition}, offset {record.offset}"
         try:
-            return self._decoder.decode(record.value)
+            datum = self._decoder.decode(record.value)
         except Foreign as error:
-            where = f"{self._topics.name(topic)}, partition {record.partition}, offset {record.offset}"
             self._findings.add(Anomaly.ABORTED_READ, record.timestamp, f"{where}: {error}")
             return None
+        if not self._decoder.is_ours(record.value):
+            self._findings.add(
+                Anomaly.WRONG_FIELD, record.timestamp, f"{where}: {SCHEMAS} has another schema"
+            )
+        return datum
 
     def _explain(self, at: float, seq: int, partition: int, offset: int) -> str:
         sent = next(it for it in self._provider.truth(at, at) if it.seq == seq)

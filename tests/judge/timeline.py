@@ -18,7 +18,10 @@ class Gap(NamedTuple):
     end: float
     cause: str
     detected_at: float
+    """By the bridge, but no later than its commit."""
     offset: int = 0
+    committed: float = -inf
+    """When its transaction was committed; -infinity if that says nothing."""
 
     def covers(self, reading: float) -> bool:
         """Whether what was published at this reading may be missing."""
@@ -45,13 +48,14 @@ class Timeline:
         """The moment from which on everything must be published; infinity without an attempt.
 
         That is where the first connection attempt wanted to begin, whatever its answer was, and no later than
-        it had to.
+        it had to, or than it was sent messages from.
         """
         if not self.attempts:
             return inf
         first = self.attempts[0]
         asked = self.first(first["revision"]) if first["revision"] else inf
-        return min(asked, float(first["at"]) - self._start_age)
+        sent = float(first["at"] if first["since"] is None else first["since"])
+        return min(asked, sent, float(first["at"]) - self._start_age)
 
     def reading(self, moment: float) -> float:
         """What the provider's clock showed."""
@@ -83,6 +87,13 @@ class Timeline:
         following = sent[-1] + 1 if sent else bisect_left(after, published)
         return following < len(after) and self.memory(after[following]) > published
 
-    def connected_between(self, earlier: float, later: float) -> bool:
-        """Whether a connection was sent what was published from between two moments on."""
-        return any(earlier < since <= later for _, since in self._accepted)
+    def sent_from(self, moment: float) -> float:
+        """From when on the connection accepted last at a moment was sent messages; infinity: none."""
+        return next((since for at, since in reversed(self._accepted) if at <= moment), inf)
+
+    def connected_between(self, earlier: float, later: float, before: float = inf) -> bool:
+        """Whether a connection was sent what was published from between two moments on.
+
+        Only those count that were accepted `before` another moment.
+        """
+        return any(earlier < since <= later and at < before for at, since in self._accepted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from tests.judge.checkpoints import Checkpoints
 from tests.judge.gaps import judge_missing
@@ -23,10 +24,24 @@ class Trial:
     explain: Explain
 
     def is_due(self, published: float) -> bool:
-        """Whether a message of this moment must have been published: asked for, and in no declared gap."""
-        return published >= self.timeline.begin and not any(
-            gap.covers(self.timeline.reading(published)) for gap in self.gaps
-        )
+        """Whether a message of this moment must have been published: asked for, and in no declared gap.
+
+        A gap excuses nothing that a checkpoint had promised before it was declared.
+        """
+        if published < self.timeline.begin:
+            return False
+        reading = self.timeline.reading(published)
+        covering = [gap for gap in self.gaps if gap.covers(reading)]
+        promise = self.checkpoints.promise(published) if covering else None
+        return not any(promise is None or promise.may_be_behind(gap) for gap in covering)
+
+    def may_be_repeated(self, earlier: float, later: float) -> bool:
+        """Whether a replay may have brought a message of a later moment, but not one of an earlier.
+
+        Not one that began when the later one had been promised already.
+        """
+        promise = self.checkpoints.promise(later)
+        return self.timeline.connected_between(earlier, later, promise.committed_at if promise else inf)
 
     def lost(self, anomaly: Anomaly, what: str, published: float) -> None:
         """Report a message that was due; if the provider could not replay it any more, as a gap."""

@@ -9,14 +9,15 @@ from tests.judge.log import COMMITTED, Batch
 from tests.judge.model import Anomaly, Findings
 from tests.judge.topics import Record
 
-STUCK_SECONDS = 10.0
-"""How long a last stable offset may stand still below an earlier high watermark."""
+STUCK_SECONDS = 60.0
+"""How long a last stable offset may stand still below an earlier high watermark: longer than any transaction
+of a campaign may stay open."""
 Place = tuple[str, int]
 """A topic and a partition."""
 
 _NOTHING = Batch(-1, -1, 0, "", COMMITTED, -inf)
-_UNKNOWN = Batch(0, 2**63, 0, "", COMMITTED, -inf)
-"""What was compacted away between the two readings."""
+_UNKNOWN = Batch(0, 2**63, 0, "", COMMITTED, inf)
+"""What was compacted away between the two readings: it was committed at some time."""
 
 
 def judge_visible(

@@ -21,9 +21,10 @@ _MICROS = 1_000_000
 def missing(case: Case, work: Path) -> int:
     """Return how many of the bets published so far no `read_committed` reader sees.
 
-    Those published before the first connection attempt asked, or in a declared gap, do not count. Goes on
-    from the last call with the same case and directory. Raises OSError, TimeoutError or KafkaException if
-    Kafka, the registry or the simulator does not answer.
+    Those published before the first connection attempt asked, or in a declared gap, do not count, nor does
+    what has no higher version than its bet had before: it may rightly be dropped. Goes on from the last call
+    with the same case and directory. Raises OSError, TimeoutError or KafkaException if Kafka, the registry or
+    the simulator does not answer.
     """
     return _watch(replace(case, excused=()), work).missing()
 
@@ -41,6 +42,8 @@ class _Watch:
         self._decoder = Decoder(case.registry_url)
         self._awaited: dict[tuple[str, int], float] = {}
         """Betids and versions that were published and not seen, with the moment of publication."""
+        self._highest: dict[str, int] = {}
+        """The highest version of each bet so far."""
         self._early: set[tuple[str, int]] = set()
         """Those seen before the truth was read that far."""
         self._reached: dict[tuple[str, int], int] = {}
@@ -55,7 +58,9 @@ class _Watch:
         for at, seq, bet, version in self._provider.bets(max(self._since, timeline.begin), state["now"]):
             if seq > self._last:
                 self._since, self._last = at, seq
-                self._awaited[bet, version] = at
+                if version > self._highest.get(bet, 0):
+                    self._highest[bet] = version
+                    self._awaited[bet, version] = at
         for datum in self._fresh("bets"):
             key = datum["betId"], datum["settlementVersion"]
             if self._awaited.pop(key, None) is None:

@@ -30,6 +30,7 @@ def line(first: str = "received falls from 2 to 1", records: int = 50, **ended: 
         "anomalies": {name: 1},
         "first": {name: first},
         "ended": ended,
+        "unmet": [],
         "figures": {"bets": 100, "records": records},
     }
 
@@ -49,6 +50,7 @@ def test_a_bridge_is_clean_if_it_works() -> None:
     assert is_clean(clean)
     assert not is_clean({**clean, "ended": {"bridge-0": -signal.SIGSEGV}})
     assert not is_clean({**clean, "figures": {"bets": 100, "records": 0}})
+    assert not is_clean({**clean, "unmet": ["a standby"]})  # what the drill is about never happened
 
 
 @pytest.mark.parametrize(
@@ -66,10 +68,12 @@ async def test_the_sound_bridge_is_played_as_often_as_a_broken_one(
     """Each round has a seed of its own; the last one is where something was found, or a process ended."""
     seeds: list[int] = []
 
-    async def play(drill: Any, place: Any, starter: Any, seed: int) -> tuple[Report, dict[str, int]]:
+    async def play(
+        drill: Any, place: Any, starter: Any, seed: int
+    ) -> tuple[Report, dict[str, int], list[str]]:
         seeds.append(seed)
         anomalies = {Anomaly.COUNTERS: Found(1, "received falls")} if len(seeds) > fails_in else {}
-        return Report(anomalies, {"bets": 9, "records": 9}, seed), ended
+        return Report(anomalies, {"bets": 9, "records": 9}, seed), ended, []
 
     monkeypatch.setattr(campaign, "play", play)
     monkeypatch.setattr(campaign, "broken", lambda *_: tmp_path)
@@ -132,11 +136,28 @@ async def test_live_is_what_the_bridge_is(monkeypatch: pytest.MonkeyPatch) -> No
         assert await it.live(bridge) is is_live
 
 
-@pytest.mark.parametrize(("is_sound", "left_out"), [(True, 0), (False, 3)])
-async def test_the_sound_bridge_is_given_time(
-    is_sound: bool, left_out: int, monkeypatch: pytest.MonkeyPatch
+async def test_a_bridge_that_does_not_end_is_not_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed, which nobody has asked for."""
+
+    class Deaf(FakeBridge):
+        def signal(self, number: int) -> None:
+            """Ignore it."""
+
+    monkeypatch.setattr(drills, "END_SECONDS", 0.1)
+    it: Any = ground(Deaf())
+    await it.end()
+    assert it.unmet == ["the end"]
+    assert it.ended() == {"bridgeNone": -signal.SIGKILL}
+
+
+@pytest.mark.parametrize(
+    ("is_sound", "states", "left_out"),
+    [(True, ["Live"], 0), (False, ["CatchingUp"], 0), (False, ["Live"], 3), (False, [], 3)],
+)
+async def test_only_a_broken_bridge_that_is_live_is_given_no_time(
+    is_sound: bool, states: list[str], left_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broken one may never publish the rest."""
+    """It may never publish the rest, nor do those that have ended."""
     monkeypatch.setattr(drills, "SETTLED_SECONDS", -1.0)
     left = [7, 7, 7, 0]
 
@@ -145,5 +166,5 @@ async def test_the_sound_bridge_is_given_time(
 
     monkeypatch.setattr(drills, "missing", missing)
     monkeypatch.setattr(Ground, "_case", lambda _: None)
-    await ground(is_sound=is_sound).case()
+    await ground(FakeBridge(None if states else 1, *states), is_sound=is_sound).case()
     assert len(left) == left_out

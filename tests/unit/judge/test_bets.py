@@ -7,7 +7,7 @@ import pytest
 from tests.judge.bets import explained, judge_bet
 from tests.judge.model import Anomaly
 from tests.judge.timeline import Gap
-from tests.unit.judge.trials import FIRST, NOW, attempt, bet, checkpoint, sent, stored, trial
+from tests.unit.judge.trials import COUNTERS, FIRST, NOW, attempt, bet, checkpoint, sent, stored, trial
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_record_that_nobody_published_is_found() -> None:
     assert found == {
         Anomaly.ABORTED_READ: (
             1,
-            "bet b: version 1 in partition 3, offset 100, received at 1790000001.000 was never published by "
+            "bet b: version 1 in partition 3, offset 100, received at 1790000100.000 was never published by "
             "the provider",
         )
     }
@@ -178,14 +178,31 @@ def test_a_checkpoint_before_its_data_is_found() -> None:
         "received at 1790000009.500: after the checkpoint at offset 6,"
         in received[Anomaly.CHECKPOINT_AHEAD][1]
     )
-    of = trial(checkpoints=promise)
-    for committed, kinds in ((12.0, []), (12.001, [Anomaly.CHECKPOINT_AHEAD])):
-        record = stored("1a")[0]._replace(committed=NOW + committed)
-        judge_bet("b", sent("1a", of), [record], of)
-        assert list(of.findings.found()) == kinds
     assert (
         bet("1a", "1a", trial(checkpoints=[checkpoint(0, 9)]), after=500) == {}
     )  # it promises nothing of it
+
+
+@pytest.mark.parametrize(
+    ("published", "committed", "kinds"),
+    [
+        (1, 9.0, []),
+        (1, 9.002, []),  # its marker is later in this partition
+        (0, 9.002, [Anomaly.CHECKPOINT_AHEAD]),  # the next transaction
+        (1, 12.001, [Anomaly.CHECKPOINT_AHEAD]),
+    ],
+)
+def test_data_in_another_transaction_than_its_promise_is_found(
+    published: int, committed: float, kinds: list[Anomaly]
+) -> None:
+    """So many records were committed with the checkpoint as it counts."""
+    counters = COUNTERS | {"received": published, "published": published}
+    promises = [checkpoint(5, 9, 6, counters=counters), checkpoint(5, 12, 7, counters=counters)]
+    of = trial(checkpoints=promises)
+    of.checkpoints.committed("published", NOW + committed)
+    [record] = stored("1a", after=8)
+    judge_bet("b", sent("1a", of), [record._replace(committed=NOW + committed)], of)
+    assert list(of.findings.found()) == kinds
 
 
 def test_a_message_is_judged_by_its_first_record() -> None:
@@ -200,6 +217,10 @@ def test_a_bet_with_thousands_of_messages_is_compared_without_its_order() -> Non
     [message], [record] = sent("1a", of), stored("1a")
     many = [message._replace(content=str(n).encode(), seq=n) for n in range(3000)]
     records = [record._replace(content=str(n).encode(), offset=n) for n in range(3000)]
-    assert explained(many, records, of.timeline.connected_between) == ([], [])
-    assert explained(many, records[:-1], of.timeline.connected_between) == ([2999], [])
-    assert explained(many, [records[0], *records], of.timeline.connected_between) == ([], [1])
+    for left, wrong in (
+        (records, ([], [])),
+        (records[:-1], ([2999], [])),
+        (records[::2], ([*range(1, 3000, 2)], [])),
+        ([records[0], *records], ([], [1])),
+    ):
+        assert explained(many, left, of.may_be_repeated)[:2] == wrong

@@ -35,8 +35,9 @@ def test_a_checkpoint_that_goes_back_is_found() -> None:
     moved = [back[0], checkpoint(40, 61, 5, moved={"at": 1})]
     assert list(kinds(*moved)) == [Anomaly.CHECKPOINT_BACK]
     assert found(trial(checkpoints=moved, case=replace(CASE, has_operator=True))) == {}
-    gap = Gap(NOW + 30, NOW + 50, "PositionInFuture", NOW + 20)
+    gap = Gap(NOW + 30, NOW + 50, "PositionInFuture", NOW + 20, committed=NOW + 61)
     assert kinds(*back, gaps=(gap,)) == {}
+    assert list(kinds(*back, gaps=(gap._replace(committed=NOW + 60),))) == [Anomaly.CHECKPOINT_BACK]
     assert list(kinds(*back, gaps=(gap._replace(end=NOW + 45),))) == [Anomaly.CHECKPOINT_BACK]
     assert list(kinds(*back, gaps=(gap._replace(start=NOW + 45),))) == [Anomaly.CHECKPOINT_BACK]
     assert list(kinds(*back, gaps=(gap._replace(cause="TooOld"),))) == [Anomaly.CHECKPOINT_BACK]

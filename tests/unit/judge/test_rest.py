@@ -75,7 +75,7 @@ def test_a_breach_of_a_limit_is_found(rule: str) -> None:
 def test_a_gap_in_vain_is_found(gap: Gap, is_in_vain: bool) -> None:
     """By what the provider remembered when it was declared: the last 1,000 seconds."""
     of = trial(FIRST, forgotten=[{"at": NOW + 10, "before": NOW}])
-    judge_gaps([gap], of.timeline, CASE, of.findings)
+    judge_gaps([gap], of.timeline, [], CASE, of.findings)
     assert list(found(of)) == ([Anomaly.GAP_IN_VAIN] if is_in_vain else [])
 
 
@@ -88,7 +88,7 @@ def test_margins_and_operators_explain_a_gap() -> None:
         (Gap(NOW - 900, NOW - 800, "MovedByOperator", NOW), replace(CASE, has_operator=True)),
     ):
         of = trial(FIRST, case=case)
-        judge_gaps([gap], of.timeline, case, of.findings)
+        judge_gaps([gap], of.timeline, [], case, of.findings)
         in_vain.append(bool(found(of)))
     assert in_vain == [False, True, False]
 

@@ -65,7 +65,7 @@ def sent(text: str, of: Trial, every: float = 10.0) -> list[Sent]:
     ]
 
 
-def stored(text: str, after: float = 1.0) -> list[Stored]:
+def stored(text: str, after: float = 100.0) -> list[Stored]:
     """Records in the same form, received `after` seconds later than the first message, and so on."""
     return [
         Stored(int(it[0]), it[1].encode(), 3, 100 + n, NOW + after + 10 * n, NOW + after + 10 * n)

@@ -1,0 +1,479 @@
+"""What the judge finds in whole histories: each is one that it once took for sound, or for broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.judge.messages import read
+from tests.judge.model import Anomaly, Excuse
+from tests.judge.partition import partition_of
+from tests.unit.judge.topics import BROKEN, PARTITIONS, History, bet
+from tests.unit.judge.trials import NOW
+
+Story = Callable[[], History]
+FOUND: dict[str, tuple[Story, dict[Anomaly, int]]] = {}
+"""By name: a history, and how often which anomaly is found in it."""
+
+
+def finds(*kinds: Anomaly, times: int = 1) -> Callable[[Story], Story]:
+    """Have the judge find these, so many times each, in a history."""
+
+    def add(story: Story) -> Story:
+        FOUND[story.__name__] = story, dict.fromkeys(kinds, times)
+        return story
+
+    return add
+
+
+def sound() -> History:
+    """A bet that is received, committed and promised; the position is at 0."""
+    it = History.begun()
+    it.stores(it.publishes(5, bet("sound")), 6)
+    it.promises(0, 6)
+    return it
+
+
+@finds()
+def a_sound_one() -> History:
+    return sound()
+
+
+# Gaps.
+
+
+@finds(Anomaly.UNDECLARED_GAP, Anomaly.GAP_IN_VAIN)
+def a_gap_over_what_was_promised_before() -> History:
+    """The position was 100 when the provider forgot; the gap begins at -10, over a bet that was lost at 5."""
+    it = sound()
+    it.publishes(5.5, bet("lost"))
+    it.promises(100, 190)
+    it.dials(2500, 1500)
+    it.declares(-10, 1500, "TooOld", 2500)
+    it.promises(1500, 2500)
+    return it
+
+
+@finds(Anomaly.UNDECLARED_GAP)
+def a_gap_that_is_declared_a_day_late() -> History:
+    """The checkpoint that skips it is committed long before."""
+    it = sound()
+    it.publishes(200, bet("lost"))
+    it.dials(2500, 1500)
+    it.promises(1500, 2500)
+    it.promises(1600, 2600)
+    it.declares(0, 1500, "TooOld", 2500, committed=90_200)
+    it.promises(90_000, 90_200)
+    return it
+
+
+@finds()
+def a_gap_that_is_declared_in_time() -> History:
+    it = sound()
+    it.publishes(200, bet("forgotten"))
+    it.dials(2500, 1500)
+    it.declares(0, 1500, "TooOld", 2500)
+    it.promises(1500, 2500)
+    return it
+
+
+@finds(Anomaly.GAP_IN_VAIN, times=100)
+def a_gap_over_what_the_last_replay_has_brought() -> History:
+    it = sound()
+    it.forgets(100)
+    it.dials(101, 100)
+    for n in range(100):
+        it.publishes(101 + n / 10, bet(f"{n}"))
+    it.declares(0, 200, "MissingInReplay", 170)
+    it.promises(150, 170)
+    return it
+
+
+@finds(Anomaly.GAP_IN_VAIN, times=2)
+def the_same_gap_three_times() -> History:
+    it = sound()
+    it.dials(2500, 1500)
+    for at in (2500, 2501, 2502):
+        it.declares(0, 1500, "TooOld", at)
+        it.promises(1500, at)
+    return it
+
+
+@finds(Anomaly.GAP_IN_VAIN)
+def a_gap_that_begins_before_the_position() -> History:
+    """Nothing is missing there."""
+    it = sound()
+    it.promises(300, 400)
+    it.dials(2500, 1500)
+    it.declares(200, 1500, "TooOld", 2500)
+    it.promises(1500, 2500)
+    return it
+
+
+@finds(Anomaly.GAP_IN_VAIN)
+def a_gap_that_goes_on_for_years() -> History:
+    it = sound()
+    it.dials(2500, 1500)
+    it.declares(0, 1e8, "TooOld", 2500)
+    it.promises(1500, 2500)
+    return it
+
+
+@finds(Anomaly.LOST_WRITE, Anomaly.GAP_IN_VAIN)
+def a_gap_of_the_future() -> History:
+    """By its own time the provider has forgotten the bet; by that of its commit, it was just published."""
+    it = History.begun()
+    it.publishes(-5, bet("lost"))
+    it.promises(0, 7)
+    it.declares(-10, 1, "TooOld", 1e7, committed=8)
+    it.promises(1, 8)
+    return it
+
+
+@finds(Anomaly.CHECKPOINT_BACK, times=2)
+def a_position_in_the_future_that_was_given_up_long_ago() -> History:
+    it = sound()
+    it.promises(10_000, 7)
+    it.declares(0, 10_000, "PositionInFuture", 8)
+    it.promises(1, 8)
+    for at in (5100, 5200):
+        it.promises(5000, at)
+        it.promises(50, at + 1)
+    return it
+
+
+@finds()
+def a_content_in_a_gap_that_is_published_again_behind_it() -> History:
+    """A bet, and a dead letter: what is there is the second."""
+    it = sound()
+    for at in (7, 1600):
+        it.publishes(at, bet("again"))
+        it.publishes(at, BROKEN)
+    it.dials(2500, 1550)
+    it.declares(0, 1550, "TooOld", 2500)
+    it.promises(1550, 2500)
+    it.stores(bet("again"), 2501)
+    it.buries(BROKEN, 2501)
+    it.promises(1600, 2501)
+    return it
+
+
+@finds(Anomaly.GAP_IN_VAIN)
+def a_correction_taken_back_in_a_gap_that_is_too_long() -> History:
+    """The first of its content does not stand for the last."""
+    it = sound()
+    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
+    for at, body in ((6, first), (10, other), (2400, first)):
+        it.publishes(at, body)
+    it.stores(first, 6.1)
+    it.stores(other, 10.1)
+    it.promises(0, 11)
+    it.dials(2500, 1500)
+    it.declares(100, 2450, "TooOld", 2500)
+    it.promises(2450, 2500)
+    return it
+
+
+# Checkpoints and transactions.
+
+
+@finds(Anomaly.CHECKPOINT_AHEAD)
+def a_bet_in_the_transaction_behind_its_promise() -> History:
+    """Received before it, and committed with the next one."""
+    it = sound()
+    it.publishes(7, bet("late"))
+    it.promises(500, 600)
+    it.stores(bet("late"), 599, committed=601)
+    it.promises(500, 601)
+    it.promises(500, 700)
+    return it
+
+
+@finds(Anomaly.CHECKPOINT_AHEAD)
+def a_dead_letter_in_the_transaction_behind_its_promise() -> History:
+    it = sound()
+    it.publishes(7, BROKEN)
+    it.promises(500, 600)
+    it.buries(BROKEN, 600.5)
+    it.promises(500, 601)
+    return it
+
+
+@finds(Anomaly.CHECKPOINT_AHEAD)
+def a_correction_that_is_taken_back_after_its_promise() -> History:
+    """The first of its content was in time."""
+    it = sound()
+    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
+    for at, body in ((6, first), (10, other), (20, first)):
+        it.publishes(at, body)
+    it.stores(first, 6.1)
+    it.stores(other, 11)
+    it.promises(15, 40)
+    it.promises(500, 600)
+    it.stores(first, 3000)
+    it.promises(502, 3000)
+    return it
+
+
+@finds(Anomaly.CHECKPOINT_AHEAD, Anomaly.COUNTERS)
+def a_bet_that_pretends_to_be_redriven() -> History:
+    """No mark says so. By its header it was there in time."""
+    it = sound()
+    it.publishes(7, bet("late"))
+    it.promises(500, 600)
+    it.stores(bet("late"), 9000, headers={"received": f"{NOW + 700:.6f}"})
+    it.promises(5000, 9000)
+    return it
+
+
+@finds(Anomaly.COUNTERS)
+def a_mark_without_a_bet() -> History:
+    it = sound()
+    it.publishes(7, BROKEN)
+    it.buries(BROKEN, 8)
+    it.promises(0, 8)
+    it.marks(9, "published")
+    it.counters["duplicates"] += 1
+    it.promises(0, 9)
+    return it
+
+
+@finds(Anomaly.ATTEMPT_NOT_COMMITTED)
+def an_attempt_that_no_ledger_has() -> History:
+    it = sound()
+    it.dials(50, 0, entered=False)
+    it.promises(0, 60)
+    return it
+
+
+@finds(Anomaly.ATTEMPT_NOT_COMMITTED)
+def an_attempt_behind_the_last_checkpoint() -> History:
+    it = sound()
+    it.dials(50, 0, entered=False)
+    return it
+
+
+@finds()
+def an_attempt_whose_checkpoints_were_compacted_away() -> History:
+    it = sound()
+    for at in range(100, 4000, 300):
+        it.dials(at, at - 90)
+        it.promises(at - 90, at + 10)
+    it.ledger = it.ledger[-6:]  # of half an hour
+    it.promises(3900, 4100)
+    it.compacts({0})
+    return it
+
+
+# Times of receipt.
+
+
+@finds(Anomaly.WRONG_FIELD)
+def a_bet_received_before_it_was_published() -> History:
+    """A new owner reads back by these times."""
+    it = sound()
+    it.stores(it.publishes(7, bet("of 1970")), -NOW, committed=8)
+    it.promises(0, 8)
+    return it
+
+
+@finds(Anomaly.WRONG_FIELD)
+def a_bet_received_after_it_was_committed() -> History:
+    it = sound()
+    it.stores(it.publishes(7, bet("early")), 50_000, committed=8)
+    it.promises(0, 8)
+    return it
+
+
+@finds(Anomaly.DUPLICATE)
+def a_repetition_in_the_place_of_what_is_published_later() -> History:
+    """A, B and A again, of which the last A is lost; the first one was published twice."""
+    it = sound()
+    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
+    for at, body in ((10, first), (20, other), (300, first)):
+        it.publishes(at, body)
+    for received, body in ((10.1, first), (20.1, other), (50, first)):
+        it.stores(body, received)
+        it.promises(0, received)
+    it.promises(300, 400)
+    return it
+
+
+@finds(Anomaly.LOST_WRITE)
+def a_correction_taken_back_that_was_promised_before_the_replay() -> History:
+    """A replay later on does not explain that it is not there."""
+    it = sound()
+    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
+    for at, body in ((10, first), (20, other), (30, first)):
+        it.publishes(at, body)
+    it.stores(first, 10.1)
+    it.stores(other, 20.1)
+    it.promises(60, 90)
+    it.dials(100, 25)
+    it.promises(60, 160)
+    return it
+
+
+@finds(Anomaly.LOST_WRITE, times=100)
+def every_third_of_hundreds_of_versions_lost() -> History:
+    """Too many to try each explanation."""
+    it = sound()
+    for n in range(301):
+        body = it.publishes(10 + n, bet("of many versions", version=n + 1))
+        if n % 3 or n == 300:
+            it.stores(body, 10.1 + n)
+    it.promises(0, 400)
+    return it
+
+
+# Dead letters.
+
+
+def buried(**headers: str) -> History:
+    it = sound()
+    it.publishes(8, BROKEN)
+    it.buries(BROKEN, 9, headers=headers)
+    it.promises(0, 9)
+    return it
+
+
+@finds()
+def a_sound_dead_letter() -> History:
+    return buried()
+
+
+@finds(Anomaly.DEAD_LETTER_ALTERED)
+def a_dead_letter_without_a_reason() -> History:
+    return buried(reason="")
+
+
+@finds(Anomaly.DEAD_LETTER_ALTERED)
+def a_dead_letter_without_a_revision() -> History:
+    return buried(revision="")
+
+
+@finds(Anomaly.DEAD_LETTER_ALTERED)
+def a_dead_letter_whose_replay_does_not_bring_it_back() -> History:
+    return buried(revision=f"{NOW + 1e6:.0f}")
+
+
+@finds(Anomaly.DEAD_LETTER_ALTERED)
+def a_dead_letter_received_at_another_time() -> History:
+    return buried(received="0")
+
+
+@finds(Anomaly.DEAD_LETTER_ALTERED)
+def a_dead_letter_that_is_not_too_large() -> History:
+    return buried(kind="oversized")
+
+
+@finds(Anomaly.DEAD_LETTER_ALTERED, Anomaly.DUPLICATE)
+def a_dead_letter_for_each_of_two_feeds() -> History:
+    it = buried()
+    it.buries(BROKEN, 10, headers={"feed": "another"})
+    it.promises(0, 10)
+    return it
+
+
+@finds(Anomaly.DEAD_LETTER_ALTERED)
+def a_dead_letter_in_another_partition() -> History:
+    it = sound()
+    it.publishes(8, BROKEN)
+    right = 2
+    it.buries(BROKEN, 9, partition=(right + 1) % PARTITIONS["deadletters"])
+    it.promises(0, 9)
+    return it
+
+
+# What the provider is asked for, and by whom.
+
+
+@finds(Anomaly.LOST_WRITE, times=60)
+def a_start_that_is_ignored() -> History:
+    """The settings say a minute; the first attempt asks for now."""
+    it = History(start_age=60.0)
+    for n in range(60):
+        it.publishes(-59.5 + n, bet(f"{n}"))
+    it.dials(0, 0)
+    it.stores(it.publishes(1, bet("sound")), 2)
+    it.promises(0, 100)
+    return it
+
+
+@finds(Anomaly.LOST_WRITE)
+def a_first_replay_of_everything_that_is_dropped() -> History:
+    """It had not asked for it, and was sent it."""
+    it = History()
+    it.publishes(-400, bet("early"))
+    it.dials(0, -500, revision=None)
+    it.promises(-450, 1)
+    it.promises(0, 100)
+    return it
+
+
+@finds(Anomaly.SECOND_CONNECTION, times=2)
+def two_bridges_that_throw_each_other_out() -> History:
+    """That the first was stopped explains one take-over."""
+    it = History.begun(excused=(Excuse(NOW + 100, NOW + 117),))
+    for at in (108, 112, 116):
+        it.dials(at, at - 90, replaced=True)
+    it.promises(0, 200)
+    return it
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_it_finds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither less nor more."""
+    story, expected = FOUND[name]
+    assert story().found(tmp_path, monkeypatch) == expected
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_transactions_of_many_partitions(
+    seed: int, compacted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sound ones are clean, whenever their markers come; data one transaction late is found."""
+    assert transactions(seed, compacted=compacted).found(tmp_path, monkeypatch) == {}
+    late = transactions(seed, compacted=compacted, late=True).found(tmp_path, monkeypatch)
+    assert Anomaly.CHECKPOINT_AHEAD in late
+
+
+def transactions(seed: int, *, compacted: bool, late: bool = False) -> History:
+    """A feed of ten bets a second, with a gap in the middle. A transaction ends in one partition by one."""
+    random, it = Random(seed), History.begun(remembers=200.0)
+    messages = [(-10 + n / 10, it.publishes(-10 + n / 10, bet(f"{n}"))) for n in range(1200)]
+    now, position, place, left = 0.0, -10.0, 0, list[tuple[bytes, float]]()
+    gap: tuple[float, float] | None = None
+    reconnected = False
+    while place < len(messages) or left:
+        now += random.choice([0.02, 0.3, 1.0])
+        if not reconnected and now > 60:
+            now, reconnected = now + 250, True
+            edge = int(now - 195)
+            it.dials(now - 0.02, edge)
+            gap, position = (int(position), edge), edge
+            place = next((n for n, (at, _) in enumerate(messages) if at >= edge), len(messages))
+        fresh = list[tuple[bytes, float]]()
+        while place < len(messages) and messages[place][0] + 0.05 <= now and len(fresh) < 100:
+            at, body = messages[place]
+            fresh.append((body, max(at + 0.05, now - 0.01)))
+            position, place = max(position, at - 1), place + 1
+        due, left = (left, fresh) if late and 10 < now < 50 else (left + fresh, [])
+        spread = random.choice([0.0, 0.005, 3.0])
+        markers = [round(now + 0.01 + random.random() * spread, 3) for _ in range(PARTITIONS["bets"] + 2)]
+        if gap is not None:
+            it.declares(*gap, "TooOld", now, committed=markers[-2])
+            gap = None
+        for body, received in due:
+            partition = partition_of(read(body).bet["betId"].encode(), PARTITIONS["bets"])
+            it.stores(body, received, committed=markers[partition])
+        it.promises(position, now, committed=markers[-1])
+        now = max(markers) + 0.001
+    if compacted:
+        count = len(it.records["checkpoints", 0])
+        it.compacts({n for n in range(count) if random.random() < 0.3})
+    return it

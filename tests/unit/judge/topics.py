@@ -1,0 +1,249 @@
+"""Whole histories for the judge: a provider's log, and topics in memory instead of Kafka and a registry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+import pytest
+
+from tests.judge import run
+from tests.judge.decoding import Foreign
+from tests.judge.log import COMMITTED, Batch
+from tests.judge.messages import read
+from tests.judge.model import Anomaly, Case, Report
+from tests.judge.partition import partition_of
+from tests.judge.provider import Published
+from tests.judge.topics import Ends, Record
+from tests.unit.judge.trials import CASE, COUNTERS, NOW, attempt
+
+PARTITIONS = {"bets": 6, "deadletters": 3, "checkpoints": 1, "gaps": 1}
+FEED = b"settlement-v4"
+BROKEN = b'{"data":1}'
+
+
+def bet(name: str, version: int = 1, payout: float = 1.5) -> bytes:
+    """A message with a bet."""
+    data = {
+        "betId": name,
+        "betSettlement": 1,
+        "payoutMultiplier": 1.0,
+        "isCancelled": False,
+        "selections": None,
+        "isRejected": False,
+        "settlementTime": "2026-09-21T12:00:00Z",
+        "payout": payout,
+        "partialRefund": 0,
+        "settlementVersion": version,
+        "amount": None,
+    }
+    return json.dumps({"pingId": None, "data": data}).encode()
+
+
+class History:
+    """What the provider published and what is in Kafka. All times are seconds after NOW.
+
+    It begins with an attempt at 0 that asks for ten seconds before, and the checkpoint in front of it.
+    """
+
+    def __init__(self, remembers: float = 1000.0, **case: Any) -> None:
+        self.case: Case = replace(CASE, **case)
+        self.truth: list[Published] = []
+        self.attempts: list[dict[str, Any]] = []
+        self.state: dict[str, Any] = {
+            "limits_scale": self.case.limits_scale,
+            "ended": NOW + 1e6,
+            "now": NOW + 1e6,
+            "clock_steps": [],
+            "remembers_seconds": remembers,
+            "forgotten": [],
+        }
+        self.counters = Counter(COUNTERS)
+        self.records: dict[tuple[str, int], list[Record]] = {}
+        self.log: dict[tuple[str, int], list[Batch]] = {}
+        self.ledger: list[dict[str, int]] = []
+        self.offsets = Counter[tuple[str, int]]()
+
+    @classmethod
+    def begun(cls, remembers: float = 1000.0, **case: Any) -> Self:
+        """Return one with its first attempt."""
+        it = cls(remembers, **case)
+        it.dials(0, -10)
+        return it
+
+    def publishes(self, at: float, body: bytes) -> bytes:
+        """Publish a message."""
+        digest = hashlib.sha256(body).hexdigest()
+        self.truth.append(Published(NOW + at, len(self.truth), digest, body))
+        return body
+
+    def forgets(self, at: float) -> None:
+        """Forget everything published so far."""
+        self.state["forgotten"].append({"at": NOW + at, "before": NOW + at})
+
+    def dials(self, at: float, since: float | None, *, entered: bool = True, **changes: Any) -> None:
+        """Connect, with the attempt in the ledger of a checkpoint unless it is not entered."""
+        self.attempts.append(attempt(at, since, **changes))
+        if entered:
+            self.ledger.append({"at": round((NOW + at - 0.01) * 1e6)})
+            last = self.records.get(("checkpoints", 0))
+            revision = json.loads(last[-1].value or b"")["revision"] - NOW if last else (since or at)
+            self.promises(revision, at - 0.01)
+
+    def stores(
+        self,
+        body: bytes,
+        received: float,
+        committed: float | None = None,
+        *,
+        partition: int | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Commit the record of a bet."""
+        datum = read(body).bet
+        key = datum["betId"].encode()
+        self._put(
+            "bets",
+            partition_of(key, PARTITIONS["bets"]) if partition is None else partition,
+            key,
+            json.dumps(datum).encode(),
+            received,
+            received if committed is None else committed,
+            {name: value.encode() for name, value in headers.items()},
+        )
+        self.counters["published"] += 1
+
+    def buries(
+        self,
+        body: bytes,
+        at: float,
+        *,
+        partition: int | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Commit a dead letter. An empty header is left out."""
+        headers = {
+            "kind": "error",
+            "reason": "why",
+            "feed": FEED.decode(),
+            "revision": f"{NOW + at - 90:.0f}",
+            "received": f"{NOW + at:.6f}",
+            "size": f"{len(body)}",
+            **headers,
+        }
+        key = hashlib.sha256(body).hexdigest().encode()
+        right = partition_of(key, PARTITIONS["deadletters"])
+        given = {name: value.encode() for name, value in headers.items() if value}
+        self._put("deadletters", right if partition is None else partition, key, body, at, at, given)
+        self.counters["deadLettered"] += headers["kind"] != "sample"
+
+    def marks(self, at: float, outcome: str) -> None:
+        """Commit the mark of a redriven dead letter."""
+        key = hashlib.sha256(BROKEN).hexdigest().encode()
+        headers = {"kind": b"redrive", "outcome": outcome.encode(), "feed": FEED}
+        partition = partition_of(key, PARTITIONS["deadletters"])
+        self._put("deadletters", partition, key, None, at, at, headers)
+        self.counters["redriven"] += 1
+
+    def promises(self, revision: float, updated: float, committed: float | None = None) -> None:
+        """Commit a checkpoint."""
+        ends = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
+        received = sum(self.counters[name] for name in ends) - self.counters["redriven"]
+        datum = {
+            "feed": FEED.decode(),
+            "revision": int(NOW + revision),
+            "updatedAt": round((NOW + updated) * 1e6),
+            "counters": {**self.counters, "received": received},
+            "moved": None,
+            "connections": list(self.ledger),
+        }
+        at = updated if committed is None else committed
+        self._put("checkpoints", 0, FEED, json.dumps(datum).encode(), updated, at)
+
+    def declares(
+        self, start: float, end: float, cause: str, detected: float, committed: float | None = None
+    ) -> None:
+        """Commit a gap."""
+        micros = {"from": start, "to": end, "detectedAt": detected}
+        datum = {name: round((NOW + at) * 1e6) for name, at in micros.items()}
+        value = json.dumps({"feed": FEED.decode(), "cause": cause, **datum}).encode()
+        self._put("gaps", 0, FEED, value, detected, detected if committed is None else committed)
+
+    def compacts(self, keep: set[int]) -> None:
+        """Leave only these checkpoints, by their number, and the last one."""
+        for held in (self.records, self.log):
+            whole: Any = held["checkpoints", 0]
+            whole[:] = [it for n, it in enumerate(whole) if n in keep or n == len(whole) - 1]
+
+    def judged(self, work: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
+        """Have it judged."""
+        for fake in (_Provider, _Topics, _Decoder):
+            monkeypatch.setattr(run, fake.__name__[1:], lambda *_, of=fake: of(self))
+        return run.judge(self.case, work)
+
+    def found(self, work: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Anomaly, int]:
+        """Return how often the judge finds what."""
+        return {kind: it.count for kind, it in self.judged(work, monkeypatch).anomalies.items()}
+
+    def _put(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        received: float,
+        committed: float,
+        headers: dict[str, bytes] | None = None,
+    ) -> None:
+        place, offset = (topic, partition), self.offsets[topic, partition]
+        self.offsets[place] += 2  # a marker follows
+        record = Record(partition, offset, NOW + received, key, value, headers or {})
+        self.records.setdefault(place, []).append(record)
+        self.log.setdefault(place, []).append(Batch(offset, offset, 1, "7/0", COMMITTED, NOW + committed))
+
+
+class _Fake:
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+
+class _Provider(_Fake):
+    def get(self, path: str) -> Any:
+        state = {**self._history.state, "published": len(self._history.truth)}
+        return {"/state": state, "/attempts": self._history.attempts, "/breaches": []}[path]
+
+    def truth(self, since: float, until: float) -> Iterator[Published]:
+        messages = sorted(self._history.truth, key=lambda it: it.at)
+        return (it for it in messages if since <= it.at <= until)
+
+
+class _Topics(_Fake):
+    def name(self, topic: str) -> str:
+        return topic
+
+    def ends(self, topic: str) -> dict[int, Ends]:
+        ends = {p: self._history.offsets[topic, p] for p in range(PARTITIONS[topic])}
+        return {p: Ends(end, end) for p, end in ends.items()}
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+        records = self._history.records.get((topic, partition), ())
+        return (it for it in records if start <= it.offset < end)
+
+    def batches(self, topic: str, partition: int, end: int) -> Iterator[Batch]:
+        return (it for it in self._history.log.get((topic, partition), ()) if it.first < end)
+
+
+class _Decoder(_Fake):
+    def decode(self, value: bytes | None) -> Any:
+        if value is None:
+            raise Foreign("no value")
+        return json.loads(value)
+
+    def is_ours(self, _: bytes | None) -> bool:
+        return True
