@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -26,6 +27,8 @@ from tests.processes import Forked, Process
 
 PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""
+END_SECONDS = 60.0
+"""From SIGTERM to the end of a bridge at most, on a busy machine."""
 STALL_SECONDS = 20.0
 """After that long without an answer a client is replaced: it may have lost its brokers (decision 0031)."""
 SKIPPED_SECONDS = 20.0
@@ -84,7 +87,7 @@ class Bridge:
     async def end(self) -> int:
         """SIGTERM; returns its exit code."""
         self.signal(signal.SIGTERM)
-        return await self.wait(30)
+        return await self.wait(END_SECONDS)
 
 
 @dataclass
@@ -216,10 +219,9 @@ class Place:
         finds no leader of its partitions, which are taken to be deleted. It counts as complete and stays open
         in their logs: what comes behind it is hidden from every `read_committed` reader.
         """
-        text = (self.directory.parent / "cluster0" / "kafka-1.log").read_text(errors="replace")
-        skipped = (
-            line for line in text.splitlines() if "these partitions are likely deleted already" in line
-        )
+        logs = [server.log for server in self.cluster.servers.values() if server.name.startswith("kafka")]
+        lines = (line for log in logs for line in log.read_text(errors="replace").splitlines())
+        skipped = (line for line in lines if "these partitions are likely deleted already" in line)
         return any(f"markers for {self.prefix}." in line for line in skipped)
 
     def checkpoint(self) -> dict[str, Any]:
@@ -287,6 +289,25 @@ class Audit:
             with SchemaRegistryClient({"url": self._place.cluster.registry_url}) as registry:
                 self._schemas[schema_id] = WriterSchema(registry.get_schema(schema_id).schema_str or "")
         return self._schemas[schema_id]
+
+
+async def finished(run: Bridge, seconds: float = 240) -> tuple[dict[str, Any], float]:
+    """The output of a command, and its peak memory in megabytes.
+
+    `getrusage` would count what its parent held when it was forked.
+    """
+    most = 0.0
+
+    def has_ended() -> bool:
+        nonlocal most
+        status = Path(f"/proc/{run.process.pid}/status").read_text()
+        if found := re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE):  # none once it has begun to end
+            most = int(found[1]) / 1024
+        return run.process.poll() is not None
+
+    await until(has_ended, "the end of the run", seconds)
+    assert run.process.returncode == 0, run.text()
+    return json.loads(run.output()), most
 
 
 async def until(

@@ -22,7 +22,7 @@ class Provider:
         """Start it, and return once it answers. It ends with the processes of the place."""
         config = place.directory / "provider.toml"
         given = {"port": 0, "control_port": 0, **settings}
-        lines = (f"{name} = {json.dumps(value)}\n" for name, value in given.items())
+        lines = (f"{name} = {_toml(value)}\n" for name, value in given.items())
         config.write_text("".join(lines), "utf-8")
         process = place.bridge("simulate", "--config", str(config))
         await until(lambda: "control at " in process.text(), "the provider", so_far=process.text)
@@ -42,3 +42,10 @@ class Provider:
             answer = await client.request(method, f"{self.control_url}{path}", json=body)
         assert answer.status_code == 200, f"{method} {path}: {answer.text}"
         return answer.json()
+
+
+def _toml(value: object) -> str:
+    """Return a setting as TOML writes it."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json.dumps(name)} = {_toml(it)}' for name, it in value.items())}}}"
+    return json.dumps(value)

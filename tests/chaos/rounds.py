@@ -2,7 +2,7 @@
 
 A round is finished once its directory has a `result.json`; `FRESH=1` ignores those of earlier runs. A round
 with another extent (other counts, another seed, other code) is another round: what one bridge has passed says
-nothing about the next.
+nothing about the next. Code that changes while a campaign is played belongs to none of its rounds.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ import hashlib
 import json
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from benchmarks.__main__ import machine
+from bridge.avro.encoder import compiled
 
 ROOT = Path(__file__).parents[2]
 _RESULT = "result.json"
@@ -20,6 +24,8 @@ _finished: set[Path] = set()
 """The result files that this process wrote."""
 _PLAYED = (
     "bridge/**/*.py",
+    "schemas/*.avsc",
+    "requirements/dev.txt",
     "tests/judge/*.py",
     *(f"tests/{name}.py" for name in ("chaos/owners", "chaos/provider", "harness", "killed", "processes")),
 )
@@ -31,7 +37,8 @@ class Rounds:
 
     def __init__(self, campaign: str, extent: dict[str, Any]) -> None:
         self.directory = ROOT / ".chaos" / campaign
-        self._extent = {**extent, "code": code(campaign)}
+        self._campaign = campaign
+        self._extent = {**extent, "code": _at_first(campaign, ROOT), "compiled": compiled()}
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def result(self, name: str) -> dict[str, Any] | None:
@@ -50,12 +57,20 @@ class Rounds:
         return directory
 
     def finish(self, name: str, result: dict[str, Any]) -> None:
-        """Store the result of a round."""
+        """Store the result of a round, and on which machine. Fails if the code has changed meanwhile."""
+        assert code(self._campaign) == self._extent["code"], "the code has changed: begin the campaign anew"
+        result["machine"] = machine()
         file = self.directory / name / _RESULT
         partial = file.with_suffix(".partial")
         partial.write_text(json.dumps({"extent": self._extent, "result": result}, indent=1) + "\n", "utf-8")
         partial.rename(file)
         _finished.add(file)
+
+
+@cache
+def _at_first(campaign: str, _root: Path) -> str:
+    """Return the digest of what this process has imported, or has its commands import."""
+    return code(campaign)
 
 
 def code(campaign: str) -> str:

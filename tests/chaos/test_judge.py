@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,8 @@ from typing import Any
 
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, until
+from tests.harness import Place, finished, until
+from tests.processes import start_cold
 
 RECORDS = int(os.environ.get("RECORDS", "1000000"))
 FEWER = min(200_000, RECORDS // 2)
@@ -29,29 +28,19 @@ MORE_MEGABYTES = 16
 """By at most so much the peak may be higher with all records than with fewer."""
 
 
-def judged(place: Place, control_url: str, work: Path) -> tuple[dict[str, object], int]:
+async def judged(place: Place, control_url: str, work: Path) -> tuple[dict[str, Any], float]:
     """The report of `python -m tests.judge`, and the peak memory of the process in MB."""
     options = {
         "--bootstrap-servers": place.cluster.bootstrap_servers,
         "--registry-url": place.cluster.registry_url,
         "--prefix": place.prefix,
         "--control-url": control_url,
+        "--start-age": str(START_SECONDS),
         "--seed": str(SEED),
         "--work": str(work),
     }
-    command = [
-        sys.executable,
-        "-m",
-        "tests.judge",
-        "--json",
-        *(it for pair in options.items() for it in pair),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        report = json.loads(process.stdout.read())
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return report, usage.ru_maxrss // 1024
+    pairs = (it for pair in options.items() for it in pair)
+    return await finished(place._start(("tests.judge", "--json", *pairs), {}), PATIENCE)
 
 
 async def judged_with(records: int, place: Place) -> dict[str, Any]:
@@ -68,12 +57,12 @@ async def judged_with(records: int, place: Place) -> dict[str, Any]:
         work = place.directory / "judge"
         work.mkdir()
         began = time.monotonic()
-        report, megabytes = await asyncio.to_thread(judged, place, feed.control_url or "", work)
+        report, megabytes = await judged(place, feed.control_url or "", work)
         took = time.monotonic() - began
     return {
         "campaign": "judge",
         **report,
-        "peak_megabytes": megabytes,
+        "peak_megabytes": round(megabytes),
         "took_seconds": round(took),
         "records_a_second": round(records / took),
     }
@@ -85,10 +74,11 @@ async def test_judge(place: Place, tmp_path: Path) -> None:
     for records in (FEWER, RECORDS):
         directory = tmp_path / f"{records}"
         directory.mkdir()
-        of_this = replace(place, prefix=f"{place.prefix}-{records}", directory=directory)
+        of_this = replace(place, prefix=f"{place.prefix}-{records}", directory=directory, start=start_cold)
         figures = await judged_with(records, of_this)
         print(json.dumps(figures), flush=True)
         assert figures["clean"]
+        assert figures["figures"]["records"] > 0.9 * records
         peaks.append(figures["peak_megabytes"])
     assert peaks[1] < MOST_MEGABYTES
     assert peaks[1] - peaks[0] < MORE_MEGABYTES

@@ -9,11 +9,11 @@ from typing import Any, get_args
 import pytest
 
 from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
-from tests.harness import Place
+from tests.harness import Place, finished
 from tests.integration.snapshots import Jobs, Topics, expected, simulated, without_ids
 from tests.integration.test_translations import FIVE, LARGE
 from tests.integration.test_translations_kills import killed_at_random
-from tests.integration.test_translations_size import MOST_MEGABYTES, finished
+from tests.integration.test_translations_size import MOST_MEGABYTES
 
 KILLS = int(os.environ.get("KILLS", "50"))
 SEED = int(os.environ.get("SEED", "1"))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.world.entities import Sizes
-from tests.harness import Bridge, Place, until
+from tests.harness import Place, finished
 from tests.integration.snapshots import Jobs, Topics, simulated
 from tests.processes import start_cold
 
@@ -29,22 +24,6 @@ def place(place: Place) -> Place:
     """A place whose processes have separate memory: a fork shares its server's."""
     place.start = start_cold
     return place
-
-
-async def finished(run: Bridge) -> tuple[dict[str, Any], float]:
-    """The output of a run, and its peak memory in megabytes."""
-    most = 0.0
-
-    def has_ended() -> bool:
-        nonlocal most
-        status = Path(f"/proc/{run.process.pid}/status").read_text()
-        if found := re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE):  # none once it has begun to end
-            most = int(found[1]) / 1024
-        return run.process.poll() is not None
-
-    await until(has_ended, "the end of the run", 240)
-    assert run.process.returncode == 0, run.text()
-    return json.loads(run.output()), most
 
 
 async def test_a_large_snapshot_takes_little_memory(place: Place) -> None:

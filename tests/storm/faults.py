@@ -10,6 +10,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from functools import partial
 from random import Random
 from typing import Any, ClassVar, Self
 
@@ -60,7 +61,7 @@ class Fault(ABC):
         """Begin it. Returns whether it has hit anything: a process, a connection, what is published next."""
 
     async def end(self, scene: Scene, key: str) -> None:  # noqa: B027 (many faults end by themselves)
-        """End it."""
+        """End it. A fault of which only the end tells whether it has hit anything is then in `scene.felt`."""
 
     def parameters(self) -> dict[str, Any]:
         """Return what `FAULTS[name](**parameters)` takes."""
@@ -86,10 +87,10 @@ class KillBridge(_OfBridge):
         return [Excuse(began, began + CLOSING_SECONDS, scene.hit(self.bridge, key))]
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        return await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=True)
+        return scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=True)
 
     async def end(self, scene: Scene, key: str) -> None:
-        await scene.bridges[scene.hit(self.bridge, key)].let_up(key)
+        scene.bridges[scene.hit(self.bridge, key)].let_up(key)
 
 
 class TerminateBridge(KillBridge):
@@ -101,7 +102,7 @@ class TerminateBridge(KillBridge):
         return []
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        return await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=False)
+        return scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=False)
 
 
 class StopBridge(_OfBridge):
@@ -135,9 +136,9 @@ class RollingUpdate(Fault):
     async def begin(self, scene: Scene, key: str) -> bool:
         hit = False
         for bridge in scene.bridges.values():
-            hit |= await bridge.take_down(key, kill=False)
+            hit |= bridge.take_down(key, kill=False)
             await asyncio.sleep(self.pause)
-            await bridge.let_up(key)
+            bridge.let_up(key)
         return hit
 
 
@@ -160,7 +161,7 @@ class KillBrokers(Fault):
 
     async def end(self, scene: Scene, key: str) -> None:
         for name in self.brokers:
-            await scene.servers[name].let_up(key)
+            scene.servers[name].let_up(key)
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ class RestartBroker(_OfBroker):
         return await scene.servers[self.broker].take_down(key, kill=False)
 
     async def end(self, scene: Scene, key: str) -> None:
-        await scene.servers[self.broker].let_up(key)
+        scene.servers[self.broker].let_up(key)
 
 
 class StopBroker(_OfBroker):
@@ -216,11 +217,12 @@ class Election(Fault):
         return cls()
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        def elect() -> None:
+        def elect() -> bool:
             # In confluent-kafka 2.16 elect_leaders fails with any argument by name, such as a time-out.
             timeout = {"socket.timeout.ms": 1000 * _KAFKA_SECONDS}
             admin = AdminClient({"bootstrap.servers": scene.bootstrap_servers, "log_level": 0, **timeout})
-            admin.elect_leaders(ElectionType.PREFERRED).result()
+            # The others are led by their first replica already.
+            return None in admin.elect_leaders(ElectionType.PREFERRED).result().values()
 
         return await scene.attempt("no election", elect)
 
@@ -270,11 +272,12 @@ class _OfLinks(Fault):
     async def begin(self, scene: Scene, key: str) -> bool:
         for each in self.hit(scene, key):
             scene.network.begin(each, key, self.condition())
-        return True
+        return False
 
     async def end(self, scene: Scene, key: str) -> None:
         for each in self.hit(scene, key):
-            scene.network.end(each, key)
+            if scene.network.end(each, key):
+                scene.felt.add(key)
 
     def hit(self, scene: Scene, key: str) -> list[str]:
         """Return the links that it hits."""
@@ -333,6 +336,9 @@ class Reset(_OfLinks):
 
     async def begin(self, scene: Scene, key: str) -> bool:
         return sum(scene.network.reset(each) for each in self.hit(scene, key)) > 0
+
+    async def end(self, scene: Scene, key: str) -> None:
+        """It has ended."""
 
 
 @dataclass(frozen=True)
@@ -439,8 +445,7 @@ class Forget(_OfProvider):
     shortest, longest = 0.0, 5.0
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        await scene.control("drop")
-        return True
+        return await scene.control("drop") is not None
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("forget")
@@ -472,7 +477,7 @@ class RegistryDown(_OfProvider):
         return await scene.servers[REGISTRY].take_down(key, kill=True)
 
     async def end(self, scene: Scene, key: str) -> None:
-        await scene.servers[REGISTRY].let_up(key)
+        scene.servers[REGISTRY].let_up(key)
 
 
 class ForeignTransaction(_OfProvider):
@@ -490,21 +495,21 @@ class ForeignTransaction(_OfProvider):
             }
         )
 
-        def leave_open() -> None:
+        def leave_open() -> bool:
             producer.init_transactions(_KAFKA_SECONDS)
             producer.begin_transaction()
             partitions = producer.list_topics(f"{scene.prefix}.bets", _KAFKA_SECONDS).topics
             for partition in partitions[f"{scene.prefix}.bets"].partitions:
                 producer.produce(f"{scene.prefix}.bets", b"never visible", b"other", partition=partition)
-            producer.flush(_KAFKA_SECONDS)
             scene.foreign[key] = producer
+            return producer.flush(_KAFKA_SECONDS) == 0
 
         return await scene.attempt("no foreign transaction", leave_open)
 
     async def end(self, scene: Scene, key: str) -> None:
-        producer = scene.foreign.pop(key, None)
-        if producer is not None:  # what is not aborted times out
-            await scene.attempt("no abort", lambda: producer.abort_transaction(_KAFKA_SECONDS))
+        if key in scene.foreign:  # what is not aborted times out
+            abort = partial(scene.foreign.pop(key).abort_transaction, _KAFKA_SECONDS)
+            await scene.attempt("no abort", abort)
 
 
 def _bridge(random: Random, bridges: list[str]) -> str:

@@ -101,9 +101,9 @@ class Network:
         finite = {name: value for name, value in asdict(condition).items() if value != inf}
         self._ask(do="begin", link=link, fault=fault, condition=finite)
 
-    def end(self, link: str, fault: str) -> None:
-        """End it."""
-        self._ask(do="end", link=link, fault=fault)
+    def end(self, link: str, fault: str) -> bool:
+        """End it. Returns whether there was a connection meanwhile, be it one without another side."""
+        return bool(self._ask(do="end", link=link, fault=fault))
 
     def reset(self, link: str) -> int:
         """Reset each connection after half of what it receives next. Returns how many there are."""
@@ -132,6 +132,8 @@ class _Link:
         self.condition = Condition()
         self.sides: set[_Side] = set()
         """Both of each connection."""
+        self.felt: set[str] = set()
+        """The faults that some connection has felt."""
         self._routes: list[tuple[Address, Address]] = []
         self._servers: list[asyncio.Server] = []
         self._free = [0.0, 0.0]
@@ -149,6 +151,8 @@ class _Link:
     async def change(self) -> None:
         """Apply the faults as they are now."""
         was, self.condition = self.condition, together(self.faults.values())
+        if self.sides:
+            self.felt |= self.faults.keys()
         if self.condition.cut and not was.cut:
             for server in self._servers:
                 server.close()
@@ -228,6 +232,7 @@ class _Side(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._link.sides.add(self)
+        self._link.felt |= self._link.faults.keys()
         if self._target is not None:
             self._connecting = asyncio.ensure_future(self._link.connect(self, self._target))
 
@@ -309,6 +314,8 @@ async def _serve() -> None:
                     await link.change()
                 case "end":
                     link.faults.pop(command["fault"], None)
+                    result = command["fault"] in link.felt
+                    link.felt.discard(command["fault"])
                     await link.change()
                 case "reset":
                     result = link.reset()

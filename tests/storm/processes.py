@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from bridge.sandbox.cluster.process import Server
-from tests.harness import Bridge
+from tests.harness import END_SECONDS, Bridge
 
 Note = Callable[..., None]
 """Writes into the history of a round: what happened, to whom, and more."""
@@ -24,8 +24,6 @@ EXCUSED_SECONDS = 5.0
 that was stopped by hearing from the coordinator of its group."""
 STARVED_SECONDS = 15.0
 """How long that may take when the holder says itself when it has noticed."""
-END_SECONDS = 60.0
-"""From SIGTERM to the end of a bridge, at most."""
 
 
 class HeldBridge:
@@ -43,14 +41,16 @@ class HeldBridge:
         """When each was seen to have ended."""
         self._codes: set[int] = set()
         """The exit codes that what was sent to this process may have."""
+        self._told_at: float | None = None
+        """When it was told to end, or was resumed after that."""
         self.bridge: Bridge | None = None
 
-    async def take_down(self, key: str, *, kill: bool) -> bool:
+    def take_down(self, key: str, *, kill: bool) -> bool:
         """End it, and keep it down until the fault is over. Returns whether there was a process."""
         self._down.add(key)
         return self._end(signal.SIGKILL if kill else signal.SIGTERM)
 
-    async def let_up(self, key: str) -> None:
+    def let_up(self, key: str) -> None:
         """End that fault."""
         self._down.discard(key)
 
@@ -64,6 +64,7 @@ class HeldBridge:
         self._stopped.discard(key)
         if self.bridge is not None and not self._stopped:
             self.bridge.signal(signal.SIGCONT)
+            self._told_at = self._told_at and time.monotonic()
 
     def holds_until(self, stopped: float, resumed: float) -> float:
         """Return until when a process that was stopped may have kept a connection that was no longer its own.
@@ -82,13 +83,18 @@ class HeldBridge:
         return [datetime.fromisoformat(at).timestamp() for at in lost]
 
     async def watch(self) -> None:
-        """Start another if the last one has ended and none is to be down."""
+        """Start another if the last one has ended and none is to be down. One that does not end is killed."""
+        if self._told_at and not self._stopped and time.monotonic() > self._told_at + END_SECONDS:
+            self.unexpected.append(f"{self.name} did not end within {END_SECONDS:g} s")
+            self._codes |= {-signal.SIGKILL}
+            self._send(signal.SIGKILL)
+            self._told_at = None
         if self.bridge is not None and (code := self.bridge.process.poll()) is not None:
             if code not in self._codes:
                 self.unexpected.append(f"{self.name} ended with {code}")
             self._note("ended", self.name, code=code, expected=code in self._codes)
             self._ended.append(time.time())
-            self.bridge = None
+            self.bridge, self._told_at = None, None
             self._stopped.clear()
         if self.bridge is None and not self._down:
             self._codes = set()
@@ -99,12 +105,10 @@ class HeldBridge:
     async def close(self) -> None:
         """SIGTERM; returns when it has ended. One that does not is reported, and killed."""
         self._down.add("end")
+        self._stopped.clear()
+        self._send(signal.SIGCONT)
         self._end(signal.SIGTERM)
-        deadline = time.monotonic() + END_SECONDS
         while self.bridge is not None:
-            if time.monotonic() > deadline:
-                self.unexpected.append(f"{self.name} did not end within {END_SECONDS:g} s")
-                self.bridge.kill()
             await asyncio.sleep(0.1)
             await self.watch()
 
@@ -112,6 +116,7 @@ class HeldBridge:
         sent = self._send(number)
         if sent:  # one that is told to end before it listens to signals dies of it
             self._codes |= {-signal.SIGKILL} if number is signal.SIGKILL else {0, -signal.SIGTERM}
+            self._told_at = self._told_at or time.monotonic()
         return sent
 
     def _send(self, number: signal.Signals) -> bool:
@@ -130,6 +135,8 @@ class HeldServer:
         self._server, self._note = server, note
         self._down: set[str] = set()
         self._stopped: set[str] = set()
+        self._full: set[str] = set()
+        """The faults that have filled its disk."""
         self._lock = asyncio.Lock()
 
     async def take_down(self, key: str, *, kill: bool) -> bool:
@@ -140,7 +147,7 @@ class HeldServer:
             await asyncio.to_thread(self._server.stop, kill=kill)
         return was_alive
 
-    async def let_up(self, key: str) -> None:
+    def let_up(self, key: str) -> None:
         """End that fault."""
         self._down.discard(key)
 
@@ -161,15 +168,20 @@ class HeldServer:
         Returns whether there was a process.
         """
         self._down.add(key)
+        self._full.add(key)
         return self._limit_files(full=True)
 
     def empty_disk(self, key: str) -> None:
         """End that fault."""
-        self._limit_files(full=False)
+        self._full.discard(key)
+        if not self._full:
+            self._limit_files(full=False)
         self._down.discard(key)
 
     async def watch(self) -> None:
-        """Start it if it has ended and is not to be down."""
+        """Start it if it has ended and is not to be down. Does not wait for one that is about to end."""
+        if self._down:
+            return
         async with self._lock:
             if self._down or self._server.is_alive():
                 return

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,14 +17,14 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bridge.sandbox.cluster.ports import HOST, free_port
+from tests.chaos.provider import Provider
 from tests.harness import Bridge, Place, until
 from tests.judge import Case, Excuse, Report, judge, missing
 from tests.processes import Forked
 from tests.storm.cluster import PROVIDER, REGISTRY, Brokers, brokers
 from tests.storm.plan import Plan, Step
 from tests.storm.processes import HeldBridge, HeldServer
-from tests.storm.scene import History, Scene, post
+from tests.storm.scene import History, Scene
 
 LIMITS_SCALE = 60
 """How many times faster the limits run, at both ends: windows of 5 and 30 s, a bucket of a minute."""
@@ -37,6 +37,10 @@ GAP_SECONDS = 2 * MARGIN_SECONDS + CONNECT_SECONDS + 5.0
 SMALLEST_SEGMENT = 1024 * 1024
 LARGEST_MESSAGE = 64 * 1024
 """Bytes; the bridge needs a segment of a topic of messages to be larger by `SMALLEST_SEGMENT`."""
+PLAYED = 0.6
+"""The least share of the planned faults that must hit something: what is down already cannot be hit again."""
+DUE = 0.5
+"""The least share of the bets of an undisturbed round that must be due: `forget` takes some away."""
 PREFIX = "storm"
 HEADER = "X-Bridge"
 """Has the credential by which the provider knows each bridge."""
@@ -52,6 +56,19 @@ SMALL = {
 }
 """Settings of topics with the smallest segments. A cleaner that is never idle has work only in checkpoints:
 bets stay for days (`topics.min_compaction_lag_days`), dead letters for ever."""
+
+
+def shortfalls(result: Mapping[str, Any]) -> list[str]:
+    """Return what makes a round too calm to prove anything."""
+    planned, played = (sum(result[name].values()) for name in ("faults", "played"))
+    figures = {"faults": played, **result["figures"]}
+    least = {
+        "faults": PLAYED * planned,
+        "bets": DUE * result["rate"] * result["seconds"],
+        "attempts": 2,
+        "dead letters": 1,
+    }
+    return [f"{figures[name]} {name}, fewer than {it:g}" for name, it in least.items() if figures[name] < it]
 
 
 def run(plan: Plan, directory: Path) -> dict[str, Any]:
@@ -86,13 +103,13 @@ class _Round:
 
     async def run(self) -> dict[str, Any]:
         plan, cluster = self._plan, self._cluster
-        provider, control_url = await self._simulator()
-        cluster.open_provider(provider)
-        scene = Scene(cluster.bootstrap_servers, PREFIX, control_url, cluster.network, self._note)
+        provider = await self._provider()
+        cluster.open_provider(provider.url)
+        scene = Scene(cluster.bootstrap_servers, PREFIX, provider, cluster.network, self._note)
         for server in cluster.servers.values():
             scene.servers[server.name] = HeldServer(server, self._note)
         for name in cluster.bridges:
-            scene.bridges[name] = HeldBridge(name, partial(self._bridge, name, provider), self._note)
+            scene.bridges[name] = HeldBridge(name, partial(self._bridge, name, provider.url), self._note)
         watching = asyncio.create_task(scene.watch())
         try:
             await until(self._is_live, "a live bridge", so_far=self._logs)
@@ -103,13 +120,13 @@ class _Round:
                 for number, step in enumerate(plan.steps):
                     steps.create_task(self._play(scene, number, step))
             await scene.control("clear")
-            await asyncio.to_thread(post, f"{control_url}/stop", {})
+            await provider.post("/stop")
             self._note("calm")
             case = Case(
                 cluster.bootstrap_servers,
                 cluster.registry_url,
                 PREFIX,
-                control_url,
+                provider.control_url,
                 plan.seed,
                 limits_scale=LIMITS_SCALE,
                 start_age=START_SECONDS,
@@ -134,22 +151,22 @@ class _Round:
             "clean": bool(report) and not unexpected,
         }
 
-    async def _simulator(self) -> tuple[str, str]:
-        """Start it; returns its address and that of its control endpoint."""
+    async def _provider(self) -> Provider:
         plan = self._plan
-        port = free_port()
-        control_port = free_port({port})
-        file = self._place.directory / "provider.toml"
-        file.write_text(
-            f"port = {port}\ncontrol_port = {control_port}\nseed = {plan.seed}\nrate = {plan.rate}\n"
-            f'limits_scale = {LIMITS_SCALE}\nsecond = "{plan.second}"\nping_seconds = 1\n'
-            f'resettle = 0.1\nodd = 0.01\nauth = "header"\nauth_name = "{HEADER}"\n[clients]\n'
-            + "".join(f'{name} = "{_credential(name)}"\n' for name in self._cluster.bridges)
+        return await Provider.start(
+            self._place,
+            clients={name: _credential(name) for name in self._cluster.bridges},
+            seed=plan.seed,
+            rate=plan.rate,
+            limits_scale=LIMITS_SCALE,
+            second=plan.second,
+            ping_seconds=1,
+            resettle=0.1,
+            revised=0.3,
+            odd=0.01,
+            auth="header",
+            auth_name=HEADER,
         )
-        simulator = self._place.bridge("simulate", "--config", str(file))
-        await until(lambda: "control at " in simulator.text(), "the simulator", so_far=simulator.text)
-        assert "is taken" not in simulator.text(), simulator.text()
-        return f"http://{HOST}:{port}", f"http://{HOST}:{control_port}"
 
     def _bridge(self, name: str, provider: str) -> Bridge:
         cluster = self._cluster
@@ -203,12 +220,12 @@ class _Round:
         began = time.time()
         self._note("begin", key, step=step.json())
         hit = await step.fault.begin(scene, key)
-        played = hit and key not in scene.stray
-        self._note("hit" if played else "missed", key)
-        self._played[step.name] += played
         await asyncio.sleep(step.seconds)
         await step.fault.end(scene, key)
-        self._note("end", key)
+        hit |= key in scene.felt
+        played = hit and key not in scene.stray
+        self._played[step.name] += played
+        self._note("end", key, hit=played)
         if hit:
             self._excuses.append(partial(step.fault.excuses, scene, key, began, time.time()))
 

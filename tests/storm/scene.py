@@ -10,17 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 from confluent_kafka import KafkaException, Producer
 
+from tests.chaos.provider import Provider
 from tests.storm.cluster import PROVIDER, link
 from tests.storm.network import Network
 from tests.storm.processes import HeldBridge, HeldServer
 
 OWNER = "owner"
 """Stands for the bridge that owns the feed when a fault begins."""
-_CONTROL_SECONDS = 60.0
 
 
 class History:
@@ -43,7 +42,7 @@ class Scene:
     bootstrap_servers: str
     """Of the brokers themselves, past the network with faults."""
     prefix: str
-    control_url: str
+    provider: Provider
     network: Network
     note: History
     bridges: dict[str, HeldBridge] = field(default_factory=dict)
@@ -53,6 +52,8 @@ class Scene:
     """Whom faults that were to hit the owner, or a connection, hit, by their keys."""
     stray: set[str] = field(default_factory=set)
     """The keys of those that found no owner, and hit another bridge."""
+    felt: set[str] = field(default_factory=set)
+    """The keys of faults of the network that a connection has felt."""
     foreign: dict[str, Producer] = field(default_factory=dict)
     """Producers with an open transaction, by the key of the fault."""
 
@@ -81,29 +82,17 @@ class Scene:
     async def control(self, fault: str, **parameters: Any) -> str | None:
         """Inject a fault into the provider. Returns the bridge that had a connection, if one had."""
 
-        def inject() -> str | None:
-            connections = ask(f"{self.control_url}/connections")
-            post(f"{self.control_url}/faults/{fault}", parameters)
-            return connections[0]["client"] if connections else None
-
-        return await asyncio.to_thread(inject)
+        connections = await self.provider.get("/connections")
+        await self.provider.post(f"/faults/{fault}", **parameters)
+        return connections[0]["client"] if connections else None
 
     async def attempt(self, failure: str, call: Callable[[], object]) -> bool:
-        """Call Kafka in a thread. That it fails in a storm is noted, and no failure of the round."""
+        """Call Kafka in a thread; return whether the answer is not false.
+
+        That it fails in a storm is noted, and no failure of the round.
+        """
         try:
-            await asyncio.to_thread(call)
+            return await asyncio.to_thread(call) is not False
         except KafkaException as error:
             self.note(failure, reason=str(error))
             return False
-        return True
-
-
-def post(url: str, parameters: dict[str, Any]) -> Any:
-    """POST to the simulator's control endpoint; returns its answer. Raises OSError."""
-    return ask(Request(url, json.dumps(parameters).encode(), {"Content-Type": "application/json"}))
-
-
-def ask(request: Request | str) -> Any:
-    """Return the simulator's answer. Raises OSError."""
-    with urlopen(request, timeout=_CONTROL_SECONDS) as answer:
-        return json.load(answer)

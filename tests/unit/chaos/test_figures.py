@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks import report
 from tests.broken.campaign import slug, write_table
+from tests.broken.drills import DRILLS
 from tests.broken.fault import Fault
 from tests.broken.faults import FAULTS
-from tests.chaos.rounds import Rounds
+from tests.chaos.rounds import Rounds, _at_first
 from tests.chaos.test_handover import Handover, Sight, excused, handover, same_clock, summary
-from tests.chaos.test_storm import shortfalls, table
+from tests.chaos.test_storm import table
 from tests.judge.model import Excuse
+from tests.storm.round import shortfalls
 
 
 def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
@@ -61,9 +62,9 @@ def test_a_second_connection_is_excused_only_where_the_owner_cannot_close_its_ow
 
 
 def test_a_summary_has_the_nearest_ranks_of_what_is_known() -> None:
-    """Of fifty, the 99th percentile is the largest."""
+    """Of fifty, the 99th percentile is the longest."""
     found = summary([Handover(None, float(n), 0.0) for n in range(1, 51)])
-    assert found["visible"] == {"p50": 25.0, "p99": 50.0, "max": 50.0}
+    assert found["visible"] == {"p50": 25.0, "p99": 50.0}
     assert "connected" not in found
 
 
@@ -76,10 +77,12 @@ def test_a_finished_round_is_known_until_its_extent_changes(
     assert rounds.begin("one").is_dir()
     assert rounds.result("one") is None
     rounds.finish("one", {"clean": True})
-    assert Rounds("some", {"kills": 5}).result("one") == {"clean": True}
+    assert (found := Rounds("some", {"kills": 5}).result("one"))
+    assert found["clean"]
+    assert "cores" in found["machine"]
     assert Rounds("some", {"kills": 6}).result("one") is None
     monkeypatch.setenv("FRESH", "1")
-    assert Rounds("some", {"kills": 5}).result("one") == {"clean": True}
+    assert Rounds("some", {"kills": 5}).result("one") == found
     monkeypatch.setattr("tests.chaos.rounds._finished", set())
     assert Rounds("some", {"kills": 5}).result("one") is None
 
@@ -93,39 +96,43 @@ def test_a_round_of_other_code_is_not_finished(tmp_path: Any, monkeypatch: pytes
         (tmp_path / path).write_text(text, "utf-8")
 
     def is_finished() -> bool:
+        _at_first.cache_clear()  # as in another process
         return Rounds("some", {}).result("one") is not None
 
-    played = ("bridge/feed/position.py", "tests/judge/run.py", "tests/chaos/test_some.py", "tests/some/a.py")
-    for path in played:
+    own = "tests/chaos/test_some.py", "tests/some/a.py"
+    for path in ("bridge/feed/position.py", "schemas/a.avsc", "tests/judge/run.py", *own):
         write(path, "1")
+        _at_first.cache_clear()
         Rounds("some", {}).begin("one")
         Rounds("some", {}).finish("one", {})
         assert is_finished()
         write(path, "2")
         assert not is_finished(), path
     Rounds("some", {}).finish("one", {})
+    write(path, "3")
+    with pytest.raises(AssertionError, match="the code has changed"):
+        Rounds("some", {}).finish("one", {})
+    write(path, "2")
     for path in ("docs/chaos.md", "tests/chaos/test_other.py", "tests/other/a.py"):
         write(path, "1")
     assert is_finished()
 
 
-def test_a_storm_replaces_its_own_row() -> None:
-    """Storms that ran earlier keep theirs, in the order of their seeds."""
+def test_the_table_of_storms_has_their_sums() -> None:
+    """A row for each, and below them what all of them had."""
 
     def storm(seed: int, bets: int, *ended: str) -> dict[str, Any]:
-        figures = {"published": 50_000, "bets": bets, "dead letters": 9, "gaps": 0, "attempts": 20}
-        faults = {"cut": 2, "late": 1}
+        figures = {"published": 50_000 + seed, "bets": bets, "dead letters": 9, "gaps": 0, "attempts": 20}
         judged = {"anomalies": {"lost write": {}} if ended else {}, "figures": figures}
-        planned = {"faults": faults, "played": {"cut": 2, "late": 0}}
+        planned = {"faults": {"cut": 2, "late": 1}, "played": {"cut": 2, "late": 0}, "machine": "Here."}
         return {"seed": seed, "bridges": 2, **planned, "ended_by_themselves": [*ended], **judged}
 
-    page = "before\n<!-- storm -->\n<!-- /storm -->\nbehind\n"
-    for result in (storm(10, 1), storm(9, 2), storm(10, 48_000, "bridge-1 ended with 1")):
-        page = report.replaced(page, "storm", table(page, result))
-    _, _, _, _, nine, ten, *_ = page.splitlines()
-    assert nine.startswith("| 9 | ")
-    assert nine.endswith(" | 2 | 2 of 3 | 50,000 | 2 | 9 | 0 | 20 | nothing |")
-    assert ten.endswith(" | 50,000 | 48,000 | 9 | 0 | 20 | lost write, bridge-1 ended with 1 |")
+    _, _, nine, ten, _, sums = table([storm(9, 2), storm(10, 48_000, "bridge-1 ended with 1")]).splitlines()
+    assert nine == "| 9 | 2 | 2 of 3 | 50,009 | 2 | 9 | 0 | 20 | nothing |"
+    assert ten.endswith(" | 50,010 | 48,000 | 9 | 0 | 20 | lost write, bridge-1 ended with 1 |")
+    assert sums == (
+        "2 storms, 100,019 messages (50,009 in the smallest), 4 of 6 faults have hit something. Here."
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,6 +168,7 @@ def test_the_table_of_broken_bridges_is_written_when_all_were_played_by_the_same
             "anomalies": dict.fromkeys(expected[:1], 1),
             "first": {expected[0]: fault.shown_by.get(fault.expected[0], "")},
             "ended": {},
+            "unmet": [],
             "figures": {"bets": 2, "records": 2},
             "took_seconds": 9,
         }
@@ -173,5 +181,11 @@ def test_the_table_of_broken_bridges_is_written_when_all_were_played_by_the_same
     write_table(rounds)
     assert "found" not in page.read_text("utf-8")
     play(first, rounds)
+    write_table(rounds)
+    assert "found" not in page.read_text("utf-8")  # not that the sound bridge is clean
+    for name in DRILLS:
+        line = {"anomalies": {}, "ended": {}, "unmet": [], "figures": {"bets": 2, "records": 2}}
+        rounds.begin(slug(f"sound {name}"))
+        rounds.finish(slug(f"sound {name}"), line)
     write_table(rounds)
     assert f"{len(FAULTS)} of {len(FAULTS)} found." in page.read_text("utf-8")

@@ -28,7 +28,7 @@ class FakeBridge:
     def signal(self, number: int) -> None:
         self.died_of = number
 
-    async def wait(self) -> int:
+    async def wait(self, _seconds: float) -> int:
         return -self.died_of
 
 

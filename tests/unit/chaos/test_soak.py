@@ -124,7 +124,7 @@ def test_what_was_not_measured_is_not_known_to_be_flat() -> None:
 
 def test_a_soak_without_hand_overs_shows_nothing() -> None:
     """Nor does one without reconnections."""
-    enough = {"samples": minutes(67), "rebalances": 5, "reconnections": 33}
+    enough = {"samples": minutes(67), "rebalances": 5, "connections": 33}
     assert lacking(enough) == []
     assert lacking({**enough, "rebalances": 4}) == ["4 rebalances of 5"]
-    assert lacking({**enough, "reconnections": 32}) == ["32 reconnections of 33"]
+    assert lacking({**enough, "connections": 32}) == ["32 connections of 33"]

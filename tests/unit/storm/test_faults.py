@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from tests.storm import scene as storm
 from tests.storm.cluster import BROKERS, PROVIDER, link
 from tests.storm.faults import (
     FAULTS,
@@ -17,6 +16,7 @@ from tests.storm.faults import (
     Cut,
     Drop,
     Fault,
+    Forget,
     HalfOpen,
     KillBridge,
     OneWayCut,
@@ -43,7 +43,21 @@ class Network:
     def begin(self, *_: object) -> None:
         """Do nothing."""
 
-    end = begin
+    def end(self, name: str, _: str) -> bool:
+        return bool(self.connections(name))
+
+
+class Provider:
+    """A provider with some connections."""
+
+    def __init__(self, *clients: str) -> None:
+        self.connections = [{"client": name} for name in clients]
+
+    async def get(self, _: str) -> list[dict[str, str]]:
+        return self.connections
+
+    async def post(self, _: str, **__: object) -> None:
+        """Do nothing."""
 
 
 class Held:
@@ -52,17 +66,18 @@ class Held:
     def stop(self, _: str) -> bool:
         return True
 
-    async def take_down(self, _: str, *, kill: bool) -> bool:
+    def take_down(self, _: str, *, kill: bool) -> bool:
         return True
 
     def holds_until(self, _: float, resumed: float) -> float:
         return resumed + 3
 
 
-def scene(directory: Path, **connections: int) -> Scene:
+def scene(directory: Path, *clients: str, **connections: int) -> Scene:
     network: Any = Network(**connections)
     bridges: Any = {"bridge-1": Held(), "bridge-2": Held()}
-    return Scene("", "storm", "http://control", network, History(directory / "history"), bridges)
+    provider: Any = Provider(*clients)
+    return Scene("", "storm", provider, network, History(directory / "history"), bridges)
 
 
 @pytest.mark.parametrize(("connections", "hit"), [({"bridge_2": 1}, "bridge-2"), ({}, "bridge-1")])
@@ -75,24 +90,23 @@ async def test_without_an_owner_another_bridge_is_hit_which_does_not_count(
     assert (of.aimed, of.stray) == ({"key": hit}, set() if connections else {"key"})
 
 
-async def test_a_reset_hits_only_connections(tmp_path: Path) -> None:
-    """A cut also hits those that are yet to come."""
+async def test_faults_of_a_link_hit_only_connections(tmp_path: Path) -> None:
+    """A cut also those that were made meanwhile, which only its end knows."""
     for connections, hit in (({"bridge_1": 1}, True), ({"bridge_2": 1}, False)):
         of = scene(tmp_path, **connections)
-        assert await Reset((link("bridge-1", PROVIDER),)).begin(of, "key") is hit
-        assert await Cut((link("bridge-1", PROVIDER),)).begin(of, "key")
+        assert await Reset((link("bridge-1", PROVIDER),)).begin(of, "reset") is hit
+        cut = Cut((link("bridge-1", PROVIDER),))
+        assert not await cut.begin(of, "cut")
+        await cut.end(of, "cut")
+        assert of.felt == ({"cut"} if hit else set())
 
 
-@pytest.mark.parametrize("connections", [[], [{"client": "bridge-1"}]])
-async def test_the_provider_can_drop_only_a_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connections: list[Any]
-) -> None:
+@pytest.mark.parametrize("clients", [[], ["bridge-1"]])
+async def test_the_provider_can_drop_only_a_connection(tmp_path: Path, clients: list[str]) -> None:
     """What it publishes changes without one, too."""
-    monkeypatch.setattr(storm, "ask", lambda _: connections)
-    monkeypatch.setattr(storm, "post", lambda *_: {})
-    of = scene(tmp_path)
-    for fault in (Drop(), Abort(), HalfOpen()):
-        assert await fault.begin(of, "key") is bool(connections)
+    of = scene(tmp_path, *clients)
+    for fault in (Drop(), Abort(), HalfOpen(), Forget()):
+        assert await fault.begin(of, "key") is bool(clients)
     assert await Surge().begin(of, "key")
 
 
@@ -104,6 +118,7 @@ async def test_what_kafka_refuses_has_not_happened(tmp_path: Path) -> None:
 
     of = scene(tmp_path)
     assert await of.attempt("no election", lambda: None)
+    assert not await of.attempt("no election", lambda: False)  # nothing to elect
     assert not await of.attempt("no election", refuse)
     assert "no election" in (tmp_path / "history").read_text()
 
@@ -127,8 +142,11 @@ async def test_an_excuse_is_for_the_holder_that_was_hit(
     tmp_path: Path, fault: Fault, holder: str, until: float
 ) -> None:
     """While it cannot close its connection."""
-    of = scene(tmp_path, bridge_2=1)
-    assert await fault.begin(of, "key")
+    of = scene(tmp_path, bridge_1=1, bridge_2=2)
+    hit = await fault.begin(of, "key")
+    if not hit:
+        await fault.end(of, "key")
+    assert hit or of.felt
     assert fault.excuses(of, "key", 100, 130) == [(100, until, holder)]
 
 
@@ -142,12 +160,8 @@ async def test_a_holder_that_can_close_its_connection_has_no_excuse(tmp_path: Pa
         assert fault.excuses(scene(tmp_path), "key", 100, 130) == []
 
 
-async def test_a_half_open_connection_excuses_its_holder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_half_open_connection_excuses_its_holder(tmp_path: Path) -> None:
     """The one that the provider names."""
-    monkeypatch.setattr(storm, "ask", lambda _: [{"client": "bridge-1"}])
-    monkeypatch.setattr(storm, "post", lambda *_: {})
-    of = scene(tmp_path, bridge_2=1)
+    of = scene(tmp_path, "bridge-1", bridge_2=1)
     assert await HalfOpen().begin(of, "key")
     assert HalfOpen().excuses(of, "key", 100, 130) == [(100, 130 + EXCUSED_SECONDS, "bridge-1")]

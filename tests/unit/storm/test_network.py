@@ -216,7 +216,8 @@ def test_a_target_that_is_not_there_resets_the_client(network: Network) -> None:
     """It is no failure of the link."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         nobody = server.getsockname()
-    with connected(network.open("a>b", ("127.0.0.1", 0), nobody)) as client, pytest.raises(ConnectionError):
+    address = network.open("a>b", ("127.0.0.1", 0), nobody)
+    with pytest.raises(ConnectionError), connected(address) as client:
         received(client, 1)
 
 
@@ -224,6 +225,21 @@ def test_an_address_that_is_taken_is_reported(network: Network, echo: Echo) -> N
     """To the owner, who may choose another."""
     with pytest.raises(OSError, match="in use"):
         network.open("a>b", echo.address, echo.address)
+
+
+def test_the_end_of_a_fault_tells_whether_a_connection_has_felt_it(
+    network: Network, address: tuple[str, int]
+) -> None:
+    """One that was there, or came; each fault by itself."""
+    network.begin("a>b", "before", Condition(delay=0.01))
+    assert not network.end("a>b", "before")
+    network.begin("a>b", "first", Condition(delay=0.01))
+    with connected(address) as client:
+        assert answered(client, b"one") == b"one"
+        network.begin("a>b", "second", HOLE)
+        assert network.end("a>b", "first")
+        assert network.end("a>b", "second")
+        assert not network.end("a>b", "second")
 
 
 def test_faults_add_up() -> None:

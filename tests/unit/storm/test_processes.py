@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,13 +100,13 @@ async def test_a_bridge_is_down_until_the_last_fault_has_let_it_up(tmp_path: Pat
     """Two faults may kill it at the same time."""
     place = Place(tmp_path)
     await place.held.watch()
-    await place.held.take_down("one", kill=True)
-    await place.held.take_down("two", kill=False)
+    place.held.take_down("one", kill=True)
+    place.held.take_down("two", kill=False)
     await place.ended()
-    await place.held.let_up("one")
+    place.held.let_up("one")
     await place.held.watch()
     assert place.history == ["started", "ended"]
-    await place.held.let_up("two")
+    place.held.let_up("two")
     await place.held.watch()
     assert place.history == ["started", "ended", "started"]
     assert place.held.unexpected == []
@@ -114,15 +117,15 @@ async def test_a_fault_knows_whether_there_was_a_bridge_to_hit(tmp_path: Path) -
     """One that is down, or has just died, is hit by nothing."""
     place = Place(tmp_path)
     assert not place.held.stop("early")
-    assert not await place.held.take_down("early", kill=True)
-    await place.held.let_up("early")
+    assert not place.held.take_down("early", kill=True)
+    place.held.let_up("early")
     await place.held.watch()
     assert place.held.stop("one")
-    assert await place.held.take_down("two", kill=True)
+    assert place.held.take_down("two", kill=True)
     assert place.held.bridge is not None
     await place.held.bridge.wait(GENEROUS)
     assert not place.held.stop("three")
-    assert not await place.held.take_down("four", kill=False)
+    assert not place.held.take_down("four", kill=False)
     await place.held.close()
 
 
@@ -163,6 +166,43 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
     assert len(place.held.unexpected) == 1
 
 
+async def test_a_bridge_that_does_not_end_is_reported_and_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while it is stopped: then it cannot."""
+    monkeypatch.setattr("tests.storm.processes.END_SECONDS", 0.2)
+    place = Place(tmp_path)
+    await place.held.watch()
+    assert place.held.bridge is not None
+    pid = place.held.bridge.process.pid
+    place.held.stop("one")
+    await until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T", "a stop")
+    place.held.take_down("two", kill=False)  # which it does not see before it is resumed
+    await asyncio.sleep(0.4)
+    await place.held.watch()
+    assert place.held.unexpected == []
+    place.held._stopped.clear()  # as if it ran, and ignored the signal
+    async with asyncio.timeout(GENEROUS):
+        while place.held.bridge is not None:
+            await place.held.watch()
+            await asyncio.sleep(0.05)
+    assert place.held.unexpected == ["bridge-1 did not end within 0.2 s"]
+    assert place.history == ["started", "ended"]
+
+
+async def test_a_server_that_takes_long_to_end_delays_no_other(tmp_path: Path) -> None:
+    """What has ended meanwhile is seen at once."""
+    stopping = threading.Event()
+    slow: Any = SimpleNamespace(name="slow", is_alive=lambda: True, stop=lambda **_: stopping.wait(GENEROUS))
+    held = HeldServer(slow, lambda *_: None)
+    ending = asyncio.create_task(held.take_down("one", kill=False))
+    await asyncio.sleep(0.1)
+    await asyncio.wait_for(held.watch(), GENEROUS / 2)
+    assert not ending.done()
+    stopping.set()
+    assert await ending
+
+
 @ON_LINUX
 async def test_a_full_disk_ends_what_writes_and_lets_it_start_again(tmp_path: Path) -> None:
     """The next process writes on."""
@@ -176,6 +216,8 @@ async def test_a_full_disk_ends_what_writes_and_lets_it_start_again(tmp_path: Pa
     try:
         await until(file.exists, "something written")
         held.fill_disk("one")
+        held.fill_disk("two")
+        held.empty_disk("two")
         await until(lambda: not server.is_alive(), "its end")
         full = file.stat().st_size
         await held.watch()
