@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
+import re
 import time
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
+from subprocess import Popen
+from tempfile import TemporaryFile
 
 from benchmarks.process import ROOT, BenchmarkFailed, python
 from benchmarks.server import tell
@@ -75,14 +77,17 @@ def main() -> None:
         admin.end_offsets(client, name, admin.partition_count(client, name))
     ):
         fill(bets)
-    began = time.monotonic()
-    ran = subprocess.run(
-        python("bridge", "audit", "--json"), cwd=Path.cwd(), capture_output=True, check=False
-    )
-    took, used = time.monotonic() - began, getrusage(RUSAGE_CHILDREN)
-    if ran.returncode:
-        raise BenchmarkFailed(f"the audit has failed: {ran.stdout.decode()}{ran.stderr.decode()}")
-    found, cpu = json.loads(ran.stdout), used.ru_utime + used.ru_stime
+    began, peak = time.monotonic(), 0.0
+    with TemporaryFile() as output, Popen(python("bridge", "audit", "--json"), stdout=output) as ran:
+        while ran.poll() is None:  # getrusage would count what this process held when it was forked
+            status = Path(f"/proc/{ran.pid}/status").read_text("utf-8")
+            peak = max([peak, *(int(it) / 1024 for it in re.findall(r"VmHWM:\s+(\d+)", status))])
+            time.sleep(0.05)
+        took, used = time.monotonic() - began, getrusage(RUSAGE_CHILDREN)
+        output.seek(0)
+        if ran.returncode:
+            raise BenchmarkFailed(f"the audit has failed: {output.read().decode()}")
+        found, cpu = json.load(output), used.ru_utime + used.ru_stime
     count = found["records"]["bets"]
     tell(
         bets=count,
@@ -90,7 +95,7 @@ def main() -> None:
         cpu_seconds=round(cpu, 1),
         records_per_second=round(count / took),
         records_per_cpu_second=round(count / cpu),
-        peak_mb=round(used.ru_maxrss / 1024),
+        peak_mb=round(peak),
     )
 
 

@@ -42,6 +42,7 @@ class Bridge:
 
     def __init__(self, process: Process, log: Path) -> None:
         self.process, self.log = process, log
+        self._address: str | None = None
 
     def lines(self) -> list[dict[str, Any]]:
         """Its complete log lines: a reader can see the beginning of one that is being written."""
@@ -62,13 +63,16 @@ class Bridge:
 
     def address(self) -> str | None:
         """The address of its web port, once logged."""
-        return next((line["address"] for line in self.lines() if line["event"] == "health and metrics"), None)
+        if self._address is None:
+            served = (line for line in self.lines() if line["event"] == "health and metrics")
+            self._address = next((line["address"] for line in served), None)
+        return self._address
 
     async def get(self, path: str) -> httpx2.Response:
         """Get a path from its web port."""
         await until(lambda: self.address() is not None, "its address")
-        async with httpx2.AsyncClient(trust_env=False) as client:
-            return await client.get(f"{self.address()}{path}")
+        async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+            return await client.get(f"{self._address}{path}")
 
     def signal(self, number: int) -> None:
         """Send it a signal."""

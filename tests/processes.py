@@ -49,9 +49,16 @@ class Process(Protocol):
 
 def start_cold(command: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path) -> Process:
     """Start `python -m command` as a user would. It dies with the test run."""
+    return start_python(["-m", *command], environment, stdout, stderr)
+
+
+def start_python(
+    arguments: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path
+) -> Process:
+    """Start this Python with these arguments. It dies with the test run."""
     with stdout.open("ab") as out, stderr.open("ab") as err:
         return subprocess.Popen(
-            [sys.executable, "-m", *command],
+            [sys.executable, *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=out,

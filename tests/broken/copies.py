@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import compileall
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.broken.fault import Fault
-from tests.processes import Process, as_from_a_terminal
+from tests.processes import Process, start_python
 
 BRIDGE = Path(__file__).parents[2] / "bridge"
 START = Path(__file__).with_name("start.py")
@@ -51,12 +49,4 @@ class Starter:
         """Start it. It dies with the test run."""
         interruption, self.interruption = self.interruption, ""
         arguments = [str(START), str(self._copy), self._modules, interruption, *command[1:]]
-        with stdout.open("ab") as out, stderr.open("ab") as err:
-            return subprocess.Popen(
-                [sys.executable, *arguments],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                preexec_fn=as_from_a_terminal,
-            )
+        return start_python(arguments, environment, stdout, stderr)

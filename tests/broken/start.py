@@ -3,9 +3,7 @@
 COPY is the directory with the copy, MODULES are those that are patched in it, with commas: each must be the
 one that is imported. INTERRUPTION is empty or one of
 
-    PLACE before|after NUMBER       SIGKILL before or after the call of that number, counted from 1; PLACE is
-                                    `module:name.of.a.function`
-    PLACE delay SECONDS             each call takes so much longer
+    PLACE before|after|delay NUMBER as `tests.interruption.interrupt` takes it
     commits NUMBER unanswered|unsent|aborted
                                     the error of the commit of that number: it took place and the answer is
                                     lost, it did not take place and nobody knows, or it has to be aborted.
@@ -16,11 +14,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import os
-import signal
 import sys
-import time
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -31,27 +25,6 @@ def check(copy: Path, modules: str) -> None:
         file = Path(importlib.import_module(name).__file__ or "")
         if not file.is_relative_to(copy) or file.suffix != ".py":
             sys.exit(f"{name} is not the module of the copy: {file}")
-
-
-def interrupt_calls(place: str, when: str, number: int) -> None:
-    """Have this process killed at a call, or each call delayed."""
-    module, _, path = place.partition(":")
-    *parents, name = path.split(".")
-    holder: Any = reduce(getattr, parents, importlib.import_module(module))
-    function, calls = getattr(holder, name), itertools.count(1)
-
-    def called(*arguments: Any, **named: Any) -> Any:
-        due = next(calls) == number
-        if when == "delay":
-            time.sleep(number)
-        elif due and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = function(*arguments, **named)
-        if due and when == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(holder, name, called)
 
 
 def fail_commits(outcomes: dict[int, str]) -> None:
@@ -76,22 +49,24 @@ def fail_commits(outcomes: dict[int, str]) -> None:
     setattr(clients, "Producer", Failing)  # noqa: B010
 
 
-def interrupt(interruption: str) -> None:
+def prepare(interruption: str) -> None:
     """Prepare an interruption."""
+    from tests.interruption import interrupt
+
     first, _, rest = interruption.partition(" ")
     if first == "commits":
         fail_commits({int(n): what for n, what in (it.split() for it in rest.split(","))})
     elif first:
         when, number = rest.split()
-        interrupt_calls(first, when, int(number))
+        interrupt(first, when, int(number))
 
 
 if __name__ == "__main__":
     copied, patched, interrupted = sys.argv[1:4]
     del sys.argv[1:4]
-    sys.path[0] = copied
+    sys.path[:1] = copied, str(Path(__file__).parents[2])
     check(Path(copied), patched)
-    interrupt(interrupted)
+    prepare(interrupted)
     from bridge.cli import main
 
     main()

@@ -27,7 +27,10 @@ _PLAYED = (
     "schemas/*.avsc",
     "requirements/dev.txt",
     "tests/judge/*.py",
-    *(f"tests/{name}.py" for name in ("chaos/owners", "chaos/provider", "harness", "killed", "processes")),
+    *(
+        f"tests/{name}.py"
+        for name in ("chaos/owners", "chaos/provider", "harness", "interruption", "killed", "processes")
+    ),
 )
 """What campaigns share."""
 

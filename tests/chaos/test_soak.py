@@ -20,13 +20,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks import plot, report
 from bridge.kafka.clients import HEARTBEAT_MS, SESSION_MS
 from bridge.sandbox import cluster as dev
-from bridge.sandbox.cluster.ports import free_port
 from tests.chaos.owners import judged
 from tests.chaos.provider import Provider
 from tests.chaos.rounds import ROOT, Rounds
@@ -89,18 +87,15 @@ Sample = Mapping[str, Any]
 class Soaked:
     """A bridge that is measured."""
 
-    def __init__(self, name: str, bridge: Bridge, port: int) -> None:
+    def __init__(self, name: str, bridge: Bridge) -> None:
         self.name, self.bridge = name, bridge
-        self._url = f"http://127.0.0.1:{port}/metrics"
         self._commits = (0.0, 0.0)
         """Seconds and number at the last sample."""
 
     async def metrics(self) -> dict[str, float]:
         """Return its metrics by name, those with labels of their own by name and last label."""
-        async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
-            text = (await client.get(self._url)).text
         found = {}
-        for family in text_string_to_metric_families(text):
+        for family in text_string_to_metric_families((await self.bridge.get("/metrics")).text):
             for sample in family.samples:
                 labels = [value for name, value in sample.labels.items() if name != "feed"]
                 found[" ".join([sample.name, *labels])] = sample.value
@@ -153,15 +148,13 @@ class Soak:
 
     def start(self, name: str) -> None:
         """Start a bridge with the session time-out of the product."""
-        port = free_port()
         bridge = self._place.bridge(
             FEED__BASE_URL=self._provider.url,
             LIMITS__SCALE=str(SCALE),
             KAFKA__SESSION_TIMEOUT_MS=str(SESSION_MS),
             KAFKA__HEARTBEAT_INTERVAL_MS=str(HEARTBEAT_MS),
-            WEB__PORT=str(port),
         )
-        self.bridges.append(Soaked(name, bridge, port))
+        self.bridges.append(Soaked(name, bridge))
 
     async def live(self) -> None:
         """Wait until a bridge is live."""
