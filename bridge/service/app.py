@@ -221,12 +221,15 @@ class _Service:
         try:
             while True:
                 answer = asyncio.wrap_future(worker.submit(watch.look))
+                await asyncio.wait({answer}, timeout=WATCH_LIMIT_SECONDS)
                 try:
-                    look = await asyncio.wait_for(answer, WATCH_LIMIT_SECONDS)
-                except TimeoutError:
-                    worker.close(0)
-                    worker = Worker("transactions")  # the old thread is left behind with its client
-                    look = unknown(f"no answer in {format_duration(WATCH_LIMIT_SECONDS)}")
+                    if answer.done():
+                        look = answer.result()
+                    else:
+                        answer.cancel()
+                        worker.close(0)
+                        worker = Worker("transactions")  # the old thread is left behind with its client
+                        look = unknown(f"no answer in {format_duration(WATCH_LIMIT_SECONDS)}")
                 except BridgeError as error:
                     look = unknown(str(error))
                 except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on

@@ -127,7 +127,9 @@ def failing(error: Exception) -> Look:
     raise error
 
 
-@pytest.mark.parametrize("error", [KafkaUnavailable("no broker"), ValueError("no broker")])
+@pytest.mark.parametrize(
+    "error", [kind("no broker") for kind in (KafkaUnavailable, ValueError, TimeoutError)]
+)
 async def test_a_watch_that_cannot_look_says_so_and_goes_on(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
