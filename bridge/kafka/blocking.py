@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -35,22 +35,14 @@ class Worker:
     """An executor of one daemon thread: a job stuck in a call does not keep the process from ending."""
 
     def __init__(self, name: str) -> None:
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
         """Queue a job; the future receives its result or exception."""
         future: Future[T] = Future()
-
-        def work() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(checked(job))
-                except BaseException as error:  # noqa: BLE001  # the future's reader handles it
-                    future.set_exception(error)
-
-        self._jobs.put(work)
+        self._jobs.put((job, future))
         return future
 
     def close(self, seconds: float) -> None:
@@ -59,9 +51,16 @@ class Worker:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while (work := self._jobs.get()) is not None:
-            work()
-            del work  # with the producer that it holds
+        while (item := self._jobs.get()) is not None:
+            job, future = item
+            del item
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(checked(job))
+                except BaseException as error:  # noqa: BLE001  # the future's reader handles it
+                    future.set_exception(error)
+            # With the clients that they hold. The error holds this frame, which must not hold the error.
+            del job, future
 
 
 class Watchdog:

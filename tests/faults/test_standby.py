@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,42 @@ async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None
         assert await first.end() == 0
         await until(lambda: "Live" in second.states(), "taking over")
         assert await second.end() == 0
+
+
+def held(bridge: Bridge) -> tuple[int, int]:
+    """The threads and descriptors of a process."""
+    process = Path("/proc", str(bridge.process.pid))
+    return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
+
+
+@pytest.mark.long
+async def test_a_term_that_was_lost_leaves_nothing_behind(place: Place) -> None:
+    """A former owner has no more threads and descriptors than a bridge that has only stood by.
+
+    At that rate a transaction is open when it is stopped.
+    """
+    settings = {"LIMITS__SCALE": "100"}
+    async with provider(second="replace", limits_scale=100, rate=2000) as feed:
+        owner = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await until(lambda: "Live" in owner.states(), "live")
+        other = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await until(lambda: bool(standby_reasons(other)), "whom it waits for", so_far=other.text)
+        await asyncio.sleep(3.0)  # it looks around once more
+        of_standby = held(other)
+        for _ in range(2):
+            owner.signal(signal.SIGSTOP)
+            await until(lambda: other.states()[-1] == "Live", "taking over", so_far=other.text)  # noqa: B023
+            owner.signal(signal.SIGCONT)
+            await until(lambda: owner.states()[-1] == "Standby", "standing by", so_far=owner.text)  # noqa: B023
+            former, owner, other = owner, other, owner
+        await until(
+            lambda: held(former) == of_standby,
+            f"{of_standby} threads and descriptors",
+            seconds=30,
+            so_far=lambda: str(held(former)),
+        )
+        for bridge in (owner, other):
+            assert await bridge.end() == 0
 
 
 @pytest.mark.long

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from functools import partial
 from queue import SimpleQueue
 
 import pytest
@@ -43,6 +45,27 @@ def test_a_worker_keeps_no_job_that_has_run() -> None:
     worker = Worker("jobs")
     destroyed = worker.submit(Job()).result(30)
     assert destroyed.wait(5)
+    worker.close(30)
+
+
+def test_a_job_that_has_failed_is_destroyed_with_its_future() -> None:
+    """Its error holds its frames, and they its clients: each has threads. No collection is waited for."""
+
+    def fail(job: Job) -> None:
+        raise ValueError(f"{job!r:.0}no")
+
+    worker, job = Worker("jobs"), Job()
+    destroyed, future = job.destroyed, worker.submit(partial(fail, job))
+    del job
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="no"):
+            future.result(30)
+        assert not destroyed.is_set()
+        del future
+        assert destroyed.wait(5)
+    finally:
+        gc.enable()
     worker.close(30)
 
 
