@@ -443,4 +443,18 @@ FAULTS = (
         ),
         {Anomaly.DEAD_LETTER_ALTERED: "so a replay from there"},
     ),
+    Fault(
+        "new versions counted as corrections",
+        "each record of a bet that is known is counted as a correction",
+        "reconnections",
+        (Anomaly.COUNTERS,),
+        (
+            Patch(
+                "service/pipeline.py",
+                "            self.counters.corrections += verdict is _CORRECTION\n",
+                "            self.counters.corrections += self.deduplicator.knew(key)\n",
+            ),
+        ),
+        {Anomaly.COUNTERS: "corrections is"},
+    ),
 )

@@ -68,6 +68,15 @@ _MOST = 200
 """Messages of a bet above which only differences are looked at, not every way to explain them."""
 
 
+def corrections(stored: Sequence[Stored]) -> int:
+    """Return how many records of a bet have the highest version before them again."""
+    highest, count = None, 0
+    for it in stored:
+        count += it.version == highest
+        highest = it.version if highest is None else max(highest, it.version)
+    return count
+
+
 def judge_bet(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: Trial) -> None:
     """Judge one bet: its messages in the provider's order, its records in the order of their offsets."""
     if len(sent) == len(stored) == 1 and sent[0][:2] == stored[0][:2]:  # nearly always

@@ -160,15 +160,21 @@ class Checkpoints:
                 f"which ended at {end:.3f}",
             )
 
-    def judge_counts(self, records: int, letters: int, redriven: int) -> None:
-        """Compare the last checkpoint with the number of records, dead letters and marks in the topics."""
+    def judge_counts(self, found: Mapping[str, int], corrections: int) -> None:
+        """Compare the counters of the last checkpoint with what the topics have.
+
+        A correction of a bet that the bridge has forgotten is not counted as one.
+        """
         if self.last is None:
             self._findings.add(Anomaly.COUNTERS, 0.0, "the feed has no checkpoint")
             return
-        for name, found in (("published", records), ("deadLettered", letters), ("redriven", redriven)):
-            if self.last.counters[name] != found:
-                text = f"{name} is {self.last.counters[name]:,}, the topic has {found:,}"
+        for name, count in found.items():
+            if self.last.counters[name] != count:
+                text = f"{name} is {self.last.counters[name]:,}, the topic has {count:,}"
                 self._add(Anomaly.COUNTERS, self.last, text)
+        if self.last.counters["corrections"] > corrections:
+            text = f"corrections is {self.last.counters['corrections']:,}, the topic has {corrections:,}"
+            self._add(Anomaly.COUNTERS, self.last, text)
 
     def _follows(self, last: Checkpoint, it: Checkpoint) -> None:
         fallen = [name for name, value in last.counters.items() if it.counters[name] < value]

@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from tests.judge.bets import Sent, Stored, judge_bet
+from tests.judge.bets import Sent, Stored, corrections, judge_bet
 from tests.judge.buckets import Buckets
 from tests.judge.checkpoints import Checkpoint, Checkpoints
 from tests.judge.connections import judge_connections
@@ -86,7 +86,10 @@ class _Judge:
             self._take_truth(buckets, state["now"])
             for key, rows in buckets.groups():
                 self._judge_group(key, rows)
-        checkpoints.judge_counts(figures["records"], figures["dead letters"], figures["redriven"])
+        counted = {"published": "records", "deadLettered": "dead letters", "redriven": "redriven"}
+        checkpoints.judge_counts(
+            {name: figures[found] for name, found in counted.items()}, figures["corrections"]
+        )
         if figures["bets of marks"] != figures["marks of bets"]:
             what = (
                 f"{figures['bets of marks']:,} bets were redriven, {figures['marks of bets']:,} marks say so"
@@ -218,6 +221,7 @@ class _Judge:
         if what == "bet":
             sent = [Sent(*row) for row in theirs]
             stored = [Stored(*row) for row in ours]
+            self._figures["corrections"] += corrections(stored)
             judge_bet(name, sent, stored, self._trial)
             return
         malformed = [Malformed(*row[3:]) for row in theirs if row[0]]

@@ -230,6 +230,16 @@ def a_bet_that_pretends_to_be_redriven() -> History:
 
 
 @finds(Anomaly.COUNTERS)
+def corrections_that_are_none() -> History:
+    it = sound()
+    for version in (1, 2):
+        it.stores(it.publishes(6 + version, bet("settled again", version)), 7 + version)
+    it.counters["corrections"] = 1
+    it.promises(0, 10)
+    return it
+
+
+@finds(Anomaly.COUNTERS)
 def a_mark_without_a_bet() -> History:
     it = sound()
     it.publishes(7, BROKEN)

@@ -69,6 +69,8 @@ class History:
         self.log: dict[tuple[str, int], list[Batch]] = {}
         self.ledger: list[dict[str, int]] = []
         self.offsets = Counter[tuple[str, int]]()
+        self._versions: dict[bytes, int] = {}
+        """Of the last record of each bet."""
 
     @classmethod
     def begun(cls, remembers: float = 1000.0, **case: Any) -> Self:
@@ -118,6 +120,8 @@ class History:
             {name: value.encode() for name, value in headers.items()},
         )
         self.counters["published"] += 1
+        self.counters["corrections"] += self._versions.get(key) == datum["settlementVersion"]
+        self._versions[key] = datum["settlementVersion"]
 
     def buries(
         self,
