@@ -205,9 +205,7 @@ class _Service:
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
                     else:  # an earlier reason may be outdated
                         self._status.become(State.STANDBY)
-                # What is left of a lost term refers to itself: its producer, and all that was read back. A
-                # standby makes too little garbage for Python to collect it.
-                gc.collect()
+                gc.collect()  # what a lost term has left behind refers to itself (decision 0033)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             worker.close(0)
