@@ -53,8 +53,9 @@ _BRIDGE = {
 }
 
 
-GAP_SECONDS = 2 + 3 + 1 + 1 + 5.0
-"""What a gap may cover of what the provider remembers: these margins, and the time to connect."""
+GAP_SECONDS = 12 + 1 + 1 + 2 + 1.0
+"""What a gap may cover of what the provider remembers: an attempt may arrive 12 s and the connect time-out
+after it was decided, by a clock that is off by a second, and ages are rounded up (decision 0010)."""
 
 
 @dataclass(eq=False)
