@@ -445,14 +445,14 @@ FAULTS = (
     ),
     Fault(
         "new versions counted as corrections",
-        "each record of a bet that is known is counted as a correction",
-        "reconnections",
+        "each record with a later version is counted as a correction",
+        "replay",
         (Anomaly.COUNTERS,),
         (
             Patch(
                 "service/pipeline.py",
                 "            self.counters.corrections += verdict is _CORRECTION\n",
-                "            self.counters.corrections += self.deduplicator.knew(key)\n",
+                "            self.counters.corrections += version > 1\n",
             ),
         ),
         {Anomaly.COUNTERS: "corrections is"},
