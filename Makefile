@@ -82,13 +82,13 @@ test: setup ## run the tests, on a real Kafka and a real registry; JOBS=1 runs o
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing $(if $(ARGS),,WHICH='-m "not long"')
 
 test-long: setup ## run the tests that take long, and those of compiled modules as plain Python
-	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-plain $(if $(ARGS),,WHICH='-m long')
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing test-plain $(if $(ARGS),,WHICH='-m long')
 
 test-kafka: setup
 	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(WHICH) $(ARGS) $(OR_NONE)
 
 test-computing: setup
-	@$(call REPORT,nice $(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
+	@$(call REPORT,nice $(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(WHICH) $(ARGS),tests that need no Kafka)
 
 test-plain: setup
 	@$(call REPORT,$(PLAIN) nice $(BIN)/python -m pytest -n $(JOBS) $(OF_COMPILED) $(ARGS),tests of compiled modules as plain Python)

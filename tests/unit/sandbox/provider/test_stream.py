@@ -66,7 +66,7 @@ def test_the_first_slot_of_a_time_is_exact(
         assert first == 0 or stream.at(first - 1) < time
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(
     changes=st.lists(
         st.tuples(
