@@ -105,7 +105,14 @@ def starts_since(
     with explained(f"finding a time in {topic}", client, f"Describe the topic {topic}"):
         # A negative number is not a time, but stands for an end of the partition.
         asked = [TopicPartition(topic, p, max(0, round(moment * 1000))) for p in range(len(ends))]
-        starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)
+        try:
+            starts = consumer.offsets_for_times(asked, timeout=admin.LOOK_SECONDS)
+        except KafkaException as error:
+            # Seen now and then of a cluster that is well: the client waits in vain for the leaders, and finds
+            # them when it is asked again (librdkafka's issue 1956).
+            if error.args[0].code() != KafkaError._TIMED_OUT:
+                raise
+            starts = consumer.offsets_for_times(asked, timeout=admin.LOOK_SECONDS)
     for start in starts:
         if start.error is not None:
             raise KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")

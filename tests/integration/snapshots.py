@@ -98,6 +98,7 @@ class Jobs:
         """The JSON report of a command that must succeed."""
         done = await self.command(*arguments, "--json", **settings)
         assert done.returncode == 0, done.stderr
+        await self._until_visible(arguments[0])
         found: Datum = json.loads(done.stdout)
         return found
 
@@ -121,8 +122,11 @@ class Jobs:
         assert report is not None
         assert {what: steps[what] for what in steps if steps[what][0] != steps[what][1]} == {}
         self.must_not_tell(repr(report) + json.dumps(report.as_json()))
-        await until(lambda: self._visible(name) and self._visible("snapshots"), "all of it to be visible")
+        await self._until_visible(name)
         return report
+
+    async def _until_visible(self, name: str) -> None:
+        await until(lambda: self._visible(name) and self._visible("snapshots"), "all of it to be visible")
 
     def _visible(self, topic: str) -> bool:
         """Whether the markers of all transactions are written: a commit does not wait for them."""

@@ -13,13 +13,14 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import fastavro
+import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import PATIENCE, Place, until
-from tests.judge import Anomaly, Case, Report, judge, missing
+from tests.judge import Anomaly, Case, Report, judge, missing, visible
 
 SCALE = 100
 
@@ -31,8 +32,11 @@ def post(feed: Simulator, path: str, **parameters: object) -> None:
         answer.read()
 
 
-async def test_planted_anomalies_are_seen_and_nothing_else(place: Place, tmp_path: Path) -> None:
+async def test_planted_anomalies_are_seen_and_nothing_else(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A bridge that was killed twice, with drops, odd messages and garbage, is clean before."""
+    monkeypatch.setattr(visible, "STUCK_SECONDS", 10.0)  # before the open transaction times out
     settings = SimulatorSettings(
         port=0, control_port=0, rate=40, history_seconds=20, resettle=0.3, odd=0.05, limits_scale=SCALE
     )
@@ -100,7 +104,8 @@ def plant(place: Place) -> Producer:
     }
 
     def write(producer: Producer, message: Message, value: bytes | None) -> None:
-        producer.produce(message.topic() or "", value, message.key(), headers=message.headers())
+        at = message.timestamp()[1]
+        producer.produce(message.topic() or "", value, message.key(), timestamp=at, headers=message.headers())
         assert producer.flush(60) == 0
 
     with_transactions = [Producer({**common, "transactional.id": f"{place.prefix}.{n}"}) for n in range(2)]

@@ -294,7 +294,10 @@ def test_a_missing_right_is_named(
     secured: Secured, rights: Place, user: str, command: str, right: str
 ) -> None:
     """The error has the operation and the resource, with exit 6."""
-    ran = rights.run(*command.split(), **secured.settings(user=user))
+    for _ in range(5):
+        ran = rights.run(*command.split(), **secured.settings(user=user))
+        if ran.returncode == 6 or user != "outsider":
+            break  # the only record may come before the broker refuses the group, which needs it no more
     assert (ran.returncode, ran.stdout) == (6, ""), ran.stderr
     assert f". The principal has no right to {right}{GRANTED}" in ran.stderr.splitlines()[-1]
     assert "Kafka cannot be used" not in ran.stderr
