@@ -223,9 +223,9 @@ class Pair:
         """Let the event happen once, and look until the hand-over is over; then make up for it."""
         owner = await self.steady()
         coordinator = await asyncio.to_thread(self._coordinator)
-        assert len(await self._accepted()) == self._connections, "a hand-over that nothing has caused"
-        last = (await self._accepted())[-1]
-        await asyncio.sleep(max(0.0, last + APART_SECONDS - time.time()) + random.uniform(0, 3))
+        accepted = await self._accepted()
+        assert len(accepted) == self._connections, "a hand-over that nothing has caused"
+        await asyncio.sleep(max(0.0, accepted[-1] + APART_SECONDS - time.time()) + random.uniform(0, 3))
         at = time.time()
         if kind == "coordinator":
             await asyncio.to_thread(coordinator.stop, kill=True)
@@ -234,7 +234,7 @@ class Pair:
         observed = at + OBSERVED_SECONDS.get(kind, 0.0)
         deadline = time.monotonic() + PATIENCE
         while True:
-            connected = next((accepted for accepted in await self._accepted() if accepted > at), None)
+            connected = next((it for it in await self._accepted() if it > at), None)
             seen = [sight.at for sight in self._watcher.since(at) if is_by_owner(sight, connected or at)]
             # Then every partition shows what came after it: no bet has waited for longer.
             over = seen and self._watcher.oldest > min(seen) and time.time() > observed

@@ -16,7 +16,7 @@ from itertools import product
 from math import inf
 from typing import NamedTuple
 
-from tests.judge.model import Anomaly
+from tests.judge.model import CLOCKS_SECONDS, Anomaly
 from tests.judge.trial import Trial
 
 
@@ -60,8 +60,6 @@ class Verdict(NamedTuple):
 MayRepeat = Callable[[float, float], bool]
 """Whether a replay began between two publications, so that the second may look like a repetition."""
 
-_CLOCKS_SECONDS = 1.0
-"""How far the clocks of bridges, brokers and provider may be apart."""
 _LOST, _EXTRA = 2, 3
 """What it costs to explain a message or a record by a fault."""
 _MOST = 200
@@ -115,11 +113,11 @@ def _judge_promise(what: str, message: Sent, record: Stored, trial: Trial) -> No
 
 def _judge_times(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: Trial) -> None:
     """Report what the bridge says to have received before it was published, or after it was committed."""
-    earliest = min(it.at for it in sent) - _CLOCKS_SECONDS
+    earliest = min(it.at for it in sent) - CLOCKS_SECONDS
     for it in stored:
-        latest = inf if it.committed == -inf else it.committed + _CLOCKS_SECONDS
+        latest = inf if it.committed == -inf else it.committed + CLOCKS_SECONDS
         if not earliest <= it.received <= latest:
-            when = f"published from {earliest + _CLOCKS_SECONDS:.3f} on, committed at {it.committed:.3f}"
+            when = f"published from {earliest + CLOCKS_SECONDS:.3f} on, committed at {it.committed:.3f}"
             trial.findings.add(Anomaly.WRONG_FIELD, it.received, f"bet {bet}: {_place(it)}: {when}")
 
 
@@ -198,7 +196,7 @@ class _Ways:
         """Whether record f may be that of message i: no bet goes back, or has a content twice in a row."""
         message, record = self._sent[i], self._records[f]
         again = f > 0 and self._records[f - 1][:2] == record[:2]
-        is_early = record.received < message.at - _CLOCKS_SECONDS
+        is_early = record.received < message.at - CLOCKS_SECONDS
         return message[:2] == record[:2] and record.version >= self._highest[f] and not again and not is_early
 
     def _may_lack(self, i: int, f: int) -> bool:

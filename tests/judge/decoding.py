@@ -50,11 +50,11 @@ class Decoder:
         if schema_id not in self._schemas:
             try:
                 with urlopen(f"{self._url}/schemas/ids/{schema_id}", timeout=_SECONDS) as answer:
-                    text = json.load(answer)["schema"]
+                    schema = json.loads(json.load(answer)["schema"])
             except HTTPError as error:
                 raise Foreign(f"the registry does not have schema {schema_id}: {error.code}") from None
-            self._ours[schema_id] = json.loads(text) in self._files
-            self._schemas[schema_id] = fastavro.parse_schema(_plain(json.loads(text)))
+            self._ours[schema_id] = schema in self._files
+            self._schemas[schema_id] = fastavro.parse_schema(_plain(schema))
         return self._schemas[schema_id]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from tests.judge.checkpoints import Promise
 from tests.judge.model import Anomaly, Case, Findings
@@ -43,14 +44,19 @@ def _in_vain(gap: Gap, timeline: Timeline, promises: Sequence[Promise], case: Ca
         return "the position was not in the future" if gap.end <= now else ""
     if gap.end > timeline.reading(now) + case.gap_margin:
         return "it goes on in the future"
-    # The checkpoint of its own transaction has a revision of its end or later.
-    before = [it.revision for it in promises if it.committed_at < gap.committed and it.revision < gap.end]
-    if gap.cause == "TooOld" and before and gap.start + 1 < before[-1]:
-        return f"it begins before the position, {before[-1]}"
+    if gap.cause == "TooOld" and gap.start + 1 < (position := _position(gap, promises)):
+        return f"it begins before the position, {position}"
     memory = timeline.memory(now)
     if timeline.first(gap.start) - case.gap_margin > memory:
         return f"the provider remembered everything from {memory:.3f} on"
     return ""
+
+
+def _position(gap: Gap, promises: Sequence[Promise]) -> float:
+    """Return the position when a gap was declared, -inf without one."""
+    # The checkpoint of its own transaction has a revision of its end or later.
+    before = (it for it in reversed(promises) if it.committed_at < gap.committed and it.revision < gap.end)
+    return next((it.revision for it in before), -inf)
 
 
 def _reachable(published: float, gap: Gap, timeline: Timeline, case: Case) -> bool:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, nan
 from typing import NamedTuple
 
-from tests.judge.model import Anomaly, Case
+from tests.judge.model import CLOCKS_SECONDS, Anomaly, Case
 from tests.judge.partition import partition_of
 from tests.judge.topics import Record
 from tests.judge.trial import Trial
 
 _ROUNDED_SECONDS = 0.0015
 """A record's timestamp is in whole milliseconds."""
-_CLOCKS_SECONDS = 1.0
 
 
 class Malformed(NamedTuple):
@@ -82,7 +81,7 @@ def wrong_headers(headers: Mapping[str, str], record: Record, partitions: int, c
         yield f"size {headers.get('size')}"
     if abs(_number(headers, "received") - record.timestamp) > _ROUNDED_SECONDS:
         yield f"received {headers.get('received')}, and its timestamp is {record.timestamp:.3f}"
-    if not _number(headers, "revision") <= record.timestamp + _CLOCKS_SECONDS:
+    if not _number(headers, "revision") <= record.timestamp + CLOCKS_SECONDS:
         yield f"revision {headers.get('revision')} is later, so a replay from there does not bring it back"
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
+CLOCKS_SECONDS = 1.0
+"""How far the clocks of bridges, brokers and provider may be apart."""
+
 
 class Anomaly(StrEnum):
     """What must never be found; docs/chaos.md has the exact meaning of each."""

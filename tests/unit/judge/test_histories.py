@@ -37,6 +37,14 @@ def sound() -> History:
     return it
 
 
+def taken_back(it: History, first_at: float, other_at: float, again_at: float) -> tuple[bytes, bytes]:
+    """Publish a bet, another content of its version, and the first again. Returns the two contents."""
+    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
+    for at, body in ((first_at, first), (other_at, other), (again_at, first)):
+        it.publishes(at, body)
+    return first, other
+
+
 @finds()
 def a_sound_one() -> History:
     return sound()
@@ -165,9 +173,7 @@ def a_content_in_a_gap_that_is_published_again_behind_it() -> History:
 def a_correction_taken_back_in_a_gap_that_is_too_long() -> History:
     """The first of its content does not stand for the last."""
     it = sound()
-    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
-    for at, body in ((6, first), (10, other), (2400, first)):
-        it.publishes(at, body)
+    first, other = taken_back(it, 6, 10, 2400)
     it.stores(first, 6.1)
     it.stores(other, 10.1)
     it.promises(0, 11)
@@ -206,9 +212,7 @@ def a_dead_letter_in_the_transaction_behind_its_promise() -> History:
 def a_correction_that_is_taken_back_after_its_promise() -> History:
     """The first of its content was in time."""
     it = sound()
-    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
-    for at, body in ((6, first), (10, other), (20, first)):
-        it.publishes(at, body)
+    first, other = taken_back(it, 6, 10, 20)
     it.stores(first, 6.1)
     it.stores(other, 11)
     it.promises(15, 40)
@@ -302,9 +306,7 @@ def a_bet_received_after_it_was_committed() -> History:
 def a_repetition_in_the_place_of_what_is_published_later() -> History:
     """A, B and A again, of which the last A is lost; the first one was published twice."""
     it = sound()
-    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
-    for at, body in ((10, first), (20, other), (300, first)):
-        it.publishes(at, body)
+    first, other = taken_back(it, 10, 20, 300)
     for received, body in ((10.1, first), (20.1, other), (50, first)):
         it.stores(body, received)
         it.promises(0, received)
@@ -316,9 +318,7 @@ def a_repetition_in_the_place_of_what_is_published_later() -> History:
 def a_correction_taken_back_that_was_promised_before_the_replay() -> History:
     """A replay later on does not explain that it is not there."""
     it = sound()
-    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
-    for at, body in ((10, first), (20, other), (30, first)):
-        it.publishes(at, body)
+    first, other = taken_back(it, 10, 20, 30)
     it.stores(first, 10.1)
     it.stores(other, 20.1)
     it.promises(60, 90)
