@@ -24,7 +24,7 @@ from bridge.avro.field_reader import RecordReader
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import TopicScan, decode, headers_of, reading_clients, starts_since
+from bridge.kafka.reader import TopicScan, decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import DAY_MS, Topics
 from bridge.state.checkpoint import Checkpoint
@@ -217,12 +217,7 @@ class _Audit:
         ends = admin.end_offsets(client, topic, count)
         starts = admin.start_offsets(client, topic, count)
         if self._since is not None:
-            reading = reading_clients(self._settings)
-            try:
-                found = starts_since(reading.admin, reading.consumer, topic, self._since, ends)
-                starts = [start.offset for start in found]
-            finally:
-                reading.close()
+            starts = admin.offsets_since(client, topic, self._since, ends)
         wanted = self._wanted()
         missing = set(wanted)
         reader = RecordReader("settlement.SettledBet", FIELDS, self._registry.schema_by_id)

@@ -19,7 +19,7 @@ from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.reader import Cursor, Foreign, starts_since
+from bridge.kafka.reader import Cursor, Foreign
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder
@@ -111,8 +111,8 @@ class Replay:
         try:
             self._registry = Registry(settings.registry)
             if offsets is None:
-                starts = starts_since(client, self._consumer, self.topic, window.begin / 1000, self.ends)
-                offsets = {start.partition: start.offset for start in starts}
+                begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)
+                offsets = dict(enumerate(begins))
         except BaseException:
             self._consumer.close()
             raise
@@ -125,7 +125,7 @@ class Replay:
         self._cursor = Cursor(self.topic, [offsets.get(p, 0) for p in range(count)], self.ends)
         self._begun_at = self._reached
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
-        # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
+        # offsets_since, which also finds the markers of commits: these may come long after the receipt.
         skew = 2000 * settings.feed.max_clock_skew_seconds
         self._late = inf if window.end is None else window.end + skew
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+NONE = -1
+"""The offset of a time after which a partition has no record."""
 ASK_SECONDS = 3.0
 """Time-out of a request that is repeated while Kafka is unavailable."""
 LOOK_SECONDS = 5.0
@@ -89,9 +92,24 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
     return _offsets(client, topic, partitions, LATEST, "end", visible=visible)
 
 
+def offsets_since(client: AdminClient, topic: str, moment: float, ends: Sequence[int]) -> list[int]:
+    """Return the offset of the first record at or after `moment` (Unix seconds), at most the partition's end.
+
+    A look-up by time stops at an open transaction, which may hide records as young: then it is that offset.
+    It also finds the markers of commits. Raises as `explained`.
+    """
+    stable = end_offsets(client, topic, len(ends), visible=True)
+    # A negative number is not a time, but stands for an end of the partition.
+    since = OffsetSpec.for_timestamp(max(0, round(moment * 1000)))
+    found = _offsets(client, topic, len(ends), since, f"since {moment:.3f}", visible=True)
+    young = [last if offset == NONE else offset for offset, last in zip(found, stable, strict=True)]
+    return [min(offset, end) for offset, end in zip(young, ends, strict=True)]
+
+
 def _offsets(
     client: AdminClient, topic: str, partitions: int, which: OffsetSpec, name: str, *, visible: bool = False
 ) -> list[int]:
+    """Ask the leaders of the partitions. A new client may lose its first question (decision 0034)."""
     what = f"reading the {name} offsets of {topic}"
     with explained(what, client, f"Describe the topic {topic}"):
         futures = client.list_offsets(
@@ -101,6 +119,6 @@ def _offsets(
         )
         found = [result_of(futures[partition]).offset for partition in sorted(futures)]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
-    if min(found) < 0:
+    if min(found) < NONE:
         raise unanswered(what)
     return found

@@ -23,7 +23,7 @@ from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
-from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, explained, lacks_right
+from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, lacks_right
 from bridge.kafka.open_transactions import Place, first_times, what_to_do
 from bridge.kafka.outage import outage
 from bridge.kafka.registry import RegistryUnavailable
@@ -91,35 +91,6 @@ def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
     since = f", since {format_utc(round(times[oldest]))}" if times else ""
     others = [place for place in places if place != oldest]
     return f"{since}. {what_to_do(settings.kafka, [oldest, *others])}"
-
-
-def starts_since(
-    client: AdminClient, consumer: Consumer, topic: str, moment: float, ends: Sequence[int]
-) -> list[TopicPartition]:
-    """Find the first record at or after `moment` (Unix seconds) in each partition, at most its end in `ends`.
-
-    A look-up by time stops at an open transaction, which may hide records as young: then the start is there.
-    Raises as `explained`, and KafkaUnavailable.
-    """
-    stable = admin.end_offsets(client, topic, len(ends), visible=True)
-    with explained(f"finding a time in {topic}", client, f"Describe the topic {topic}"):
-        # A negative number is not a time, but stands for an end of the partition.
-        asked = [TopicPartition(topic, p, max(0, round(moment * 1000))) for p in range(len(ends))]
-        try:
-            starts = consumer.offsets_for_times(asked, timeout=admin.LOOK_SECONDS)
-        except KafkaException as error:
-            # Seen now and then of a cluster that is well: the client waits in vain for the leaders, and finds
-            # them when it is asked again (librdkafka's issue 1956).
-            if error.args[0].code() != KafkaError._TIMED_OUT:
-                raise
-            starts = consumer.offsets_for_times(asked, timeout=admin.LOOK_SECONDS)
-    for start in starts:
-        if start.error is not None:
-            raise KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")
-        if start.offset < 0:  # no visible record is as young
-            start.offset = stable[start.partition]
-        start.offset = min(start.offset, ends[start.partition])
-    return starts
 
 
 def ends_of(settings: Settings, topic: str) -> dict[int, int]:
@@ -286,7 +257,7 @@ class TopicScan:
         topic has lost its end, and what `take` raises.
         """
         if self.cursor is None:
-            self.cursor = self._set_out(client, consumer)
+            self.cursor = self._set_out(client)
             self._begun_at = self._reached = self.cursor.reached
         cursor, begun = self.cursor, self.clock().monotonic
         if left := cursor.left:
@@ -301,14 +272,14 @@ class TopicScan:
         self.done = True
         self._report(cursor, cursor.reached)
 
-    def _set_out(self, client: AdminClient, consumer: Consumer) -> Cursor:
+    def _set_out(self, client: AdminClient) -> Cursor:
         count = admin.partition_count(client, self.topic)
         if self.ends is not None:
             ends = [self.ends.get(p, 0) for p in range(count)]
         else:
             ends = admin.end_offsets(client, self.topic, count, visible=self.visible)
         if isinstance(self.start, int | float):
-            starts = [s.offset for s in starts_since(client, consumer, self.topic, self.start, ends)]
+            starts = admin.offsets_since(client, self.topic, self.start, ends)
         else:
             given = self.start or {}
             # An offset beyond the end belongs to an earlier topic of that name.
@@ -327,6 +298,7 @@ class TopicScan:
     def _stalled(self, client: AdminClient, cursor: Cursor) -> Stalled:
         """Ask the broker for the cause. Raises TopologyError where waiting is in vain."""
         try:
+            admin.topic_id(client, self.topic)  # before the leaders are asked (decision 0034)
             stable = admin.end_offsets(client, self.topic, len(cursor.ends), visible=True)
             written = admin.end_offsets(client, self.topic, len(cursor.ends))
         except KafkaUnavailable as error:

@@ -18,7 +18,7 @@ from bridge.formatting import format_duration
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
-from bridge.kafka.reader import Cursor, starts_since
+from bridge.kafka.reader import Cursor
 from bridge.log import get
 from bridge.reader.records import Snapshot
 
@@ -128,10 +128,7 @@ class Source:
         if start == "end":
             return written
         if isinstance(start, datetime | timedelta):
-            return [
-                place.offset
-                for place in starts_since(self._admin, self._consumer, self.topic, _moment(start), written)
-            ]
+            return admin.offsets_since(self._admin, self.topic, _moment(start), written)
         if isinstance(start, str):
             raise SettingsError(f"{self.topic} cannot be read from {start!r}: give a datetime or a timedelta")
         wanted = self._offsets(start, count)

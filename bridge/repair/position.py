@@ -24,7 +24,6 @@ from bridge.inspection.readers import move_in_words
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.group import Group
-from bridge.kafka.reader import reading_clients, starts_since
 from bridge.kafka.topics import DAY_MS
 from bridge.log import get
 from bridge.repair.ownership import OwnedFeed, members
@@ -143,15 +142,9 @@ def plan_move(settings: Settings, checkpoint: Checkpoint, revision: int, now: fl
 def _records_since(settings: Settings, since: float) -> int:
     """Count the offsets in the topic of bets from this time of receipt on."""
     topic = topics.declare(settings).bets.name
-    admin.look_for(settings.kafka, topic)
-    reading = reading_clients(settings)
-    try:
-        count = admin.partition_count(reading.admin, topic)
-        ends = admin.end_offsets(reading.admin, topic, count)
-        starts = starts_since(reading.admin, reading.consumer, topic, since, ends)
-    finally:
-        reading.close()
-    return sum(ends) - sum(start.offset for start in starts)
+    client = admin.look_for(settings.kafka, topic)
+    ends = admin.end_offsets(client, topic, admin.partition_count(client, topic))
+    return sum(ends) - sum(admin.offsets_since(client, topic, since, ends))
 
 
 def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, inf, nextafter
 from typing import Annotated, NamedTuple
 
@@ -34,6 +35,9 @@ _LANE = 64
 _BLOCKS_BACK = (1, 3, 16, 1024)
 """How many blocks back each lane looks: at 200 messages/s from a second to twenty minutes."""
 _BLOCK = _LANE * len(_BLOCKS_BACK)
+
+_LATEST = 20_000
+"""Number of messages that are kept, unless some are large: 90 s at 200/s, which a bridge asks for again."""
 
 _AGAIN, _SHUFFLE, _DELAY, _ODD, _REVISED = 21, 22, 23, 24, 25
 _LATE = 0.25
@@ -218,10 +222,14 @@ class Stream:
 
 
 class Log:
-    """The provider's memory. It stores injected messages only; the others are generated when read."""
+    """The provider's memory: injected messages and the latest. The others are generated when read."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
+        # To generate one takes four times as long as to send it, which each reconnection would wait for.
+        latest = 0 if stream.settings.large_every else _LATEST
+        self.message = lru_cache(latest)(stream.message)
+        """Return the message of a slot that was published."""
         self.injected: list[Published] = []
         self.end = inf
         """When the stream ended, Unix seconds. Messages injected later are still sent."""
@@ -259,7 +267,7 @@ class Reader:
         """Return the next message. `due` must not be infinite."""
         if self._slot_at <= self._injected_at:
             self._slot += 1
-            return self._log.stream.message(self._slot - 1)
+            return self._log.message(self._slot - 1)
         self._injected += 1
         return self._log.injected[self._injected - 1]
 

@@ -14,11 +14,11 @@ from contextlib import suppress
 from itertools import count
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Event, Thread
+from typing import ClassVar
 
 from confluent_kafka import Consumer
 
 METADATA, FIND_COORDINATOR, API_VERSIONS = 3, 10, 18
-SUPPORTED = {METADATA: (1, 1), FIND_COORDINATOR: (0, 0), API_VERSIONS: (0, 0)}
 UNSUPPORTED_VERSION, COORDINATOR_NOT_AVAILABLE = 35, 15
 TOPIC = "t"
 
@@ -27,6 +27,8 @@ class LostBrokers(ThreadingTCPServer):
     """The server, on a port of its own. Once it `is_sound`, all its answers list a broker."""
 
     daemon_threads = True
+    supported: ClassVar = {METADATA: (1, 1), FIND_COORDINATOR: (0, 0), API_VERSIONS: (0, 0)}
+    """Requests and their versions."""
     is_sound = False
 
     def __init__(self) -> None:
@@ -41,15 +43,26 @@ class LostBrokers(ThreadingTCPServer):
         self.shutdown()
         self.server_close()
 
-    def metadata(self) -> bytes:
-        """An answer of version 1: brokers, controller, and a topic of one partition."""
+    def metadata(self, body: bytes) -> bytes:
+        """An answer of version 1: brokers, controller and, if it is asked for, a topic of one partition."""
         leader = 1 if next(self._numbers) % 2 or self.is_sound else -1
         brokers = struct.pack(">i", 0)
         if leader > 0:
-            brokers = struct.pack(">ii", 1, 1) + _text("127.0.0.1") + struct.pack(">ih", self.port, -1)
+            brokers = struct.pack(">ii", 1, 1) + text("127.0.0.1") + struct.pack(">ih", self.port, -1)
         partition = struct.pack(">hii ii ii", 0, 0, leader, 1, 1, 1, 1)
-        topic = struct.pack(">h", 0) + _text(TOPIC) + struct.pack(">?i", False, 1) + partition
-        return brokers + struct.pack(">ii", leader, 1) + topic
+        topic = struct.pack(">h", 0) + text(TOPIC) + struct.pack(">?i", False, 1) + partition
+        topics = [topic] if struct.unpack(">i", body[:4])[0] else []  # -1 asks for all, 0 for none
+        return brokers + struct.pack(">ii", leader, len(topics)) + b"".join(topics)
+
+    def answer(self, key: int, version: int, body: bytes) -> bytes:
+        """The answer to a request."""
+        if key == METADATA:
+            return self.metadata(body)
+        if key == FIND_COORDINATOR:
+            self.joined.set()
+            return struct.pack(">hihi", COORDINATOR_NOT_AVAILABLE, -1, 0, -1)
+        ranges = b"".join(struct.pack(">hhh", api, *versions) for api, versions in self.supported.items())
+        return struct.pack(">hi", UNSUPPORTED_VERSION if version else 0, len(self.supported)) + ranges
 
 
 class _Connection(StreamRequestHandler):
@@ -59,22 +72,15 @@ class _Connection(StreamRequestHandler):
         with suppress(ConnectionError):
             while size := self.rfile.read(4):
                 request = self.rfile.read(*struct.unpack(">i", size))
-                key, version, correlation = struct.unpack(">hhi", request[:8])
-                answer = struct.pack(">i", correlation) + self._answer(key, version)
+                key, version, correlation, name = struct.unpack(">hhih", request[:10])
+                answer = struct.pack(">i", correlation)
+                answer += self.server.answer(key, version, request[10 + max(0, name) :])
                 self.wfile.write(struct.pack(">i", len(answer)) + answer)
 
-    def _answer(self, key: int, version: int) -> bytes:
-        if key == METADATA:
-            return self.server.metadata()
-        if key == FIND_COORDINATOR:
-            self.server.joined.set()
-            return struct.pack(">hihi", COORDINATOR_NOT_AVAILABLE, -1, 0, -1)
-        ranges = b"".join(struct.pack(">hhh", api, *versions) for api, versions in SUPPORTED.items())
-        return struct.pack(">hi", UNSUPPORTED_VERSION if version else 0, len(SUPPORTED)) + ranges
 
-
-def _text(text: str) -> bytes:
-    return struct.pack(">h", len(text)) + text.encode()
+def text(value: str) -> bytes:
+    """A string as the protocol writes it."""
+    return struct.pack(">h", len(value)) + value.encode()
 
 
 def _show(statistics: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,12 @@ from bridge.config import KafkaSettings
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable, explained
+from bridge.kafka.outage import Outage
 from tests.tls import Authority
+from tests.unit.kafka.lost_brokers import TOPIC
+from tests.unit.kafka.lost_leaders import END, LostLeaders
 
+PATIENCE = 30.0
 NOWHERE = KafkaSettings(bootstrap_servers="127.0.0.1:1")
 
 
@@ -70,8 +75,10 @@ def test_any_other_error_of_a_call_is_a_wrong_topology(raised: Exception) -> Non
 class Broker:
     """Answers each question for end offsets with these, one for each partition."""
 
-    def __init__(self, *ends: int) -> None:
-        self._ends = ends
+    def __init__(self, *ends: int, since: Sequence[int] = ()) -> None:
+        self._ends, self._since = ends, since
+        self.asked: list[int] = []
+        """The times, in milliseconds."""
 
     def poll(self, timeout: float) -> int:
         return 0
@@ -79,13 +86,60 @@ class Broker:
     def list_offsets(self, asked: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, Future[Any]]:
         answers = {place: Future[Any]() for place in reversed(asked)}
         for place, future in answers.items():
-            future.set_result(SimpleNamespace(offset=self._ends[place.partition]))
+            is_time = (which := asked[place]._value) >= 0
+            if is_time:
+                self.asked.append(which)
+            offsets = self._since if is_time else self._ends
+            future.set_result(SimpleNamespace(offset=offsets[place.partition]))
         return answers
 
 
 def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
     """Whatever order the client has them in."""
     assert admin.end_offsets(Broker(0, 7, 5), "t", 3) == [0, 7, 5]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("since", "ends", "found"),
+    [
+        ((3, 0, 5), (5, 5, 5), [3, 0, 5]),
+        ((-1, 2, -1), (9, 9, 4), [7, 2, 4]),  # none as young, up to an open transaction in the first
+        ((6, 6, 6), (5, 6, 0), [5, 6, 0]),
+    ],
+)
+def test_a_time_is_found_in_each_partition(
+    since: tuple[int, ...], ends: tuple[int, ...], found: list[int]
+) -> None:
+    """At most at its end."""
+    broker = Broker(7, 7, 7, since=since)
+    assert admin.offsets_since(broker, "t", 2.5, ends) == found  # type: ignore[arg-type]
+    assert broker.asked == [2500] * 3
+
+
+def test_a_time_before_1970_is_no_end_of_the_partition() -> None:
+    """In the protocol, a negative time stands for one."""
+    broker = Broker(7, since=[0])
+    assert admin.offsets_since(broker, "t", -2.5, [7]) == [0]  # type: ignore[arg-type]
+    assert broker.asked == [0]
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_client_that_has_found_the_brokers_finds_their_leaders(
+    monkeypatch: pytest.MonkeyPatch, knows: bool
+) -> None:
+    """Without that, its first question is lost (decision 0034)."""
+    monkeypatch.setattr(admin, "ASK_SECONDS", 1.0)
+    monkeypatch.setattr(clients, "outage", Outage())  # not that of the tests that follow
+    with LostLeaders() as broker:
+        client = clients.admin(KafkaSettings(bootstrap_servers=f"127.0.0.1:{broker.port}"))
+        assert broker.asked.wait(PATIENCE)
+        if knows:
+            assert admin.topic_id(client, TOPIC, PATIENCE) is not None
+            monkeypatch.setattr(admin, "ASK_SECONDS", PATIENCE)
+            assert admin.end_offsets(client, TOPIC, 1) == [END]
+        else:
+            with pytest.raises(KafkaUnavailable):
+                admin.end_offsets(client, TOPIC, 1)
 
 
 @pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001)])

@@ -6,11 +6,10 @@ import gc
 import weakref
 from math import inf
 from operator import itemgetter
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError
 from structlog.testing import capture_logs
 
 from bridge.config import Settings
@@ -18,7 +17,7 @@ from bridge.errors import TopologyError
 from bridge.kafka import clients, reader
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Place
-from bridge.kafka.reader import Cursor, TopicScan, starts_since, with_fresh_clients
+from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
 from tests.unit.state.log import NEVER, Log, Message
 
 SETTINGS = Settings()
@@ -32,29 +31,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 def places(*partitions: range) -> list[tuple[int, int]]:
     return [(partition, offset) for partition, offsets in enumerate(partitions) for offset in offsets]
-
-
-@pytest.mark.parametrize(("failures", "is_found"), [(1, True), (2, False)])
-def test_a_time_that_is_not_found_in_time_is_looked_up_again(
-    monkeypatch: pytest.MonkeyPatch, failures: int, is_found: bool
-) -> None:
-    """Once: librdkafka waits in vain for leaders now and then. Twice, Kafka is unavailable."""
-    left = [KafkaError(KafkaError._TIMED_OUT)] * failures
-
-    class Consumer:
-        def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-            if left:
-                raise KafkaException(left.pop())
-            return [TopicPartition("t", it.partition, 3) for it in asked]
-
-    monkeypatch.setattr("bridge.kafka.admin.end_offsets", lambda *_, **__: [5, 5])
-    client, consumer = SimpleNamespace(poll=lambda _: 0), Consumer()
-    if is_found:
-        found = starts_since(client, consumer, "t", 2.5, [5, 5])  # type: ignore[arg-type]
-        assert [it.offset for it in found] == [3, 3]
-    else:
-        with pytest.raises(KafkaUnavailable):
-            starts_since(client, consumer, "t", 2.5, [5, 5])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

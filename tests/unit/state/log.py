@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, repeat
+from math import ceil
 from typing import Any
 
 import pytest
@@ -92,11 +93,12 @@ class Log:
 
     def installed(self, monkeypatch: pytest.MonkeyPatch) -> Log:
         """Use the log in place of Kafka."""
-        monkeypatch.setattr(clients, "admin", lambda _: None)
+        monkeypatch.setattr(clients, "admin", lambda _: Admin())
         monkeypatch.setattr(clients, "reader", self._reader)
-        monkeypatch.setattr(admin, "topic_id", lambda *_: "an id" if self.there else None)
-        monkeypatch.setattr(admin, "partition_count", lambda *_: len(self.written))
+        monkeypatch.setattr(admin, "topic_id", self._topic_id)
+        monkeypatch.setattr(admin, "partition_count", self._partition_count)
         monkeypatch.setattr(admin, "end_offsets", self._end_offsets)
+        monkeypatch.setattr(admin, "offsets_since", self._offsets_since)
         monkeypatch.setattr(reader, "RETRY_SECONDS", 0)
         monkeypatch.setattr(reader, "explain_hidden", lambda *_: "")
         return self
@@ -111,10 +113,29 @@ class Log:
         waits = self.waits[len(self.prompt) - 1 :][:1]
         return Client(self, chain(*waits, repeat(0.0)))
 
-    def _end_offsets(self, *_: Any, visible: bool = False) -> list[int]:
+    def _topic_id(self, client: Admin, *_: Any) -> str | None:
+        client.knows_the_brokers = True
+        return "an id" if self.there else None
+
+    def _partition_count(self, client: Admin, _: str) -> int:
+        client.knows_the_brokers = True
+        return len(self.written)
+
+    def _end_offsets(self, client: Admin, *_: Any, visible: bool = False) -> list[int]:
+        assert client.knows_the_brokers, "its first question may be lost (decision 0034)"
         if int(self.now) in self.away:
             raise KafkaUnavailable("no broker answered")
         return list(self.stable if visible else self.written)
+
+    def _offsets_since(self, _: Admin, __: str, moment: float, ends: list[int]) -> list[int]:
+        offsets = (min(ceil(moment), stable) for stable in self.stable)
+        return [min(offset, end) for offset, end in zip(offsets, ends, strict=True)]
+
+
+class Admin:
+    """An administrator's client."""
+
+    knows_the_brokers = False
 
 
 class Client:
@@ -174,11 +195,3 @@ class Client:
             self._at_end.add(partition)
             return [Message((partition, offset), end=True)]
         return []
-
-    def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-        """Look up offsets by time. Records of an open transaction are not searched."""
-        seconds = (-(-place.offset // 1000) for place in asked)
-        return [
-            TopicPartition("t", place.partition, at if at < self._log.stable[place.partition] else -1)
-            for place, at in zip(asked, seconds, strict=True)
-        ]
