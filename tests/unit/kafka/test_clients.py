@@ -17,7 +17,6 @@ from bridge.config import KafkaSettings
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable, explained
-from bridge.kafka.outage import Outage
 from tests.tls import Authority
 from tests.unit.kafka.lost_brokers import TOPIC
 from tests.unit.kafka.lost_leaders import END, LostLeaders
@@ -129,7 +128,6 @@ def test_a_client_that_has_found_the_brokers_finds_their_leaders(
 ) -> None:
     """Without that, its first question is lost (decision 0034)."""
     monkeypatch.setattr(admin, "ASK_SECONDS", 1.0)
-    monkeypatch.setattr(clients, "outage", Outage())  # not that of the tests that follow
     with LostLeaders() as broker:
         client = clients.admin(KafkaSettings(bootstrap_servers=f"127.0.0.1:{broker.port}"))
         assert broker.asked.wait(PATIENCE)

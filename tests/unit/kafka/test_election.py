@@ -17,7 +17,6 @@ from bridge.kafka import clients
 from bridge.kafka.election import LeaderElection, as_group
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
-from bridge.kafka.outage import Outage
 from tests.unit.kafka.lost_brokers import TOPIC, LostBrokers
 
 # As a broker gave them. What an assignor adds behind the partitions names the topic, too.
@@ -168,7 +167,6 @@ def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(clients, "STATISTICS_MS", 100)
     monkeypatch.setattr(clients, "member", member)
-    monkeypatch.setattr(clients, "outage", Outage())  # not that of the tests that follow
     with LostBrokers() as broker:
         kafka = {"bootstrap_servers": f"127.0.0.1:{broker.port}", "topic_metadata_refresh_interval_ms": 100}
         election = LeaderElection(Settings.model_validate({"kafka": kafka}), "g", TOPIC, lambda: None)
