@@ -28,7 +28,7 @@ from bridge.snapshots import lock as module
 from bridge.snapshots.lock import Busy, Lock
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import JobStorage, last_snapshot, topic_of
-from tests.harness import Place
+from tests.harness import PATIENCE, Place
 from tests.integration.publishing import (
     JOB,
     KEYS,
@@ -59,7 +59,7 @@ def at_work(
         return joined[0]
 
     with closing(Lock(settings, JOB, stop or threading.Event(), trouble, elect)) as lock:
-        assert lock.acquire(20)
+        assert lock.acquire(PATIENCE)
         with closing(Publisher(settings, JOB, lock)) as publisher:
             publisher.open()
             yield joined[0], publisher
