@@ -25,6 +25,8 @@ ASK_SECONDS = 3.0
 """Time-out of a request that is repeated while Kafka is unavailable."""
 LOOK_SECONDS = 5.0
 """Time-out of a request of a command, whose user waits for the answer."""
+SEARCH_SECONDS = 10.0
+"""Time-out of a look-up by time, for which a broker may read indexes from its disk."""
 ANSWER_SECONDS = 20.0
 """Longer than any time-out of a request: a client that has not answered by then never will."""
 
@@ -81,7 +83,7 @@ def partition_count(client: AdminClient, topic: str) -> int:
 
 def start_offsets(client: AdminClient, topic: str, partitions: int) -> list[int]:
     """Return the offset of each partition before which records were deleted. Raises as `explained`."""
-    return _offsets(client, topic, partitions, EARLIEST, "start")
+    return _offsets(client, topic, partitions, EARLIEST, "start offsets", ASK_SECONDS)
 
 
 def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bool = False) -> list[int]:
@@ -89,7 +91,7 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
 
     With `visible`, return the last stable offsets, which open transactions hold back.
     """
-    return _offsets(client, topic, partitions, LATEST, "end", visible=visible)
+    return _offsets(client, topic, partitions, LATEST, "end offsets", ASK_SECONDS, visible=visible)
 
 
 def offsets_since(client: AdminClient, topic: str, moment: float, ends: Sequence[int]) -> list[int]:
@@ -101,21 +103,29 @@ def offsets_since(client: AdminClient, topic: str, moment: float, ends: Sequence
     stable = end_offsets(client, topic, len(ends), visible=True)
     # A negative number is not a time, but stands for an end of the partition.
     since = OffsetSpec.for_timestamp(max(0, round(moment * 1000)))
-    found = _offsets(client, topic, len(ends), since, f"since {moment:.3f}", visible=True)
+    name = f"first offsets since {moment:.3f}"
+    found = _offsets(client, topic, len(ends), since, name, SEARCH_SECONDS, visible=True)
     young = [last if offset == NONE else offset for offset, last in zip(found, stable, strict=True)]
     return [min(offset, end) for offset, end in zip(young, ends, strict=True)]
 
 
 def _offsets(
-    client: AdminClient, topic: str, partitions: int, which: OffsetSpec, name: str, *, visible: bool = False
+    client: AdminClient,
+    topic: str,
+    partitions: int,
+    which: OffsetSpec,
+    name: str,
+    timeout: float,
+    *,
+    visible: bool = False,
 ) -> list[int]:
     """Ask the leaders of the partitions. A new client may lose its first question (decision 0034)."""
-    what = f"reading the {name} offsets of {topic}"
+    what = f"reading the {name} of {topic}"
     with explained(what, client, f"Describe the topic {topic}"):
         futures = client.list_offsets(
             {TopicPartition(topic, p): which for p in range(partitions)},
             isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=ASK_SECONDS,
+            request_timeout=timeout,
         )
         found = [result_of(futures[partition]).offset for partition in sorted(futures)]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
