@@ -12,8 +12,11 @@ from tests.broken.drills import DRILLS
 from tests.broken.fault import Fault
 from tests.broken.faults import FAULTS
 from tests.chaos.rounds import Rounds, _at_first
-from tests.chaos.test_handover import Handover, Sight, excused, handover, same_clock, summary
+from tests.chaos.test_handover import same_clock
 from tests.chaos.test_storm import table
+from tests.handover.figures import Handover, handover, summary
+from tests.handover.pair import excused
+from tests.handover.watcher import Sight
 from tests.judge.model import Excuse
 from tests.storm.round import shortfalls
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import test_soak as soak
-from tests.chaos.test_soak import Soak, Soaked, lacking, rising, table, unknown
+from tests.chaos.test_soak import lacking
+from tests.soak import bridges as soak
+from tests.soak.bridges import Soak, Soaked
+from tests.soak.course import rising, table, unknown
 
 
 def bridge(*answers: tuple[str, float]) -> Any:
@@ -42,7 +44,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def run(*bridges: Any) -> Any:
     """A soak with these bridges."""
     nothing: Any = None
-    found = Soak(nothing, nothing)
+    found = Soak(nothing, nothing, 60.0)
     found.bridges = [*bridges]
     return found
 
