@@ -109,6 +109,7 @@ class Replay:
         """Where each partition ends."""
         self._consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
         try:
+            clients.meet(self._consumer, self.topic)
             self._registry = Registry(settings.registry)
             if offsets is None:
                 begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import orjson
@@ -23,6 +24,9 @@ SESSION_MS = 10_000
 HEARTBEAT_MS = 500
 """A standby learns with its next heartbeat that the owner has left."""
 STATISTICS_MS = 5_000
+MEET_SECONDS = 2.0
+TRANSACTIONS = "__transaction_state"
+"""Kafka's topic of transactions, which every broker has or is about to make."""
 _COMMON = {"client.id": "settlement-bridge", "reconnect.backoff.max.ms": 2_000}
 _BY_HAND = {
     "isolation.level": "read_committed",
@@ -156,6 +160,18 @@ def member(
             "partition.assignment.strategy": "cooperative-sticky",
         },
     )
+
+
+def meet(client: Consumer | Producer, topic: str = TRANSACTIONS) -> None:
+    """Have a new client find the brokers, and the leaders of a topic. Leaves errors to the calls that follow.
+
+    librdkafka drops its first connection when it has learnt the brokers, and with it what was asked there; so
+    the call that needed the answer waits (decision 0034). The second answer comes over one that stays. A
+    producer's question could create one of our topics, so it asks for another.
+    """
+    with suppress(KafkaException):
+        for _ in range(2):
+            client.list_topics(topic, timeout=MEET_SECONDS)
 
 
 def session_seconds(settings: KafkaSettings) -> float:

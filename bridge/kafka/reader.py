@@ -261,6 +261,7 @@ class TopicScan:
             self._begun_at = self._reached = self.cursor.reached
         cursor, begun = self.cursor, self.clock().monotonic
         if left := cursor.left:
+            clients.meet(consumer, self.topic)
             consumer.assign(left)
         while cursor.left:
             self._check_progress(client, cursor, begun)

@@ -29,6 +29,7 @@ from typing import Any, Protocol, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from bridge.errors import SinkBroken
+from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.kafka.blocking import Watchdog, checked, discard
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, follows, refusal, triage
@@ -148,6 +149,7 @@ class TransactionalWriter:
         self._discard()
         self._lease.confirm()
         self._producer = self._make()
+        self._call(clients.meet, self._producer)
         self._call(self._producer.init_transactions, INIT_SECONDS)
         # A commit that was never requested cannot have taken place, whatever is still hidden.
         found = self._lease.committed(visible=self._left_open and self.asked is None)

@@ -66,6 +66,7 @@ class Source:
         try:
             self.cursor = Cursor(topic, self._starts(start, len(ends)), ends)
             self._begun_at = self.cursor.reached
+            clients.meet(self._consumer, topic)
             self._consumer.assign(self.cursor.left)
         except BaseException:
             self._consumer.close()
@@ -155,6 +156,7 @@ class Source:
         ends = [inf if self._follows else 0.0] * len(starts)
         self.cursor = Cursor(self.topic, starts, self.cursor.ends + ends[len(self.cursor.ends) :])
         self._consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
+        clients.meet(self._consumer, self.topic)
         self._consumer.assign(self.cursor.left)
 
     def _look(self) -> None:

@@ -192,6 +192,9 @@ class Producer:
         self._epoch = self._number = 0
         self._records: list[bytes] = []
 
+    def list_topics(self, topic: str, timeout: float) -> None:
+        pass
+
     def init_transactions(self, _: float) -> None:
         self._epoch = self._run.ask("init")
 
