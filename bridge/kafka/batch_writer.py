@@ -25,7 +25,7 @@ from bridge.kafka.transactions import TransactionalWriter
 
 T = TypeVar("T")
 ReadMarker = Callable[..., bytes | None]
-"""Reads back the committed checkpoint, as `bridge.state.restore.StateReader.checkpoint`."""
+"""Reads back the committed checkpoint, as `bridge.state.restore.StateReader.checkpoint`, and may raise."""
 
 CALL_SECONDS = 2.0
 STUCK_SECONDS = 15.0

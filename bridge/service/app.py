@@ -160,7 +160,7 @@ class _Service:
             leadership=leadership,
             leadership_changed=self._changed,
             writer=lambda on_error: BatchWriter(
-                self._settings, leadership, state_reader.checkpoint, on_error
+                self._settings, leadership, state_reader.refuse_other_feeds, on_error
             ),
             connect=client.connect,
             ask_time=provider_clock.ask,

@@ -115,8 +115,6 @@ class FeedOwner:
         committer, timekeeper = self._committer, self._timekeeper
         settings, codecs = dependencies.settings, dependencies.codecs
         value = await committer.run(committer.writer.open, "taking over from the former owner")
-        if await self._refuse_other_feeds() != value:
-            raise NotOwner("the checkpoint has changed meanwhile, by hand")
         committed = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
         if committed and committed.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, committed.reason)
@@ -206,12 +204,9 @@ class FeedOwner:
         confirm = partial(self._dependencies.leadership.confirm, self._gone)
         return await self._committer.run(confirm, "confirming the leadership")
 
-    async def _refuse_other_feeds(self) -> bytes | None:
+    async def _refuse_other_feeds(self) -> None:
         refuse = partial(self._dependencies.refuse_other_feeds, self._gone, self._committer.report_error)
-        found = await self._committer.run(refuse, "looking for other feeds on these topics")
-        if self._gone():  # it may not have read to the end
-            raise NotOwner("leadership was lost")
-        return found
+        await self._committer.run(refuse, "looking for other feeds on these topics")
 
     def _gone(self) -> bool:
         """Return whether a thread that waits for Kafka must give up."""

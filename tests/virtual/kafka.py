@@ -19,7 +19,7 @@ from zlib import crc32
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
-from bridge.errors import NotOwner
+from bridge.errors import NotOwner, TopologyError
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
 from bridge.service.interfaces import GiveUp
@@ -140,8 +140,9 @@ class Kafka:
 class MemoryWriter:
     """A transactional producer of one process (`bridge.service.interfaces.Writer`)."""
 
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, kafka: Kafka, refuse_other_feeds: Callable[[], object] = lambda: None) -> None:
         self._kafka = kafka
+        self._refuse_other_feeds = refuse_other_feeds
         self._deaths = kafka.deaths
 
     def run(self, job: Callable[[], T]) -> Future[T]:
@@ -151,7 +152,7 @@ class MemoryWriter:
         def work() -> None:
             try:
                 result = job()
-            except NotOwner as error:
+            except (NotOwner, TopologyError) as error:
                 future.set_exception(error)
             else:
                 if not self._kafka.deaf:
@@ -162,7 +163,8 @@ class MemoryWriter:
         return future
 
     def open(self) -> bytes | None:
-        """Return the committed checkpoint."""
+        """Return the committed checkpoint. Raises TopologyError if another feed goes before this one."""
+        self._refuse_other_feeds()
         return self._kafka.checkpoint()
 
     def write(self, batch: Batch) -> None:

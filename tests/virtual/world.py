@@ -128,7 +128,7 @@ class World:
         self.leadership_changed = asyncio.Event()
         self.kafka = Kafka(declare(self.settings))
         self.status = Status("f", self.clock)
-        self.other_feed: Literal["", "before", "meanwhile", "unknown"] = ""
+        self.other_feed: Literal["", "before", "meanwhile"] = ""
         """Whether another feed used the topics before the start, or is seen only after the first commit;
         or leadership is lost before that is known."""
         self.processes = 0
@@ -170,10 +170,10 @@ class World:
             topics=self.kafka.topics,
             codecs=CODECS,
             restore=self.kafka.deduplicator,
-            refuse_other_feeds=lambda *_: self._look_for_other_feeds(),
+            refuse_other_feeds=lambda *_: self._refuse_other_feeds(),
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
-            writer=lambda _: MemoryWriter(self.kafka),
+            writer=lambda _: MemoryWriter(self.kafka, self._refuse_other_feeds),
             connect=self.feed.connect,
             ask_time=self.feed.ask_time,
             clock=clock,
@@ -181,15 +181,11 @@ class World:
         self.owner = FeedOwner(dependencies)
         self._process = self._loop.create_task(self.owner.run())
 
-    def _look_for_other_feeds(self) -> bytes | None:
+    def _refuse_other_feeds(self) -> None:
         if self.other_feed == "before" or (
             self.other_feed == "meanwhile" and self.kafka.transactions > self._before
         ):
             raise TopologyError("another feed uses the topics")
-        if self.other_feed == "unknown":
-            self.leadership.term += 1  # nothing wakes the one that waits for it
-            return None
-        return self.kafka.checkpoint()
 
     async def kill(self) -> None:
         """Kill the process as SIGKILL does. Raises the error with which the process had ended before."""

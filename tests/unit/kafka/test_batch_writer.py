@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import NotOwner, SinkBroken
+from bridge.errors import NotOwner, SinkBroken, TopologyError
 from bridge.kafka import batch_writer as module
 from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
@@ -330,6 +330,24 @@ def test_delivery_reports_are_taken_from_the_producer_in_use(topic: Topic, write
     writer.close()
     writer.poll()
     assert topic.polls == before + 1
+
+
+def test_a_feed_that_may_not_go_on_writes_nothing_again(topic: Topic, owner: Owner) -> None:
+    """Another one has begun to use the topics: the reading that tells whether a commit took place says so."""
+    others = [False]
+
+    def committed(*given: Any, **options: Any) -> bytes | None:
+        if others[0]:
+            raise TopologyError("another feed uses the topics")
+        return topic.checkpoint(*given, **options)
+
+    writer = BatchWriter(SETTINGS, owner, committed, lambda _: None)  # type: ignore[arg-type]
+    writer.run(writer.open).result(10)
+    topic.faults, others[0] = {"commit": [FATAL]}, True
+    with pytest.raises(TopologyError, match=r"^another feed"):
+        commit(writer)
+    writer.close(abandon=True)
+    assert topic.committed == []
 
 
 def test_nothing_is_begun_for_nothing(topic: Topic, writer: BatchWriter) -> None:

@@ -97,19 +97,6 @@ async def test_leadership_that_is_lost_during_the_last_commit_does_not_keep_the_
     assert world.status.state is State.STOPPED
 
 
-@in_world()
-async def test_leadership_that_is_lost_while_it_looks_for_other_feeds_is_no_change_by_hand(
-    world: World,
-) -> None:
-    """What was read by then may be an earlier checkpoint, or none."""
-    world.start()
-    await asyncio.sleep(300)
-    await world.kill()
-    world.other_feed = "unknown"
-    world.start()
-    assert str(await world.ended()) == "leadership was lost"
-
-
 @pytest.mark.parametrize(("reply", "pattern"), [("echo", '{"pingId":"%s"}'), ("pong {pingId}", "pong %s")])
 def test_pings_are_answered(reply: str, pattern: str) -> None:
     """As the setting says, each once and in order."""
