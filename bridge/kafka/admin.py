@@ -129,6 +129,6 @@ def _offsets(
         )
         found = [result_of(futures[partition]).offset for partition in sorted(futures)]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
-    if min(found) < NONE:
+    if min(found) < (0 if which in (EARLIEST, LATEST) else NONE):
         raise unanswered(what)
     return found

@@ -207,6 +207,8 @@ class FeedOwner:
     async def _refuse_other_feeds(self) -> None:
         refuse = partial(self._dependencies.refuse_other_feeds, self._gone, self._committer.report_error)
         await self._committer.run(refuse, "looking for other feeds on these topics")
+        if self._gone():  # it may not have read to the end
+            raise NotOwner("leadership was lost")
 
     def _gone(self) -> bool:
         """Return whether a thread that waits for Kafka must give up."""

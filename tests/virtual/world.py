@@ -128,7 +128,7 @@ class World:
         self.leadership_changed = asyncio.Event()
         self.kafka = Kafka(declare(self.settings))
         self.status = Status("f", self.clock)
-        self.other_feed: Literal["", "before", "meanwhile"] = ""
+        self.other_feed: Literal["", "before", "meanwhile", "unknown"] = ""
         """Whether another feed used the topics before the start, or is seen only after the first commit;
         or leadership is lost before that is known."""
         self.processes = 0
@@ -170,7 +170,7 @@ class World:
             topics=self.kafka.topics,
             codecs=CODECS,
             restore=self.kafka.deduplicator,
-            refuse_other_feeds=lambda *_: self._refuse_other_feeds(),
+            refuse_other_feeds=lambda *_: self._look_for_other_feeds(),
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka, self._refuse_other_feeds),
@@ -186,6 +186,11 @@ class World:
             self.other_feed == "meanwhile" and self.kafka.transactions > self._before
         ):
             raise TopologyError("another feed uses the topics")
+
+    def _look_for_other_feeds(self) -> None:
+        self._refuse_other_feeds()
+        if self.other_feed == "unknown":
+            self.leadership.term += 1  # nothing wakes the one that waits for it
 
     async def kill(self) -> None:
         """Kill the process as SIGKILL does. Raises the error with which the process had ended before."""

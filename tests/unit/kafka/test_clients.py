@@ -140,7 +140,7 @@ def test_a_client_that_has_found_the_brokers_finds_their_leaders(
                 admin.end_offsets(client, TOPIC, 1)
 
 
-@pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001)])
+@pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001), (5, -1)])
 def test_an_unknown_end_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
     """A broker that falls silent is no error to the client: it makes up an offset."""
     with pytest.raises(KafkaUnavailable, match=r"^reading the end offsets of t: no broker .*: no answer$"):

@@ -97,6 +97,17 @@ async def test_leadership_that_is_lost_during_the_last_commit_does_not_keep_the_
     assert world.status.state is State.STOPPED
 
 
+@in_world()
+async def test_one_that_has_lost_the_leadership_while_it_looks_for_other_feeds_does_not_connect(
+    world: World,
+) -> None:
+    """It may not have read to the end."""
+    world.other_feed = "unknown"
+    world.start()
+    assert str(await world.ended()) == "leadership was lost"
+    assert world.provider.attempts == []
+
+
 @pytest.mark.parametrize(("reply", "pattern"), [("echo", '{"pingId":"%s"}'), ("pong {pingId}", "pong %s")])
 def test_pings_are_answered(reply: str, pattern: str) -> None:
     """As the setting says, each once and in order."""
