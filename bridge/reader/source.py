@@ -62,15 +62,9 @@ class Source:
         self._waited = 0.0
         """Seconds of reading without progress."""
         ends = self._ends(until)
-        self._consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
-        try:
-            self.cursor = Cursor(topic, self._starts(start, len(ends)), ends)
-            self._begun_at = self.cursor.reached
-            clients.meet(self._consumer, topic)
-            self._consumer.assign(self.cursor.left)
-        except BaseException:
-            self._consumer.close()
-            raise
+        self.cursor = Cursor(topic, self._starts(start, len(ends)), ends)
+        self._begun_at = self.cursor.reached
+        self._connect()
 
     def close(self) -> None:
         """Close the consumer."""
@@ -155,9 +149,17 @@ class Source:
         self.close()
         ends = [inf if self._follows else 0.0] * len(starts)
         self.cursor = Cursor(self.topic, starts, self.cursor.ends + ends[len(self.cursor.ends) :])
+        self._connect()
+
+    def _connect(self) -> None:
+        """Read on from the cursor, with a new client."""
         self._consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
-        clients.meet(self._consumer, self.topic)
-        self._consumer.assign(self.cursor.left)
+        try:
+            clients.meet(self._consumer, self.topic)
+            self._consumer.assign(self.cursor.left)
+        except BaseException:
+            self._consumer.close()
+            raise
 
     def _look(self) -> None:
         """Check whether the topic was recreated or has more partitions."""

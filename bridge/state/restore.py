@@ -178,9 +178,9 @@ class StateReader:
 
         def search(client: AdminClient, consumer: Consumer) -> None:
             nonlocal scan, lookback
+            admin.topic_id(client, topic)  # before the leaders are asked (decision 0034)
             while True:
                 if scan is None:
-                    admin.topic_id(client, topic)  # before the leaders are asked (decision 0034)
                     [end] = admin.end_offsets(client, topic, 1, visible=visible)
                     start, progress = {0: max(0, end - lookback)}, _reports_progress(on_status)
                     scan = TopicScan(
