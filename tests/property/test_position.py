@@ -124,7 +124,7 @@ _SLOW_PAUSES = st.sampled_from([0.0, 130.0, 600.0, 3500.0])
 _STOPS = st.sampled_from([0.0, 0.0, 14.0, 16.0, 100.0, 600.0])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(data=st.data(), messages=timelines())
 def test_everything_before_the_revision_has_been_received(
     data: st.DataObject, messages: list[Published]
@@ -140,7 +140,7 @@ def test_everything_before_the_revision_has_been_received(
         now += data.draw(st.sampled_from([0.0, 30.0, 5000.0]), "outage")
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(data=st.data(), messages=timelines())
 def test_a_live_feed_that_falls_behind_and_pauses_promises_nothing(
     data: st.DataObject, messages: list[Published]

@@ -41,6 +41,7 @@ def test_a_malformed_message_is_not_transcoded(kind: str) -> None:
         assert STRICT.outcome(data).traits == ["an error"]
 
 
+@pytest.mark.long
 def test_a_mutated_message_has_the_same_result() -> None:
     """Pings, missing and unknown fields, keys twice, other values and damaged bytes, up to three at once."""
     taken: Counter[tuple[str, bool]] = Counter()

@@ -11,6 +11,7 @@ from tests.virtual.campaigns import disconnections, everything, restarts
 from tests.virtual.world import HOUR, World, play
 
 
+@pytest.mark.long
 def test_a_thousand_restarts_at_random_moments() -> None:
     """A crash loop, with outages of seconds to hours in between, on limits ten times as fast."""
     assert play(partial(restarts, count=1000), rate=0.2, scale=10) > 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import chain
 
 import pytest
@@ -11,6 +12,7 @@ from tests.storm.faults import FAULTS
 from tests.storm.plan import CALM_SECONDS, Plan, draw
 
 
+@cache
 def many(count: int = 300) -> list[Plan]:
     return [draw(seed, 300, 200) for seed in range(count)]
 
