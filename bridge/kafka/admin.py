@@ -45,6 +45,16 @@ def metadata(client: AdminClient, timeout: float = ASK_SECONDS) -> ClusterMetada
         return client.list_topics(timeout=timeout)
 
 
+def learn_brokers(client: AdminClient) -> None:
+    """Have a client learn which brokers there are now; a call to all brokers asks those that it knows.
+
+    By itself it forgets a broker that is away, and learns of its return minutes later (decision 0035). Raises
+    as `explained`.
+    """
+    with explained("looking for the brokers", client):
+        client.list_topics(clients.TRANSACTIONS, timeout=ASK_SECONDS)
+
+
 def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
     """Return a client for a cluster, after checking that it has the topic.
 

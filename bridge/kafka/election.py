@@ -71,14 +71,12 @@ def look(client: AdminClient, group: str, topic: str) -> Group | None:
     Raises KafkaUnavailable when no broker answers. Without the right to describe the group it seems to be
     empty.
     """
+    admin.learn_brokers(client)
     try:
         with explained(f"listing the members of {group}", client):
             # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
             found = client.list_groups(group=group, timeout=admin.ASK_SECONDS)
-    except TopologyError:
-        return None
-    except KafkaUnavailable:
-        admin.metadata(client)  # raises unless only another broker is unavailable
+    except (TopologyError, KafkaUnavailable):  # not all of the brokers answer
         return None
     return as_group(found[0], topic) if found else Group()
 

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from bridge.config import Settings
+from bridge.config import KafkaSettings, Settings
 from bridge.kafka import clients
-from bridge.kafka.election import LeaderElection, as_group
+from bridge.kafka.election import LeaderElection, as_group, look
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
+from tests.unit.kafka.forgotten_brokers import GROUP, Broker
 from tests.unit.kafka.lost_brokers import TOPIC, LostBrokers
 
 # As a broker gave them. What an assignor adds behind the partitions names the topic, too.
@@ -42,6 +43,19 @@ def test_a_group_is_read_as_a_broker_describes_it(state: str, joining: bool) -> 
         ),
         joining,
     )
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
+def test_a_group_is_found_whose_coordinator_was_away() -> None:
+    """Only brokers that the client knows are asked, and it forgets one that is away (decision 0035)."""
+    with Broker(1, coordinates=False) as first, Broker(2, coordinates=True) as second:
+        first.listed = [first]
+        client = clients.admin(KafkaSettings(bootstrap_servers=f"127.0.0.1:{first.port}"))
+        assert look(client, GROUP, "one") == Group()
+        first.listed = second.listed = [first, second]
+        found = look(client, GROUP, "one")
+        assert found is not None
+        assert [member.name for member in found.members] == ["owner"]
 
 
 PARTITION = [TopicPartition("one", 0)]
