@@ -22,7 +22,7 @@ def test_restarts_with_the_limits_as_they_are() -> None:
     assert play(partial(restarts, count=100), rate=0.1, seed=2) > 500
 
 
-@pytest.mark.parametrize("count", [26, 260])
+@pytest.mark.parametrize("count", [26, pytest.param(260, marks=pytest.mark.long)])
 def test_faults_of_all_kinds_in_four_hours(count: int) -> None:
     """Drops, aborts, half-open sockets, stalls, refusals, lost answers, outages of Kafka and the network."""
     assert play(partial(disconnections, count=count, seconds=4 * HOUR), rate=0.1) > 1400

@@ -158,7 +158,7 @@ async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_
 
 
 @pytest.mark.parametrize("on_gap", ["stop", "continue"])
-@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("quiet", [False, pytest.param(True, marks=pytest.mark.long)])
 @in_world(rate=0.5, history=DAY / 24)
 async def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(
     world: World, on_gap: str, quiet: bool

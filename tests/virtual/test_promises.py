@@ -61,7 +61,7 @@ async def test_processes_on_machines_whose_clocks_differ_break_no_limit(world: W
     await world.check()
 
 
-@pytest.mark.parametrize("on_gap", ["stop", "continue"])
+@pytest.mark.parametrize("on_gap", ["stop", pytest.param("continue", marks=pytest.mark.long)])
 @in_world(rate=0.02)
 async def test_while_the_provider_is_away_nothing_is_skipped(world: World, on_gap: str) -> None:
     """However long it lasts, without anyone to ask for the time: it is one gap, once the provider is back."""
