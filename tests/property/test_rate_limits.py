@@ -128,7 +128,7 @@ OUTAGES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=300)
 @given(SEEDS, OUTAGES, st.sampled_from([0.0, 1.5, 15.0, 200.0]), st.sampled_from([1.0, 1.0, 10.0]))
 def test_no_limit_is_ever_broken(seed: int, outages: list[float], skew: float, scale: float) -> None:
     """Whatever the lengths of connections and outages, and whatever was answered, lost or never sent."""
