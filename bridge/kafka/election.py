@@ -66,7 +66,7 @@ def as_group(listed: Any, topic: str) -> Group:
 
 
 def look(client: AdminClient, group: str, topic: str) -> Group | None:
-    """Return a group whose members subscribe to the topic; None if Kafka refuses.
+    """Return a group whose members subscribe to the topic; None if Kafka refuses or not all brokers answer.
 
     Raises KafkaUnavailable when no broker answers. Without the right to describe the group it seems to be
     empty.
@@ -76,7 +76,7 @@ def look(client: AdminClient, group: str, topic: str) -> Group | None:
         with explained(f"listing the members of {group}", client):
             # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
             found = client.list_groups(group=group, timeout=admin.ASK_SECONDS)
-    except (TopologyError, KafkaUnavailable):  # not all of the brokers answer
+    except (TopologyError, KafkaUnavailable):
         return None
     return as_group(found[0], topic) if found else Group()
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from confluent_kafka.admin import AdminClient
 
-from tests.unit.kafka.lost_brokers import LostBrokers, text
+from tests.unit.kafka.lost_brokers import LostBrokers, array, broker, text
 
 DESCRIBE_GROUPS, LIST_GROUPS = 15, 16
 GROUP = "g"
@@ -34,21 +34,18 @@ class Broker(LostBrokers):
 
     def metadata(self, body: bytes) -> bytes:
         """An answer of version 1, without topics."""
-        brokers = b"".join(
-            struct.pack(">i", broker._number) + text("127.0.0.1") + struct.pack(">ih", broker.port, -1)
-            for broker in self.listed
-        )
-        return struct.pack(">i", len(self.listed)) + brokers + struct.pack(">ii", self._number, 0)
+        brokers = [broker(server._number, server.port) for server in self.listed]
+        return array(brokers) + struct.pack(">i", self._number) + array([])
 
     def answer(self, key: int, version: int, body: bytes) -> bytes:
         """The answer to a request."""
         if key == LIST_GROUPS:
             groups = [text(GROUP) + text("consumer")] if self._coordinates else []
-            return struct.pack(">hi", 0, len(groups)) + b"".join(groups)
+            return struct.pack(">h", 0) + array(groups)
         if key == DESCRIBE_GROUPS:
             member = text("m") + text("owner") + text("/127.0.0.1") + struct.pack(">ii", 0, 0)
             state = text("Stable") + text("consumer") + text("range")
-            return struct.pack(">ih", 1, 0) + text(GROUP) + state + struct.pack(">i", 1) + member
+            return array([struct.pack(">h", 0) + text(GROUP) + state + array([member])])
         return super().answer(key, version, body)
 
 

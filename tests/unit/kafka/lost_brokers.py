@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import struct
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -46,13 +47,11 @@ class LostBrokers(ThreadingTCPServer):
     def metadata(self, body: bytes) -> bytes:
         """An answer of version 1: brokers, controller and, if it is asked for, a topic of one partition."""
         leader = 1 if next(self._numbers) % 2 or self.is_sound else -1
-        brokers = struct.pack(">i", 0)
-        if leader > 0:
-            brokers = struct.pack(">ii", 1, 1) + text("127.0.0.1") + struct.pack(">ih", self.port, -1)
+        brokers = [broker(1, self.port)] if leader > 0 else []
         partition = struct.pack(">hii ii ii", 0, 0, leader, 1, 1, 1, 1)
         topic = struct.pack(">h", 0) + text(TOPIC) + struct.pack(">?i", False, 1) + partition
         topics = [topic] if struct.unpack(">i", body[:4])[0] else []  # -1 asks for all, 0 for none
-        return brokers + struct.pack(">ii", leader, len(topics)) + b"".join(topics)
+        return array(brokers) + struct.pack(">i", leader) + array(topics)
 
     def answer(self, key: int, version: int, body: bytes) -> bytes:
         """The answer to a request."""
@@ -83,21 +82,31 @@ def text(value: str) -> bytes:
     return struct.pack(">h", len(value)) + value.encode()
 
 
+def array(items: Sequence[bytes]) -> bytes:
+    """An array as the protocol writes it."""
+    return struct.pack(">i", len(items)) + b"".join(items)
+
+
+def broker(number: int, port: int) -> bytes:
+    """A broker of this machine, as version 1 of an answer lists it."""
+    return struct.pack(">i", number) + text("127.0.0.1") + struct.pack(">ih", port, -1)
+
+
 def _show(statistics: str) -> None:
     print([broker["name"] for broker in json.loads(statistics)["brokers"].values()])
 
 
 def main() -> None:
     """Strand a consumer, and show which brokers it knows when all is well again."""
-    broker = LostBrokers()
-    properties = {"bootstrap.servers": f"127.0.0.1:{broker.port}", "topic.metadata.refresh.interval.ms": 100}
+    server = LostBrokers()
+    properties = {"bootstrap.servers": f"127.0.0.1:{server.port}", "topic.metadata.refresh.interval.ms": 100}
     statistics = {"statistics.interval.ms": 1000, "stats_cb": _show}
     consumer = Consumer({**properties, **statistics, "group.id": "g"})
     consumer.subscribe([TOPIC])
     began = time.monotonic()
     while time.monotonic() < began + 20:
         consumer.poll(0.1)
-        broker.is_sound = time.monotonic() > began + 5
+        server.is_sound = time.monotonic() > began + 5
 
 
 if __name__ == "__main__":
