@@ -219,9 +219,9 @@ class Place:
     def markers_skipped(self) -> bool:
         """Whether the broker has ended a transaction of this place without its markers.
 
-        Seen of Kafka 4.3.0 with one broker: a transaction that commits while that broker stops or starts
-        finds no leader of its partitions, which are taken to be deleted. It counts as complete and stays open
-        in their logs: what comes behind it is hidden from every `read_committed` reader.
+        Kafka 4.3.0 takes a partition that has no leader at that moment for deleted (decision 0036). The
+        transaction counts as complete and stays open in its log: what comes behind it is hidden from every
+        `read_committed` reader.
         """
         logs = [server.log for server in self.cluster.servers.values() if server.name.startswith("kafka")]
         lines = (line for log in logs for line in log.read_text(errors="replace").splitlines())

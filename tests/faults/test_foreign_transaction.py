@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shlex
-import subprocess
 import time
 import urllib.request
 
@@ -16,12 +14,11 @@ from confluent_kafka import Producer
 from bridge.formatting import format_utc
 from bridge.kafka.open_transactions import HANGING_SECONDS
 from bridge.sandbox import cluster as dev
-from bridge.sandbox.cluster import maven
-from bridge.sandbox.cluster.files import lock, silent
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
-from tests.repo.source import ROOT
+from tests.storm.operator import hanging
+from tests.transactions_tool import TransactionsTool
 
 pytestmark = pytest.mark.long
 
@@ -29,18 +26,12 @@ PARTITIONS = 2
 SETTINGS = {"LIMITS__SCALE": "1", "TOPICS__PARTITIONS": str(PARTITIONS)}
 ALERT_SECONDS = 180
 """More than 55 s, since the machine may be busy."""
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-def tool(cluster: dev.Cluster) -> list[str]:
-    """The command that `kafka-transactions.sh` runs: Kafka's class, with the broker's jars and its own."""
-    with lock(maven.lock_file(), silent, "another download to end"):
-        jar = maven.Repository(silent).file("org.apache.kafka", "kafka-tools", "4.3.0", "", "jar")
-    [broker] = [server for name, server in cluster.servers.items() if name.startswith("kafka")]
-    class_path = broker.command[list(broker.command).index("-cp") + 1]
-    main = "org.apache.kafka.tools.TransactionsCommand"
-    return [broker.command[0], "-XX:TieredStopAtLevel=1", "-cp", f"{class_path}:{jar}", main]
+def tool(cluster: dev.Cluster) -> TransactionsTool:
+    """Kafka's own."""
+    return TransactionsTool(cluster)
 
 
 def open_elsewhere(place: Place, since: float) -> Producer:
@@ -67,32 +58,10 @@ def open_elsewhere(place: Place, since: float) -> Producer:
     return other
 
 
-def run_pasted(tool: list[str], command: str) -> str:
-    """Run a command that was printed, as its shell script would; return its output."""
-    program, *arguments = shlex.split(command)
-    assert program == "kafka-transactions.sh"
-    done = subprocess.run([*tool, *arguments], capture_output=True, text=True, check=False, timeout=180)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
 def scraped(bridge: Bridge, path: str) -> str:
     """Return what the bridge answers."""
     with urllib.request.urlopen(f"{bridge.address()}{path}", timeout=10) as response:
         return str(response.read().decode())
-
-
-def documented(place: Place, verb: str, values: dict[str, object]) -> str:
-    """Return a command of docs/operations.md, with this cluster's servers and other values of its options."""
-    command: str
-    [command] = re.findall(
-        rf"^ *(kafka-transactions\.sh (?:.|\\\n)*? {verb}\b(?:.|\\\n)*?)(?<!\\)\n", OPERATIONS, re.M
-    )
-    command = command.replace("\\\n", " ").replace("--command-config admin.properties", "")
-    for option, value in {"bootstrap-server": place.cluster.bootstrap_servers, **values}.items():
-        command, found = re.subn(rf"--{option} \S+", f"--{option} {value}", command)
-        assert found == 1, (command, option)
-    return command
 
 
 def open_for(bridge: Bridge, topic: str) -> dict[int, float]:
@@ -114,7 +83,7 @@ def rows(printed: str) -> list[dict[str, str]]:
 
 
 async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_commands(
-    place: Place, tool: list[str]
+    place: Place, tool: TransactionsTool
 ) -> None:
     """A live bridge reports it after about a minute; a new owner waits, says why, and goes on afterwards."""
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5)) as feed:
@@ -167,17 +136,20 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         assert all("describe-producers" in line for line in (describe, *others))
         offsets = dict(re.findall(r"partition (\d+) from offset (\d+)", doctor.stdout))
         assert len(offsets) == PARTITIONS == 1 + len(others)
-        shown = rows(await asyncio.to_thread(run_pasted, tool, describe))
+        shown = rows(await asyncio.to_thread(tool.pasted, describe))
         [producer] = [
             row["ProducerId"] for row in shown if row["CurrentTransactionStartOffset"] == offsets["0"]
         ]
-        listed = rows(await asyncio.to_thread(run_pasted, tool, documented(place, "list", {})))
+        listed = rows(await asyncio.to_thread(tool.documented, "list", {}))
         assert [row["TransactionalId"] for row in listed if row["ProducerId"] == producer] == [
             f"{place.prefix}.other-feed"
         ]
+        hidden = await asyncio.to_thread(hanging, place)
+        assert {str(it.partition): str(it.offset) for it in hidden} == offsets
+        assert {(it.topic, round(it.at)) for it in hidden} == {(topic, round(since))}
         for partition, offset in offsets.items():
             values = {"topic": topic, "partition": partition, "start-offset": offset}
-            await asyncio.to_thread(run_pasted, tool, documented(place, "abort", values))
+            await asyncio.to_thread(tool.documented, "abort", values)
 
         await until(lambda: "Live" in successor.states(), "live")
         assert_exact(await place.settled(feed, successor))

@@ -22,6 +22,7 @@ from tests.harness import Bridge, Place, until
 from tests.judge import Case, Excuse, Report, judge, missing
 from tests.processes import Forked
 from tests.storm.cluster import PROVIDER, REGISTRY, Brokers, brokers
+from tests.storm.operator import Hanging, end_hanging
 from tests.storm.plan import Plan, Step
 from tests.storm.processes import HeldBridge, HeldServer
 from tests.storm.scene import History, Scene
@@ -30,6 +31,8 @@ LIMITS_SCALE = 60
 """How many times faster the limits run, at both ends: windows of 5 and 30 s, a bucket of a minute."""
 STILL_SECONDS = 300.0
 """After so long without another bet, what is missing is taken for lost."""
+HANGING_SECONDS = 90.0
+"""After so long without another bet, a broker's log is asked whether Kafka has left a transaction open."""
 START_SECONDS, MARGIN_SECONDS, CONNECT_SECONDS = 60, 5, 5
 """Settings of the bridges: `start`, out-of-orderness and safety margin each, connect time-out."""
 GAP_SECONDS = 2 * MARGIN_SECONDS + CONNECT_SECONDS + 5.0
@@ -100,6 +103,8 @@ class _Round:
         """Of each fault that has hit something; to be asked when the bridges have ended."""
         self._played: Counter[str] = Counter()
         """The faults that have hit something, and the owner if they were to."""
+        self._aborted: list[Hanging] | None = None
+        """What the operator has ended; None unless one was called."""
 
     async def run(self) -> dict[str, Any]:
         plan, cluster = self._plan, self._cluster
@@ -146,6 +151,7 @@ class _Round:
             "played": dict(self._played),
             "waited_seconds": round(waited),
             "excused": excused,
+            "aborted": self._aborted or [],
             **report.json(),
             "ended_by_themselves": unexpected,
             "clean": bool(report) and not unexpected,
@@ -169,28 +175,31 @@ class _Round:
         )
 
     def _bridge(self, name: str, provider: str) -> Bridge:
+        return self._place.bridge(**self._settings(name, provider))
+
+    def _settings(self, name: str, provider: str) -> dict[str, str]:
         cluster = self._cluster
-        return self._place.bridge(
-            KAFKA__BOOTSTRAP_SERVERS=cluster.bootstrap_servers_of(name),
-            KAFKA__SESSION_TIMEOUT_MS="6000",
-            KAFKA__HEARTBEAT_INTERVAL_MS="1000",
-            KAFKA__TRANSACTION_TIMEOUT_MS="10000",
-            REGISTRY__URL=cluster.url_of(name, REGISTRY, cluster.registry_url),
-            FEED__BASE_URL=cluster.url_of(name, PROVIDER, provider),
-            FEED__AUTH="header",
-            FEED__AUTH_NAME=HEADER,
-            FEED__AUTH_VALUE=_credential(name),
-            FEED__PROXY="none",
-            FEED__START=f"{START_SECONDS}s",
-            FEED__ON_GAP="continue",
-            FEED__IDLE_TIMEOUT_SECONDS="6",
-            FEED__CONNECT_TIMEOUT_SECONDS=str(CONNECT_SECONDS),
-            FEED__LIVE_AFTER_PINGS_SECONDS="10",
-            FEED__MAX_OUT_OF_ORDERNESS_SECONDS=str(MARGIN_SECONDS),
-            FEED__SAFETY_MARGIN_SECONDS=str(MARGIN_SECONDS),
-            FEED__MAX_MESSAGE_BYTES=str(LARGEST_MESSAGE),
-            LIMITS__SCALE=str(LIMITS_SCALE),
-        )
+        return {
+            "KAFKA__BOOTSTRAP_SERVERS": cluster.bootstrap_servers_of(name),
+            "KAFKA__SESSION_TIMEOUT_MS": "6000",
+            "KAFKA__HEARTBEAT_INTERVAL_MS": "1000",
+            "KAFKA__TRANSACTION_TIMEOUT_MS": "10000",
+            "REGISTRY__URL": cluster.url_of(name, REGISTRY, cluster.registry_url),
+            "FEED__BASE_URL": cluster.url_of(name, PROVIDER, provider),
+            "FEED__AUTH": "header",
+            "FEED__AUTH_NAME": HEADER,
+            "FEED__AUTH_VALUE": _credential(name),
+            "FEED__PROXY": "none",
+            "FEED__START": f"{START_SECONDS}s",
+            "FEED__ON_GAP": "continue",
+            "FEED__IDLE_TIMEOUT_SECONDS": "6",
+            "FEED__CONNECT_TIMEOUT_SECONDS": str(CONNECT_SECONDS),
+            "FEED__LIVE_AFTER_PINGS_SECONDS": "10",
+            "FEED__MAX_OUT_OF_ORDERNESS_SECONDS": str(MARGIN_SECONDS),
+            "FEED__SAFETY_MARGIN_SECONDS": str(MARGIN_SECONDS),
+            "FEED__MAX_MESSAGE_BYTES": str(LARGEST_MESSAGE),
+            "LIMITS__SCALE": str(LIMITS_SCALE),
+        }
 
     def _is_live(self) -> bool:
         return any("Live" in bridge.states() for bridge in self._place.bridges)
@@ -235,15 +244,18 @@ class _Round:
         Returns how many seconds they took to catch up, and what was excused, too.
         """
         with tempfile.TemporaryDirectory(dir=self._place.directory, prefix="judge") as work:
-            waited = await self._settled(case, Path(work))
+            waited = await self._settled(case, Path(work), scene)
             for bridge in scene.bridges.values():
                 await bridge.close()
             excused = [excuse for excuses in self._excuses for excuse in excuses()]
-            case = replace(case, excused=tuple(excused))
+            case = replace(case, excused=tuple(excused), has_operator=bool(self._aborted))
             return waited, excused, await asyncio.to_thread(judge, case, Path(work))
 
-    async def _settled(self, case: Case, work: Path) -> float:
-        """Wait until nothing is missing, or nothing more comes. Returns how many seconds that took."""
+    async def _settled(self, case: Case, work: Path, scene: Scene) -> float:
+        """Wait until nothing is missing, or nothing more comes. Returns how many seconds that took.
+
+        Calls the operator once, if it is Kafka that holds back what is missing.
+        """
         began = changed = time.monotonic()
         left = -1
         while time.monotonic() - changed < STILL_SECONDS:
@@ -258,6 +270,14 @@ class _Round:
             if found != left:
                 changed, left = time.monotonic(), found
                 self._note("missing", count=found)
+            elif (
+                self._aborted is None
+                and time.monotonic() - changed > HANGING_SECONDS
+                and await asyncio.to_thread(self._place.markers_skipped)
+            ):
+                settings = self._settings(self._cluster.bridges[0], scene.provider.url)
+                self._aborted = await end_hanging(self._place, scene, settings)
+                changed = time.monotonic()
             await asyncio.sleep(1)
         return time.monotonic() - began
 

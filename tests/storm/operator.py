@@ -1,0 +1,78 @@
+"""The operator of a storm, who ends what Kafka has left open as docs/operations.md says (decision 0036)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import NamedTuple
+
+from bridge.kafka import admin
+from tests.harness import Place, until
+from tests.storm.scene import Scene
+from tests.transactions_tool import TransactionsTool
+
+KEY = "operator"
+ANSWER_SECONDS = 20.0
+ENDED_SECONDS = 20.0
+"""By then Kafka has ended what bridges had open: their time-out is 10 s."""
+BEFORE_SECONDS = 60
+"""From the first hidden record back to the new position: its batch may have waited for Kafka."""
+
+
+class Hanging(NamedTuple):
+    """An open transaction that hides what is behind it in a partition."""
+
+    topic: str
+    partition: int
+    offset: int
+    at: float
+    """Timestamp of its first record there, Unix seconds."""
+
+
+async def end_hanging(place: Place, scene: Scene, settings: dict[str, str]) -> list[Hanging]:
+    """Stop all bridges, abort what hangs, set the position back to before it, and let the bridges go on."""
+    for bridge in scene.bridges.values():
+        bridge.take_down(KEY, kill=False)
+    await until(lambda: all(it.bridge is None for it in scene.bridges.values()), "the end of the bridges")
+    await asyncio.sleep(ENDED_SECONDS)
+    found = await asyncio.to_thread(hanging, place)
+    if found:
+        await asyncio.to_thread(_end, place, found, settings)
+        scene.note("operator", aborted=found)
+    for bridge in scene.bridges.values():
+        bridge.let_up(KEY)
+    return found
+
+
+def _end(place: Place, found: list[Hanging], settings: dict[str, str]) -> None:
+    tool = TransactionsTool(place.cluster)
+    for it in found:
+        values = {"topic": it.topic, "partition": it.partition, "start-offset": it.offset}
+        tool.documented("abort", values)
+    before = int(min(it.at for it in found)) - BEFORE_SECONDS
+    shown = place.run("checkpoint", "show", "--json", **settings)
+    assert shown.returncode == 0, shown.stderr
+    if json.loads(shown.stdout)["revision"] > before:
+        why = "what was aborted may be missing"
+        moved = place.run(
+            "checkpoint", "set", "--revision", str(before), "--yes", "--reason", why, **settings
+        )
+        assert moved.returncode == 0, moved.stderr
+
+
+def hanging(place: Place) -> list[Hanging]:
+    """Return what hides records now, in all topics of the place."""
+    client, found = place.admin(), []
+    topics = client.list_topics(timeout=ANSWER_SECONDS).topics
+    for name in (name for name in topics if name.startswith(f"{place.prefix}.")):
+        ends, stable = (
+            admin.end_offsets(client, name, len(topics[name].partitions), visible=visible)
+            for visible in (False, True)
+        )
+        for partition, (end, offset) in enumerate(zip(ends, stable, strict=True)):
+            if offset < end:
+                start = dict(enumerate(ends)) | {partition: offset}
+                topic = name.removeprefix(f"{place.prefix}.")
+                first = next(place.messages(topic, isolation="read_uncommitted", start=start))
+                found.append(Hanging(name, partition, offset, first.timestamp()[1] / 1000))
+    return found
