@@ -17,11 +17,13 @@ from confluent_kafka import Producer, TopicPartition
 from bridge.config import Settings
 from bridge.errors import NotOwner
 from bridge.kafka import clients
+from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.blocking import Worker
 from bridge.kafka.election import LeaderElection
 from bridge.kafka.topics import max_record_bytes
 from bridge.kafka.transactions import TransactionalWriter
+from bridge.log import get
 
 T = TypeVar("T")
 ReadMarker = Callable[..., bytes | None]
@@ -91,7 +93,8 @@ class _Term:
 class BatchWriter:
     """Writes batches one after the other.
 
-    The worker thread calls `on_error` with Kafka's error before each further attempt.
+    The worker thread calls `on_error` with Kafka's error before each further attempt. What Kafka discards
+    after it was `acknowledged` is written again.
     """
 
     def __init__(
@@ -100,8 +103,10 @@ class BatchWriter:
         election: LeaderElection,
         committed: ReadMarker,
         on_error: Callable[[str], None],
+        acknowledged: Acknowledged | None = None,
     ) -> None:
         self._term = _Term(election, committed, on_error)
+        self._acknowledged = acknowledged
         self._worker = Worker("kafka")
         self._writer = TransactionalWriter(
             transactional_id(settings),
@@ -140,8 +145,14 @@ class BatchWriter:
 
     def open(self) -> bytes | None:
         """Fence every earlier owner; return the committed checkpoint. Raises NotOwner and SinkBroken."""
-        self._writer.last = self._writer.retry(self._writer.reopen)
+        self._writer.last = self._writer.retry(self._reopen)
         return self._writer.last
+
+    def _reopen(self) -> bytes | None:
+        found = self._writer.reopen()
+        if self._acknowledged is not None:
+            self._acknowledged.begin()
+        return found
 
     def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
         """Commit the batch with the checkpoint that covers it, however long Kafka is unavailable.
@@ -156,4 +167,14 @@ class BatchWriter:
             self._writer.produce_blocking(batch.records[self._writer.written :])
             return checkpoint.value
 
-        self._writer.commit(fill, check_generation=check_generation)
+        def restore() -> None:
+            """Write again what an abort has discarded although Kafka had acknowledged it, before the rest."""
+            if self._acknowledged is not None:
+                lost = self._acknowledged.discarded(batch.records)
+                if lost:
+                    get().warning("acknowledged records were discarded, writing them again", count=len(lost))
+                batch.records[:0] = lost
+
+        self._writer.commit(fill, check_generation=check_generation, aborted=restore)
+        if self._acknowledged is not None:
+            self._acknowledged.accept()

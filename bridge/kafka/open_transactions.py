@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -72,33 +73,44 @@ class Look(NamedTuple):
     """The transactions that are open now and were so before."""
     unknown: Mapping[str, str]
     """The topics that could not be looked at → why."""
+    stable: Mapping[str, Sequence[int]] = MappingProxyType({})
+    """The last stable offsets of the others."""
 
 
-def hidden(client: AdminClient, topics: Iterable[str]) -> tuple[list[Place], dict[str, str]]:
-    """Return where open transactions begin that hide records now, and the topics that do not tell → why.
+class Hidden(NamedTuple):
+    """What open transactions hide now, those that are written at this moment included."""
 
-    A transaction that is written at this moment is among them. Raises as `admin.metadata`.
-    """
+    places: list[Place]
+    """Where they begin."""
+    unknown: dict[str, str]
+    """The topics that do not tell → why."""
+    stable: dict[str, list[int]]
+    """The last stable offsets of the others."""
+
+
+def hidden(client: AdminClient, topics: Iterable[str]) -> Hidden:
+    """Return what is hidden in these topics. Raises as `admin.metadata`."""
     present = admin.metadata(client).topics
-    found: list[Place] = []
-    unknown = {}
+    found = Hidden([], {}, {})
     for topic in topics:
         try:
-            found += _hidden_in(client, topic, present.get(topic))
+            stable, written = _ends_of(client, topic, present.get(topic))
         except BridgeError as error:
-            unknown[topic] = str(error)
-    return found, unknown
+            found.unknown[topic] = str(error)
+        else:
+            both = enumerate(zip(stable, written, strict=True))
+            found.places.extend(Place(topic, p, first) for p, (first, end) in both if first < end)
+            found.stable[topic] = stable
+    return found
 
 
-def _hidden_in(client: AdminClient, topic: str, listed: TopicMetadata | None) -> list[Place]:
+def _ends_of(client: AdminClient, topic: str, listed: TopicMetadata | None) -> tuple[list[int], list[int]]:
     if listed is None and admin.topic_id(client, topic) is None:  # raises if it only may not be described
-        return []
+        return [], []
     if listed is None or not listed.partitions:
         raise KafkaUnavailable(f"{topic} is not there yet")
     stable = admin.end_offsets(client, topic, len(listed.partitions), visible=True)
-    written = admin.end_offsets(client, topic, len(listed.partitions))
-    both = zip(stable, written, strict=True)
-    return [Place(topic, p, first) for p, (first, end) in enumerate(both) if first < end]
+    return stable, admin.end_offsets(client, topic, len(listed.partitions))
 
 
 def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, float]:
@@ -149,7 +161,7 @@ class TransactionWatch:
         """
         client, self._client = self._client or clients.admin(self._settings.kafka), None
         asked = self._clock()
-        places, unknown = hidden(client, self._topics)
+        places, unknown, stable = hidden(client, self._topics)
         if not unknown:
             self._client = client
         answered = self._clock()
@@ -162,7 +174,8 @@ class TransactionWatch:
         self._times = times
         began = {place: min(times.get(place, inf), seen[place].wall) for place in lasting}
         ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
-        return Look(tuple(OpenTransaction(place, began[place], ages[place]) for place in lasting), unknown)
+        found = tuple(OpenTransaction(place, began[place], ages[place]) for place in lasting)
+        return Look(found, unknown, stable)
 
 
 def show_producer(settings: KafkaSettings, place: Place) -> str:

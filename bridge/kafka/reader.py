@@ -1,4 +1,4 @@
-"""Read topics `read_committed` from a start to an end, with retries.
+"""Read topics from a start to an end, with retries; `read_committed` unless asked otherwise.
 
 A client that was connected before an outage may keep asking the former leader of a partition. So each attempt
 creates new clients, and a client that receives nothing before the end is replaced.
@@ -42,9 +42,10 @@ OffsetProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of offsets passed and the total."""
 
 
-def reading_clients(settings: Settings) -> Clients:
+def reading_clients(settings: Settings, *, committed: bool = True) -> Clients:
     """Create the clients of one attempt. Raises as `clients.reader`."""
-    reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
+    name = f"{settings.topics.prefix}.reader"
+    reader = clients.reader(settings.kafka, name=name, prompt=True, committed=committed)
     return Clients(clients.admin(settings.kafka), reader)
 
 
@@ -53,6 +54,8 @@ def with_fresh_clients(
     read: Callable[[AdminClient, Consumer], None],
     give_up: Callable[[], bool],
     on_status: Callable[[str], None] = lambda _: None,
+    *,
+    committed: bool = True,
 ) -> str:
     """Call `read` until it succeeds, with new clients each time; return early when `give_up` says so.
 
@@ -66,7 +69,7 @@ def with_fresh_clients(
             get().warning("reader stalled, recreating Kafka clients", reason=reason)
         attempt = None
         try:
-            attempt = reading_clients(settings)
+            attempt = reading_clients(settings, committed=committed)
             read(attempt.admin, attempt.consumer)
             return ""
         except (KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
@@ -213,6 +216,8 @@ class TopicScan:
     start: Mapping[int, int] | float | None = None
     ends: Mapping[int, int] | None = None
     visible: bool = False
+    committed: bool = True
+    """Whether `read` leaves out what was aborted, or is not committed yet."""
     progress: OffsetProgress | None = None
     stall_seconds: float = STALL_SECONDS
     """Time without progress after which the client is replaced."""
@@ -244,7 +249,10 @@ class TopicScan:
                 self.done = True
 
         reason = with_fresh_clients(
-            settings, attempt, lambda: self.clock().monotonic - self.moved_at > patience
+            settings,
+            attempt,
+            lambda: self.clock().monotonic - self.moved_at > patience,
+            committed=self.committed,
         )
         if not self.done:
             raise KafkaUnavailable(f"{self.topic}: nothing came for {format_duration(patience)}: {reason}")

@@ -68,7 +68,11 @@ class Topics:
 
     def of_feed(self) -> tuple[Topic, ...]:
         """Return the topics that `bridge run` writes to."""
-        return self.checkpoints, self.bets, self.deadletters, self.gaps
+        return self.checkpoints, *self.of_messages()
+
+    def of_messages(self) -> tuple[Topic, ...]:
+        """Return those of them that have what was received, or why it is missing: all but the checkpoints."""
+        return self.bets, self.deadletters, self.gaps
 
     def all(self) -> tuple[Topic, ...]:
         """Return all topics in the order of their creation."""

@@ -156,16 +156,23 @@ class TransactionalWriter:
         self._phase = _Phase.EMPTY
         return found
 
-    def commit(self, fill: Callable[[], bytes | None], *, check_generation: bool) -> None:
+    def commit(
+        self,
+        fill: Callable[[], bytes | None],
+        *,
+        check_generation: bool,
+        aborted: Callable[[], None] = lambda: None,
+    ) -> None:
         """Commit the transaction that `fill` completes; return when `read_committed` consumers can see it.
 
         `fill` produces the missing records and returns the marker. It is called again after an abort or with
         a new producer. Without a marker, a transaction whose commit was not answered is written again. With
         `check_generation`, the coordinator of the owner group must accept this process as a member before the
-        commit is requested. Raises as `retry`; `asked` is then the marker whose outcome is unknown.
+        commit is requested. `aborted` is called after an abort, before the transaction is written again.
+        Raises as `retry` and `aborted`; `asked` is then the marker whose outcome is unknown.
         """
         self.asked = None
-        self.retry(partial(self._attempt, fill, check_generation))
+        self.retry(partial(self._attempt, fill, check_generation, aborted))
         self.asked = None
         self._left_open = False
         outage.over()
@@ -240,7 +247,9 @@ class TransactionalWriter:
         self._discard()
         self._watchdog.close()
 
-    def _attempt(self, fill: Callable[[], bytes | None], check_generation: bool) -> None:
+    def _attempt(
+        self, fill: Callable[[], bytes | None], check_generation: bool, aborted: Callable[[], None]
+    ) -> None:
         if self._phase is _Phase.CLOSED:
             found = self.reopen()
             if self.asked is not None and found == self.asked:
@@ -252,6 +261,7 @@ class TransactionalWriter:
             # The next marker ends what is still open together with the records that are written now.
             self._seal(fill, send_offsets=True)
             self._abort()
+            aborted()
             self._left_open = False
         if self._phase is not _Phase.SEALED:
             # Without a failure, the coordinator has just added the marker's partition to the transaction.

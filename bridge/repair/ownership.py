@@ -22,6 +22,7 @@ from bridge.avro.codec import Codecs
 from bridge.config import Settings
 from bridge.errors import NotOwner
 from bridge.kafka import admin, clients
+from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Header, Record
 from bridge.kafka.batch_writer import BatchWriter
 from bridge.kafka.election import LeaderElection, group_of, look
@@ -115,7 +116,8 @@ def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
         )
         try:
             _wait_for_feed(settings, election, client, changed, owner_id)
-            writer = BatchWriter(settings, election, state.checkpoint, report)
+            acknowledged = Acknowledged(settings, [topic.name for topic in topics.of_messages()])
+            writer = BatchWriter(settings, election, state.checkpoint, report, acknowledged)
             done = False
             try:
                 owned = OwnedFeed(settings, topics, codecs, owner_id, state, writer, election)

@@ -24,6 +24,7 @@ from bridge.errors import BridgeError, NotOwner
 from bridge.feed import client, provider_clock
 from bridge.formatting import format_duration
 from bridge.kafka import clients, topics
+from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch_writer import BatchWriter, transactional
 from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import LeaderElection, group_of
@@ -149,6 +150,7 @@ class _Service:
             partial(loop.call_soon_threadsafe, self._changed.set),
             self._owner_id,
         )
+        acknowledged = Acknowledged(self._settings, [topic.name for topic in declared.of_messages()])
         dependencies = Dependencies(
             settings=self._settings,
             status=self._status,
@@ -160,13 +162,13 @@ class _Service:
             leadership=leadership,
             leadership_changed=self._changed,
             writer=lambda on_error: BatchWriter(
-                self._settings, leadership, state_reader.refuse_other_feeds, on_error
+                self._settings, leadership, state_reader.refuse_other_feeds, on_error, acknowledged
             ),
             connect=client.connect,
             ask_time=provider_clock.ask,
             clock=self._clock,
         )
-        watch = asyncio.create_task(self._watch_transactions(declared))
+        watch = asyncio.create_task(self._watch_transactions(declared, acknowledged))
         try:
             while True:
                 self._status.become(State.STANDBY)
@@ -210,7 +212,7 @@ class _Service:
         finally:
             worker.close(0)
 
-    async def _watch_transactions(self, declared: topics.Topics) -> NoReturn:
+    async def _watch_transactions(self, declared: topics.Topics, acknowledged: Acknowledged) -> NoReturn:
         """Report transactions that stay open, whoever owns the feed: readers see nothing behind them."""
         worker = Worker("transactions")  # a daemon: a look may block
         names = [topic.name for topic in declared.of_feed()]
@@ -226,6 +228,7 @@ class _Service:
                 try:
                     if answer.done():
                         look = answer.result()
+                        acknowledged.offer(look.stable)
                     else:
                         answer.cancel()
                         worker.close(0)

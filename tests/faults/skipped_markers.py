@@ -23,15 +23,10 @@ NONE = -1
 SECONDS = 60.0
 
 
-def leader(client: AdminClient) -> int:
-    """The leader of the only partition."""
-    return int(client.list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions[0].leader)
-
-
-def await_leader(client: AdminClient, wanted: set[int]) -> None:
-    """Wait until the partition is led by one of these."""
+def await_leader(client: AdminClient, wanted: set[int], topic: str = TOPIC) -> None:
+    """Wait until the topic's only partition is led by one of these."""
     deadline = time.monotonic() + SECONDS
-    while leader(client) not in wanted:
+    while client.list_topics(topic, timeout=SECONDS).topics[topic].partitions[0].leader not in wanted:
         assert time.monotonic() < deadline, "the leader has not changed"
         time.sleep(0.2)
 

@@ -17,6 +17,7 @@ from bridge.errors import BridgeError, TopologyError
 from bridge.kafka import admin, clients, open_transactions
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import (
+    Hidden,
     OpenTransaction,
     Place,
     TransactionWatch,
@@ -56,11 +57,11 @@ class World:
         self.clients += 1
         return object()
 
-    def _hidden(self, *_: object) -> tuple[list[Place], dict[str, str]]:
+    def _hidden(self, *_: object) -> Hidden:
         if self.hidden is None:
             raise KafkaUnavailable("no broker answered")
         self.now = Instant(self.now.wall + self.takes, self.now.monotonic + self.takes)
-        return self.hidden, self.unknown
+        return Hidden(self.hidden, self.unknown, {"t.bets": [7]})
 
     def _first_times(self, _: Settings, places: Sequence[Place]) -> dict[Place, float]:
         self.peeks += 1
@@ -157,7 +158,8 @@ def test_a_topic_that_cannot_be_asked_forgets_nothing(world: World) -> None:
     world.look(0)
     world.hidden, world.unknown = [OTHER], {"t.bets": "it has no leader"}
     assert world.look(10) == [OpenTransaction(OTHER, NOW, 10)]
-    assert world.watch.look().unknown == {"t.bets": "it has no leader"}
+    look = world.watch.look()
+    assert (look.unknown, look.stable) == ({"t.bets": "it has no leader"}, {"t.bets": [7]})
     world.hidden, world.unknown = [FIRST, OTHER], {}
     assert world.look(20) == [OpenTransaction(FIRST, NOW, 20), OpenTransaction(OTHER, NOW, 20)]
     assert world.clients == 3
@@ -193,7 +195,9 @@ def test_a_topic_that_does_not_answer_leaves_the_others(
     """A partition may be without a leader, or a right be missing."""
     cluster = Cluster(monkeypatch)
     cluster.refused["b"] = error
-    assert hidden(AdminClient({}), "abc") == ([Place("a", 0, 8), Place("c", 0, 8)], {"b": str(error)})
+    places = [Place("a", 0, 8), Place("c", 0, 8)]
+    stable = {"a": [8, 5], "c": [8, 5]}
+    assert hidden(AdminClient({}), "abc") == (places, {"b": str(error)}, stable)
 
 
 def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +206,7 @@ def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch
     del cluster.listed["a"], cluster.listed["b"]
     cluster.refused["b"] = TopologyError("no right to Describe the topic b")
     cluster.listed["c"].partitions.clear()
-    found, unknown = hidden(AdminClient({}), "abc")
+    found, unknown, _ = hidden(AdminClient({}), "abc")
     assert found == []
     assert set(unknown) == {"b", "c"}
     assert unknown["b"] == "no right to Describe the topic b"

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
 from bridge.kafka import clients
+from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.election import LeaderElection
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
@@ -117,7 +118,8 @@ async def watched(monkeypatch: pytest.MonkeyPatch, *looks: Callable[[], Look]) -
     monkeypatch.setattr(app, "WATCH_SECONDS", 0.001)
     monkeypatch.setattr(app, "WATCH_LIMIT_SECONDS", 0.2)
     with capture_logs() as logged:
-        watch = asyncio.create_task(service._watch_transactions(declare(service._settings)))
+        acknowledged = Acknowledged(service._settings, ())
+        watch = asyncio.create_task(service._watch_transactions(declare(service._settings), acknowledged))
         await asyncio.wait({watch}, timeout=10)
     assert watch.cancelled()
     return seen, logged

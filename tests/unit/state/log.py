@@ -109,7 +109,7 @@ class Log:
         """Return the virtual time, which passes while a client waits."""
         return Instant(self.now, self.now)
 
-    def _reader(self, *_: Any, name: str, prompt: bool = False) -> Client:
+    def _reader(self, *_: Any, name: str, prompt: bool = False, committed: bool = True) -> Client:
         self.prompt.append(prompt)
         self.connected(len(self.prompt))
         waits = self.waits[len(self.prompt) - 1 :][:1]
