@@ -126,7 +126,13 @@ def letter(place: Place, body: bytes, kind: str = "error", reason: str = "data.x
         "received": "1790000000.5",
         "size": str(len(body)),
     }
-    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": place.cluster.bootstrap_servers,
+            "partitioner": "murmur2_random",  # before its marks in their partition
+            "log_level": 0,
+        }
+    )
     producer.produce(f"{place.prefix}.deadletters", body, key, headers=list({**given, **more}.items()))
     assert producer.flush(20) == 0
     return key
