@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import orjson
 from confluent_kafka import Message
 
 from bridge.config import Settings
@@ -29,11 +27,10 @@ class Acknowledged:
         self._offered: Mapping[str, Sequence[int]] | None = None
 
     def begin(self) -> None:
-        """Begin a term: what others wrote before is not judged. Raises as `admin.end_offsets`."""
+        """Begin a term: what others wrote before is not judged. Raises as `admin.high_watermarks`."""
         client = clients.admin(self._settings.kafka)
         for topic in self._starts:
-            count = admin.partition_count(client, topic)
-            self._starts[topic] = dict(enumerate(admin.end_offsets(client, topic, count)))
+            self._starts[topic] = admin.high_watermarks(client, topic)
         self._offered = None
 
     def offer(self, stable: Mapping[str, Sequence[int]]) -> None:
@@ -63,20 +60,20 @@ class Acknowledged:
 
     def _discarded_of(self, topic: str, starts: Mapping[int, int]) -> list[Record]:
         offsets: set[tuple[int, int]] = set()
-        copies: dict[bytes, int] = {}
-        """What is visible, by its digest → the offset of the last copy."""
-        lost: dict[bytes, Message] = {}
+        copies: dict[tuple[object, ...], int] = {}
+        """What is visible → the offset of the last copy."""
+        lost: dict[tuple[object, ...], Message] = {}
 
         def see(message: Message) -> None:
             place = _place(message)
             offsets.add(place)
-            copies[_digest(message)] = place[1]
+            copies[_identity(message)] = place[1]
 
         def compare(message: Message) -> None:
-            place, digest = _place(message), _digest(message)
+            place, identity = _place(message), _identity(message)
             # What was aborted and written again is visible further on.
-            if place not in offsets and copies.get(digest, -1) < place[1]:
-                lost[digest] = message
+            if place not in offsets and copies.get(identity, -1) < place[1]:
+                lost[identity] = message
 
         ends = TopicScan(topic, see, start=starts, visible=True).read(self._settings)
         TopicScan(topic, compare, start=starts, ends=ends, committed=False).read(self._settings)
@@ -87,11 +84,10 @@ def _place(message: Message) -> tuple[int, int]:
     return message.partition() or 0, message.offset() or 0
 
 
-def _digest(message: Message) -> bytes:
-    """Of a record's content: there may be a hundred megabytes of it."""
-    key: Any = message.key()
-    head = orjson.dumps([message.partition(), None if key is None else key.hex()])
-    return hashlib.blake2b(head + (message.value() or b""), digest_size=16).digest()
+def _identity(message: Message) -> tuple[object, ...]:
+    """Of a record's content. Not the value itself: there may be a hundred megabytes of them."""
+    digest = hashlib.blake2b(message.value() or b"", digest_size=16).digest()
+    return message.partition(), message.key(), digest
 
 
 def _record(message: Message) -> Record:

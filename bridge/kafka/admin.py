@@ -96,6 +96,11 @@ def start_offsets(client: AdminClient, topic: str, partitions: int) -> list[int]
     return _offsets(client, topic, partitions, EARLIEST, "start offsets", ASK_SECONDS)
 
 
+def high_watermarks(client: AdminClient, topic: str) -> dict[int, int]:
+    """Return the high watermark of each partition. Raises as `partition_count` and `end_offsets`."""
+    return dict(enumerate(end_offsets(client, topic, partition_count(client, topic))))
+
+
 def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bool = False) -> list[int]:
     """Return the high watermark of each partition. Raises as `explained`.
 

@@ -77,21 +77,21 @@ class Look(NamedTuple):
     """The last stable offsets of the others."""
 
 
-class Hidden(NamedTuple):
-    """What open transactions hide now, those that are written at this moment included."""
+class Visibility(NamedTuple):
+    """How far readers see now."""
 
     places: list[Place]
-    """Where they begin."""
+    """Where open transactions hide the rest, those that are written at this moment included."""
     unknown: dict[str, str]
     """The topics that do not tell → why."""
     stable: dict[str, list[int]]
     """The last stable offsets of the others."""
 
 
-def hidden(client: AdminClient, topics: Iterable[str]) -> Hidden:
+def hidden(client: AdminClient, topics: Iterable[str]) -> Visibility:
     """Return what is hidden in these topics. Raises as `admin.metadata`."""
     present = admin.metadata(client).topics
-    found = Hidden([], {}, {})
+    found = Visibility([], {}, {})
     for topic in topics:
         try:
             stable, written = _ends_of(client, topic, present.get(topic))

@@ -97,10 +97,8 @@ def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
 
 
 def ends_of(settings: Settings, topic: str) -> dict[int, int]:
-    """Return the high watermark of each partition. Raises as `admin.end_offsets`."""
-    client = clients.admin(settings.kafka)
-    count = admin.partition_count(client, topic)
-    return dict(enumerate(admin.end_offsets(client, topic, count)))
+    """Return the high watermark of each partition. Raises as `admin.high_watermarks`."""
+    return admin.high_watermarks(clients.admin(settings.kafka), topic)
 
 
 def key_of(message: Message) -> bytes:

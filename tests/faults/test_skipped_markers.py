@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bridge.config import KafkaSettings, Settings, TopicsSettings
@@ -17,6 +17,7 @@ from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import BatchWriter
 from bridge.sandbox import cluster as dev
 from tests.faults.skipped_markers import BROKER, NONE, await_leader
+from tests.harness import Place
 from tests.unit.kafka.fake_producer import Owner
 
 pytestmark = pytest.mark.long
@@ -54,27 +55,9 @@ class Member(Owner):
         return [], self._consumer.consumer_group_metadata()
 
 
-def visible(cluster: dev.Cluster, topic: str) -> list[bytes]:
+def visible(place: Place, topic: str) -> list[bytes]:
     """What readers see, to the last stable offset."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "group.id": "reader",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "log_level": 0,
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found, deadline = [], time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        message = consumer.poll(0.1)
-        if message is not None and message.error() is not None:
-            break
-        if message is not None:
-            found.append(message.value() or b"")
-    consumer.close()
-    return found
+    return [message.value() or b"" for message in place.read(topic.removeprefix("p."))]
 
 
 def fails() -> None:
@@ -91,15 +74,16 @@ def batch(*values: bytes) -> Batch:
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
-    cluster: dev.Cluster, is_known: bool
+    cluster: dev.Cluster, tmp_path: Path, is_known: bool
 ) -> None:
     """Once, before what follows it, with its headers. Without that, Kafka loses it without a word."""
-    before = visible(cluster, BETS)
+    place = Place(cluster, "p", tmp_path)
+    before = visible(place, BETS)
     settings = Settings(
         kafka=KafkaSettings(bootstrap_servers=cluster.bootstrap_servers), topics=TopicsSettings(prefix="p")
     )
-    client, member = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}), Member(cluster)
-    committed = lambda *_, **__: next(reversed(visible(cluster, CHECKPOINTS)), None)  # noqa: E731
+    client, member = place.admin(), Member(cluster)
+    committed = lambda *_, **__: next(reversed(visible(place, CHECKPOINTS)), None)  # noqa: E731
     acknowledged = Acknowledged(settings, [BETS]) if is_known else None
     writer = BatchWriter(settings, member, committed, lambda _: None, acknowledged)  # type: ignore[arg-type]
     number = 10 * is_known
@@ -124,10 +108,10 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
         commit(b"third, acknowledged", b"fourth, acknowledged")
         cluster.restart(BROKER)
         await_leader(client, {3}, BETS)
-        assert visible(cluster, BETS) == [*before, b"first", b"second"]
+        assert visible(place, BETS) == [*before, b"first", b"second"]
         member.before = [fails]
         commit(b"fifth")
     finally:
         writer.close()
     kept = [b"third, acknowledged", b"fourth, acknowledged"] if is_known else []
-    assert visible(cluster, BETS) == [*before, b"first", b"second", *kept, b"fifth"]
+    assert visible(place, BETS) == [*before, b"first", b"second", *kept, b"fifth"]

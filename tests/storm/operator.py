@@ -6,7 +6,8 @@ import asyncio
 import json
 from typing import NamedTuple
 
-from bridge.kafka import admin
+from bridge.config import KafkaSettings, Settings, TopicsSettings
+from bridge.kafka.open_transactions import first_times, hidden
 from tests.harness import Place, until
 from tests.storm.scene import Scene
 from tests.transactions_tool import TransactionsTool
@@ -62,17 +63,13 @@ def _end(place: Place, found: list[Hanging], settings: dict[str, str]) -> None:
 
 def hanging(place: Place) -> list[Hanging]:
     """Return what hides records now, in all topics of the place."""
-    client, found = place.admin(), []
+    client = place.admin()
     topics = client.list_topics(timeout=ANSWER_SECONDS).topics
-    for name in (name for name in topics if name.startswith(f"{place.prefix}.")):
-        ends, stable = (
-            admin.end_offsets(client, name, len(topics[name].partitions), visible=visible)
-            for visible in (False, True)
-        )
-        for partition, (end, offset) in enumerate(zip(ends, stable, strict=True)):
-            if offset < end:
-                start = dict(enumerate(ends)) | {partition: offset}
-                topic = name.removeprefix(f"{place.prefix}.")
-                first = next(place.messages(topic, isolation="read_uncommitted", start=start))
-                found.append(Hanging(name, partition, offset, first.timestamp()[1] / 1000))
-    return found
+    places, unknown, _ = hidden(client, [name for name in topics if name.startswith(f"{place.prefix}.")])
+    assert not unknown, unknown
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
+        topics=TopicsSettings(prefix=place.prefix),
+    )
+    times = first_times(settings, places)
+    return [Hanging(*at, times[at]) for at in places]

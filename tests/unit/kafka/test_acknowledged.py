@@ -11,36 +11,14 @@ from bridge.config import Settings
 from bridge.kafka import acknowledged, admin, clients
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Record
+from tests.unit.state.log import Message
 
 TOPIC = "t.bets"
 
 
-class Message:
+def message(offset: int, value: bytes) -> Message:
     """A record of partition 0."""
-
-    def __init__(self, offset: int, value: bytes) -> None:
-        self._offset, self._value = offset, value
-
-    def topic(self) -> str:
-        return TOPIC
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self._offset
-
-    def key(self) -> bytes:
-        return b"bet"
-
-    def value(self) -> bytes:
-        return self._value
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_790_000_000_000 + self._offset
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        return [("received", b"1")]
+    return Message((0, offset), content=value, name=TOPIC, called=b"bet", marks=[("received", b"1")])
 
 
 class Log:
@@ -67,7 +45,7 @@ class Log:
                 assert visible == committed == (ends is None)
                 for offset in range(start.get(0, 0), end):
                     if not committed or self.values[offset].isupper():
-                        take(Message(offset, self.values[offset].upper().encode()))
+                        take(message(offset, self.values[offset].upper().encode()))
                 return {0: end}
 
         return Scan()

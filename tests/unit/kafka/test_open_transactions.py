@@ -17,10 +17,10 @@ from bridge.errors import BridgeError, TopologyError
 from bridge.kafka import admin, clients, open_transactions
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import (
-    Hidden,
     OpenTransaction,
     Place,
     TransactionWatch,
+    Visibility,
     first_times,
     hidden,
     show_producer,
@@ -57,11 +57,11 @@ class World:
         self.clients += 1
         return object()
 
-    def _hidden(self, *_: object) -> Hidden:
+    def _hidden(self, *_: object) -> Visibility:
         if self.hidden is None:
             raise KafkaUnavailable("no broker answered")
         self.now = Instant(self.now.wall + self.takes, self.now.monotonic + self.takes)
-        return Hidden(self.hidden, self.unknown, {"t.bets": [7]})
+        return Visibility(self.hidden, self.unknown, {"t.bets": [7]})
 
     def _first_times(self, _: Settings, places: Sequence[Place]) -> dict[Place, float]:
         self.peeks += 1
