@@ -378,7 +378,8 @@ def test_names_follow_the_translations(written: Written) -> None:
 
 async def test_a_bet_is_explained(place: Place) -> None:
     """Each version with what changed and where it is, its dead letter, the hand-over; of a live feed."""
-    async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=3, resettle=0.3)) as feed:
+    # The first 256 bets settle none again (see `stream`), and a bridge may be live within a second.
+    async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=6, resettle=0.3)) as feed:
         for _ in range(2):
             bridge = place.bridge(FEED__BASE_URL=feed.url)
             await until(lambda: "Live" in bridge.states(), "live")  # noqa: B023

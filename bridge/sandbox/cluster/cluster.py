@@ -179,7 +179,8 @@ class Cluster:
 
         def lists_all() -> bool:
             running = {n for n, broker in enumerate(self._listeners, 1) if self.servers[broker].is_alive()}
-            return running <= probe.brokers(self._cluster_id)
+            listed = probe.brokers(self._cluster_id)
+            return bool(listed) and running <= listed  # it may have ended since it was seen to run
 
         return lists_all
 

@@ -12,6 +12,7 @@ from bridge.errors import DevError
 from bridge.sandbox.cluster import files, ports, start
 from bridge.sandbox.cluster.cluster import Cluster
 from bridge.sandbox.cluster.downloads import Artifacts
+from bridge.sandbox.cluster.process import Server
 
 JAVA = '#!/bin/sh\ncase "$*" in *-jar*) touch schemas.mv.db; exec sleep 60;; *) sleep 1; exit 1;; esac\n'
 """The registry creates its database, and the brokers cannot be formatted."""
@@ -126,6 +127,24 @@ def test_a_recording_that_fails_leaves_nothing(caches: Caches, event: str, reaso
     (caches.root / event).unlink()
     assert caches.start() == [PREPARING]
     assert caches.images() == WHOLE
+
+
+def test_a_broker_that_ends_between_two_looks_has_not_started(
+    caches: Caches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No broker runs then, and the answer of none names all that run."""
+    caches.recorded.mkdir()
+    is_alive = Server.is_alive
+
+    def ends_after_the_look(server: Server) -> bool:
+        alive = is_alive(server)
+        if server.name == "kafka-1":
+            server.stop(kill=True)
+        return alive
+
+    monkeypatch.setattr(Server, "is_alive", ends_after_the_look)
+    with pytest.raises(DevError, match="kafka-1 ended while it was starting"):
+        caches.start()
 
 
 def test_a_cache_directory_that_cannot_be_written_only_makes_a_start_slower(caches: Caches) -> None:
