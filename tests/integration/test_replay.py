@@ -80,7 +80,7 @@ class Writer:
 
 async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
     """All bets received in the half-open interval and no others; also for a single bet."""
-    async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=3, resettle=0.2)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=6, resettle=0.2)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
         assert_exact(await place.settled(feed, bridge))

@@ -42,4 +42,5 @@ def main() -> int:
     return 0 if report else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":  # not again in the process that it starts
+    sys.exit(main())

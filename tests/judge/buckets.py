@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +17,13 @@ _ROWS = 100_000
 
 
 class Buckets:
-    """Takes rows and returns them key by key. `rows` is how many to expect; `work` an empty directory."""
+    """Takes rows. `expected` is how many there will be of these keys, also in other directories."""
 
-    def __init__(self, work: Path, rows: int) -> None:
-        number = min(_MOST_FILES, rows // _ROWS + 1)
+    def __init__(self, directory: Path, expected: int) -> None:
+        directory.mkdir()
+        number = min(_MOST_FILES, expected // _ROWS + 1)
         self._files = ExitStack()
-        self._open = [self._files.enter_context((work / f"{n}.rows").open("w+b")) for n in range(number)]
+        self._open = [self._files.enter_context((directory / f"{n}.rows").open("wb")) for n in range(number)]
 
     def __enter__(self) -> Self:
         return self
@@ -31,19 +32,22 @@ class Buckets:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._files.close()
-        for file in self._open:
-            Path(file.name).unlink()
 
     def put(self, key: str, row: tuple[Any, ...]) -> None:
         """Add a row under a key. Its values are texts, bytes, numbers and booleans."""
         marshal.dump((key, row), self._open[crc32(key.encode()) % len(self._open)])
 
-    def groups(self) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
-        """Yield each key with its rows, in the order in which they were added."""
-        for file in self._open:
-            file.seek(0)
-            found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-            while file.peek(1):
-                key, row = marshal.load(file)
-                found[key].append(row)
-            yield from found.items()
+
+def groups(*directories: Path) -> Iterator[tuple[str, Sequence[list[tuple[Any, ...]]]]]:
+    """Yield each key with its rows of each directory, in the order in which they were added there.
+
+    As many rows were expected in each.
+    """
+    for name in sorted(file.name for file in directories[0].iterdir()):
+        found: dict[str, list[list[tuple[Any, ...]]]] = defaultdict(lambda: [[] for _ in directories])
+        for place, directory in enumerate(directories):
+            with (directory / name).open("rb") as file:
+                while file.peek(1):
+                    key, row = marshal.load(file)
+                    found[key][place].append(row)
+        yield from found.items()

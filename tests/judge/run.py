@@ -1,7 +1,7 @@
 """Judges: reads the provider's log, the topics and the truth, and applies the rules to them.
 
 Nothing grows with the number of messages but files: rows of bets and dead letters are put into buckets by a
-hash of their key, and compared bucket by bucket.
+hash of their key, and compared bucket by bucket. Another process makes those of the truth meanwhile.
 """
 
 from __future__ import annotations
@@ -10,47 +10,50 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from math import inf
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.judge.bets import Sent, Stored, corrections, judge_bet
-from tests.judge.buckets import Buckets
+from tests.judge.buckets import Buckets, groups
 from tests.judge.checkpoints import Checkpoint, Checkpoints
 from tests.judge.connections import judge_connections
 from tests.judge.decoding import SCHEMAS, Decoder, Foreign
 from tests.judge.gaps import judge_gaps
 from tests.judge.ledger import Ledger
 from tests.judge.letters import Letter, Malformed, judge_letter, wrong_headers
-from tests.judge.messages import Kind, content, differences, read
+from tests.judge.messages import content, differences, read
 from tests.judge.model import Anomaly, Case, Findings, Report
 from tests.judge.partition import partition_of
 from tests.judge.provider import Provider
 from tests.judge.timeline import Gap, Timeline
 from tests.judge.topics import Record, Topics
 from tests.judge.trial import Trial
+from tests.judge.truth import put_truth
 from tests.judge.visible import Place, Standstill, judge_visible
 
 TOPICS = ("bets", "checkpoints", "gaps", "deadletters")
 _MICROS = 1_000_000
-_HEAD_BYTES = 64 * 1024
-"""What is kept of a message that is too large."""
 
 
 def judge(case: Case, work: Path) -> Report:
-    """Judge a case. `work` is an empty directory, which is empty again afterwards.
+    """Judge a case, with temporary files in the directory `work`.
 
     Raises OSError, TimeoutError or KafkaException if Kafka, the registry or the simulator does not answer,
     and ValueError if there is nothing to judge: the stream goes on, no bridge tried to connect, or the
     simulator's limits run at another scale than the case says.
     """
-    return _Judge(case, work).judge()
+    with TemporaryDirectory(dir=work) as directory:
+        return _Judge(case, Path(directory)).judge()
 
 
 class _Judge:
     def __init__(self, case: Case, work: Path) -> None:
         self._case = case
-        self._work = work
+        self._kept, self._sent = work / "kept", work / "sent"
         self._findings = Findings()
         self._figures: Counter[str] = Counter()
         self._provider = Provider(case.control_url)
@@ -58,34 +61,54 @@ class _Judge:
         self._decoder = Decoder(case.registry_url)
 
     def judge(self) -> Report:
-        case, findings, figures = self._case, self._findings, self._figures
+        case, figures = self._case, self._figures
         state, attempts, breaches = (self._provider.get(f"/{it}") for it in ("state", "attempts", "breaches"))
         if state["limits_scale"] != case.limits_scale:
             raise ValueError(f"the limits run at scale {state['limits_scale']}, not {case.limits_scale}")
         if state["ended"] is None or not attempts:
             raise ValueError("the stream goes on" if attempts else "no bridge has tried to connect")
         timeline = Timeline(state, attempts, case.start_age)
-        judge_connections(attempts, breaches, case.excused, findings)
+        earliest = min([timeline.begin, *(it["since"] for it in attempts if it["since"] is not None)])
+        window, expected = (earliest, state["now"]), 3 * state["published"]
+        with ProcessPoolExecutor(1, get_context("forkserver")) as other:
+            truth = other.submit(
+                put_truth, case.control_url, *window, case.max_message_bytes, self._sent, expected
+            )
+            self._judge_topics(timeline, expected)
+            truth.result()
+        for key, (kept, sent) in groups(self._kept, self._sent):
+            self._judge_group(key, kept, sent)
+        judge_connections(attempts, breaches, case.excused, self._findings)
+        self._judge_counts()
+        figures["attempts"] = len(attempts)
+        figures["refused"] = sum(attempt["since"] is None for attempt in attempts)
+        order = ("published", "bets", "records", "dead letters", "redriven", "samples", "checkpoints", "gaps")
+        names = [*order, "attempts", "refused"]
+        return Report(self._findings.found(), {name: figures[name] for name in names}, case.seed)
+
+    def _judge_topics(self, timeline: Timeline, expected: int) -> None:
+        """Judge checkpoints and gaps, and put a row for each bet and each dead letter."""
+        case, findings = self._case, self._findings
         ends = self._stable_ends()
         self._count = Counter(topic for topic, _ in ends)
         gaps = self._read_gaps(ends)
         checkpoints = Checkpoints(timeline, gaps, case, findings)
         self._trial = Trial(case, timeline, gaps, checkpoints, findings, self._explain)
-        ledger = Ledger(attempts, case.limits_scale, findings)
+        ledger = Ledger(timeline.attempts, case.limits_scale, findings)
         for record, committed in self._records("checkpoints", ends):
             if (taken := self._checkpoint(record, committed)) is not None:
                 checkpoints.take(taken)
                 ledger.take(taken)
         ledger.close()
         judge_gaps(gaps, timeline, checkpoints.promises, case, findings)
-        with Buckets(self._work, 3 * state["published"]) as buckets:
+        with Buckets(self._kept, expected) as buckets:
             for record, committed in self._records("bets", ends):
                 self._take_bet(record, committed, buckets)
             for record, committed in self._records("deadletters", ends):
                 self._take_letter(record, committed, buckets)
-            self._take_truth(buckets, state["now"])
-            for key, rows in buckets.groups():
-                self._judge_group(key, rows)
+
+    def _judge_counts(self) -> None:
+        figures, checkpoints = self._figures, self._trial.checkpoints
         counted = {"published": "records", "deadLettered": "dead letters", "redriven": "redriven"}
         checkpoints.judge_counts(
             {name: figures[found] for name, found in counted.items()}, figures["corrections"]
@@ -94,14 +117,9 @@ class _Judge:
             what = (
                 f"{figures['bets of marks']:,} bets were redriven, {figures['marks of bets']:,} marks say so"
             )
-            findings.add(Anomaly.COUNTERS, time.time(), what)
+            self._findings.add(Anomaly.COUNTERS, time.time(), what)
         figures["checkpoints"] = checkpoints.count
-        figures["gaps"] = len(gaps)
-        figures["attempts"] = len(attempts)
-        figures["refused"] = sum(attempt["since"] is None for attempt in attempts)
-        order = ("published", "bets", "records", "dead letters", "redriven", "samples", "checkpoints", "gaps")
-        names = [*order, "attempts", "refused"]
-        return Report(findings.found(), {name: figures[name] for name in names}, case.seed)
+        figures["gaps"] = len(self._trial.gaps)
 
     def _stable_ends(self) -> dict[Place, int]:
         """Return where each partition ends now, once no open transaction hides what is before.
@@ -175,7 +193,7 @@ class _Judge:
             received, committed = float(redriven), -inf
             self._figures["bets of marks"] += 1
         version, digest = datum["settlementVersion"], content(datum)
-        row = (True, version, digest, record.partition, record.offset, received, committed)
+        row = (version, digest, record.partition, record.offset, received, committed)
         buckets.put(f"bet {bet}", row)
 
     def _take_letter(self, record: Record, committed: float, buckets: Buckets) -> None:
@@ -195,39 +213,25 @@ class _Judge:
             self._figures["dead letters"] += 1
             self._trial.checkpoints.committed("deadLettered", committed)
         size, kept = int(headers.get("size") or -1), hashlib.sha256(record.value or b"").hexdigest()
-        row = (True, kind, size, kept, record.partition, record.offset, record.timestamp, committed)
+        row = (kind, size, kept, record.partition, record.offset, record.timestamp, committed)
         buckets.put(f"letter {key}", row)
 
-    def _take_truth(self, buckets: Buckets, until: float) -> None:
-        timeline, figures = self._trial.timeline, self._figures
-        begin = timeline.begin
-        earliest = min([begin, *(it["since"] for it in timeline.attempts if it["since"] is not None)])
-        most = self._case.max_message_bytes
-        for at, seq, sha256, body in self._provider.truth(earliest, until):
-            due = self._trial.is_due(at)
-            kind, bet = read(body, most)
-            figures["published"] += at >= begin
-            if kind is Kind.BET:
-                figures["bets"] += due
-                row = (False, bet["settlementVersion"], content(bet), at, seq, due)
-                buckets.put(f"bet {bet['betId']}", row)
-            kept = hashlib.sha256(body[:_HEAD_BYTES]).hexdigest() if len(body) > most else sha256
-            buckets.put(f"letter {sha256}", (False, kind is Kind.LETTER, len(body), kept, at, seq, due))
-
-    def _judge_group(self, key: str, rows: list[tuple[Any, ...]]) -> None:
+    def _judge_group(self, key: str, kept: list[tuple[Any, ...]], sent: list[tuple[Any, ...]]) -> None:
+        """Judge a bet, or a digest, by its rows of `_judge_topics` and those of `put_truth`."""
+        trial, figures = self._trial, self._figures
         what, _, name = key.partition(" ")
-        ours = [row[1:] for row in rows if row[0]]
-        theirs = [row[1:] for row in rows if not row[0]]
+        judged = [(*row, trial.is_due(row[-2])) for row in sent]
         if what == "bet":
-            sent = [Sent(*row) for row in theirs]
-            stored = [Stored(*row) for row in ours]
-            self._figures["corrections"] += corrections(stored)
-            judge_bet(name, sent, stored, self._trial)
+            figures["bets"] += sum(row[-1] for row in judged)
+            stored = [Stored(*row) for row in kept]
+            figures["corrections"] += corrections(stored)
+            judge_bet(name, [Sent(*row) for row in judged], stored, trial)
             return
-        malformed = [Malformed(*row[3:]) for row in theirs if row[0]]
-        contents = {row[1:3] for row in theirs}
-        letters = [Letter(kind, (size, kept) in contents, *rest) for kind, size, kept, *rest in ours]
-        judge_letter(name, malformed, bool(theirs), letters, self._trial)
+        figures["published"] += sum(row[-2] >= trial.timeline.begin for row in sent)
+        contents = {row[1:3] for row in sent}
+        malformed = [Malformed(*row[3:]) for row in judged if row[0]]
+        letters = [Letter(kind, (size, digest) in contents, *rest) for kind, size, digest, *rest in kept]
+        judge_letter(name, malformed, bool(sent), letters, trial)
 
     def _decode(self, topic: str, record: Record) -> dict[str, Any] | None:
         where = f"{self._topics.name(topic)}, partition {record.partition}, offset {record.offset}"

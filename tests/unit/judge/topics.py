@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from typing import Any, Self
 
 import pytest
 
-from tests.judge import run
+from tests.judge import run, truth
 from tests.judge.decoding import Foreign
 from tests.judge.log import COMMITTED, Batch
 from tests.judge.messages import read
@@ -55,6 +56,8 @@ class History:
     def __init__(self, remembers: float = 1000.0, **case: Any) -> None:
         self.case: Case = replace(CASE, **case)
         self.truth: list[Published] = []
+        self.is_cut_off = False
+        """Whether the provider ends its truth before its end."""
         self.attempts: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {
             "limits_scale": self.case.limits_scale,
@@ -189,6 +192,9 @@ class History:
         """Have it judged."""
         for fake in (_Provider, _Topics, _Decoder):
             monkeypatch.setattr(run, fake.__name__[1:], lambda *_, of=fake: of(self))
+        # A thread instead of the process, so that it has the same history.
+        monkeypatch.setattr(truth, "Provider", lambda _: _Provider(self))
+        monkeypatch.setattr(run, "ProcessPoolExecutor", lambda number, _: ThreadPoolExecutor(number))
         return run.judge(self.case, work)
 
     def found(self, work: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Anomaly, int]:
@@ -223,6 +229,8 @@ class _Provider(_Fake):
         return {"/state": state, "/attempts": self._history.attempts, "/breaches": []}[path]
 
     def truth(self, since: float, until: float) -> Iterator[Published]:
+        if self._history.is_cut_off:
+            raise OSError("1 messages fewer")
         messages = sorted(self._history.truth, key=lambda it: it.at)
         return (it for it in messages if since <= it.at <= until)
 
