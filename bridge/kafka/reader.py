@@ -67,7 +67,7 @@ def with_fresh_clients(
     while not give_up():
         if stalled:
             get().warning("reader stalled, recreating Kafka clients", reason=reason)
-        attempt = None
+        attempt, hidden = None, list[Place]()
         try:
             attempt = reading_clients(settings, committed=committed)
             read(attempt.admin, attempt.consumer)
@@ -77,13 +77,17 @@ def with_fresh_clients(
             if not isinstance(error, RegistryUnavailable):
                 reason = outage.explain(error.args[0])
             if isinstance(error, Hidden):
-                reason += explain_hidden(settings, [Place(*place) for place in error.places])
+                hidden = [Place(*place) for place in error.places]
             on_status(reason)
-            get().debug("read failed, retrying", error=reason)
-            time.sleep(RETRY_SECONDS)
         finally:
             if attempt is not None:
                 attempt.close()
+        # Not before the exception is handled: the client would keep it for ever (decision 0037).
+        if hidden:
+            reason += explain_hidden(settings, hidden)
+            on_status(reason)
+        get().debug("read failed, retrying", error=reason)
+        time.sleep(RETRY_SECONDS)
     return reason
 
 

@@ -139,10 +139,11 @@ class TransactionalWriter:
                     self._abort()
                 return checked(attempt)
             except (KafkaException, SystemError) as exception:
-                self._recover(_error(exception))
+                recover = partial(self._recover, _error(exception))
             except KafkaUnavailable as error:
-                self._discard()
-                self._pause(str(error))
+                recover = partial(self._wait, str(error))
+            # Not before the exception is handled: the client would keep it for ever (decision 0037).
+            recover()
 
     def reopen(self) -> bytes | None:
         """Fence all other producers of the transactional id; return the last committed marker, now final."""
@@ -196,8 +197,6 @@ class TransactionalWriter:
                 self.begin()
             self._produce(producer, islice(records, self.written, None))
             producer.poll(0)  # discards the delivery reports
-        except BufferError:
-            self.poll()
         except (KafkaException, SystemError) as exception:
             get().debug("producing failed", error=str(exception.args[0]))
 
@@ -217,13 +216,9 @@ class TransactionalWriter:
         if self._phase is _Phase.EMPTY:
             self.begin()
         for record in records:
-            while True:
-                try:
-                    self._produce(producer, [record], on_delivery)
-                    break
-                except BufferError:
-                    producer.poll(0.05)
-                    self._lease.check()
+            while not self._produce(producer, [record], on_delivery):
+                producer.poll(0.05)
+                self._lease.check()
 
     def deliver(self, records: Iterable[Record]) -> None:
         """Produce the records and wait until the broker has them. Raises the error of one that it refuses.
@@ -291,16 +286,19 @@ class TransactionalWriter:
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
         self._watchdog.call(partial(call, *arguments))
 
-    def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> None:
-        """Pass records to the client, which copies them. Raises BufferError while its queue is full."""
+    def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> bool:
+        """Pass records to the client, which copies them. Return whether all of them fit into its queue."""
         produce, topics, written = producer.produce, self._topics, self.written
         try:
             for record in records:
                 topics.add(record.topic)
                 record.produce(produce, on_delivery)
                 written += 1
+        except BufferError:
+            return False
         finally:
             self.written = written
+        return True
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if self._undelivered is None or follows(self._undelivered):
@@ -320,6 +318,11 @@ class TransactionalWriter:
         elif action is ErrorAction.ABORT:
             self._phase = _Phase.FAILED
         self._pause(outage.explain(error))
+
+    def _wait(self, reason: str) -> None:
+        """Wait until Kafka may be there again, for which another producer asks then."""
+        self._discard()
+        self._pause(reason)
 
     def _pause(self, reason: str) -> None:
         self._lease.pause(reason, backoff_seconds(self._failures))

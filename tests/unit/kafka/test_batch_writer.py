@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotOwner, SinkBroken, TopologyError
@@ -85,6 +87,24 @@ def commit(
 
 
 WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
+
+
+def test_an_error_does_not_outlive_the_attempts(writer: BatchWriter, topic: Topic) -> None:
+    """It holds its frames, and they the producer. The client keeps one that is handled while it raises."""
+    client = Producer({"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t", "log_level": 0})
+    raised = list[weakref.ref[KafkaException]]()
+
+    def fails_once(_: FakeProducer) -> None:
+        error = KafkaException(KafkaError(KafkaError._STATE, "on purpose"))
+        raised.append(weakref.ref(error))
+        raise error
+
+    topic.faults = {"flush": [fails_once], "begin": [lambda _: None, lambda _: client.begin_transaction()]}
+    commit(writer)
+    assert topic.committed == WHOLE
+    gc.collect()
+    [error] = raised
+    assert error() is None
 
 
 @pytest.mark.parametrize("attempt", [False, True])
