@@ -78,7 +78,8 @@ def with_fresh_clients(
                 reason = outage.explain(error.args[0])
             if isinstance(error, Hidden):
                 hidden = [Place(*place) for place in error.places]
-            on_status(reason)
+            else:
+                on_status(reason)
         finally:
             if attempt is not None:
                 attempt.close()
