@@ -42,6 +42,9 @@ _LATEST = 20_000
 _AGAIN, _SHUFFLE, _DELAY, _ODD, _REVISED = 21, 22, 23, 24, 25
 _LATE = 0.25
 """Share of revised resettlements that are late."""
+_LATE_SECONDS = 10.0
+"""A late one comes less than this after the version above it. A bridge drops it if it remembers that version,
+which it does for the margins of its position (docs/assumptions.md): in some campaigns only 14 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ class Stream:
             drawn = self._revised(each) if highest else None
             if drawn is None:
                 found = _Settlement(slots[-1], highest + 1, 0, each)
-            elif drawn < _LATE and highest > 1:
+            elif drawn < _LATE and highest > 1 and self.at(each) < self.at(of_highest[-1]) + _LATE_SECONDS:
                 found = _Settlement(slots[-1], highest - 1, len(slots), each)
             elif len(of_highest) % 2:
                 found = _Settlement(slots[-1], highest, len(of_highest), each)

@@ -125,6 +125,8 @@ def test_revised_resettlements_have_no_new_version(world: World) -> None:
             if version < highest:
                 assert version == highest - 1
                 assert message.body not in before
+                above = [it.at for it in seen if it.version == highest and it.at < message.at]
+                assert message.at < above[-1] + 10
                 kinds["late"] += 1
                 continue
             if before and len(before) % 2 == 0:
