@@ -38,11 +38,24 @@ class Authority:
         self.certificate = directory / "authority.pem"
         self.certificate.write_bytes(own.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
 
-    def server_context(self, address: str) -> ssl.SSLContext:
-        """What a server at this IP address needs to use TLS."""
+    def server_context(self, address: str, *, asks: bool = False) -> ssl.SSLContext:
+        """What a server at this IP address needs to use TLS; `asks` for the certificates of its clients."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.server_file(address))
+        if asks:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(self.certificate)
         return context
+
+    def client_files(self, name: str = "client") -> tuple[Path, Path]:
+        """Certificate and key of a client."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        signed = self._builder(subject, key.public_key()).sign(self._key, hashes.SHA256())
+        files = self._directory / f"{name}.crt", self._directory / f"{name}.key"
+        files[0].write_bytes(signed.public_bytes(Encoding.PEM))
+        files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        return files
 
     def server_file(self, address: str, ends: timedelta = timedelta(days=1)) -> Path:
         """Key and certificate of a server at this IP address; the certificate `ends` from now."""

@@ -7,7 +7,16 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from bridge.config.fields import FilePath, Name, Section, is_address, is_proxy, secret_of
+from bridge.config.fields import (
+    Address,
+    FilePath,
+    Name,
+    TlsSection,
+    is_address,
+    is_proxy,
+    only_one,
+    secret_of,
+)
 
 ListEndpoint = Literal["sports", "regions", "leagues", "competitors", "markets", "all-markets"]
 PLACEHOLDERS: Final[dict[ListEndpoint, frozenset[str]]] = {
@@ -45,10 +54,10 @@ def placeholders(value: str) -> set[str]:
     return found
 
 
-class ApiSettings(Section):
+class ApiSettings(TlsSection):
     """The provider's REST side, for `bridge translations` and `bridge currencies`."""
 
-    base_url: Annotated[str, is_address("https://provider.example", "https?")] | None = Field(
+    base_url: Annotated[Address, is_address("https://provider.example", "https?")] | None = Field(
         default=None, examples=["https://provider.example"]
     )
     """The provider's base address, http(s). The paths of the endpoints are added. Both commands need it."""
@@ -111,10 +120,8 @@ class ApiSettings(Section):
     """Name of the market type templates' parameter for the ids."""
     collections: Literal["repeated", "commas"] = "repeated"
     """How the query carries several values: `repeated` (the parameter once per value) or `commas`."""
-    proxy: Annotated[str, is_proxy("socksio")] = "env"
+    proxy: Annotated[Address, is_proxy("socksio")] = Address("env")
     """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
-    ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/provider.pem"])
-    """The provider's certificate authority, PEM, if it is not a public one."""
 
     @field_validator("languages")
     @classmethod
@@ -145,8 +152,7 @@ class ApiSettings(Section):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if self.token is not None and self.token_file is not None:
-            raise ValueError("give one of token and token_file")
+        only_one(self, "token")
         if self.recent_days > self.keep_days:
             raise ValueError(
                 f"recent_days = {self.recent_days:g} must not be above keep_days = {self.keep_days:g}"

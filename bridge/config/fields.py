@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    SecretStr,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from bridge.config.secrets import read_secret
 from bridge.errors import SettingsError
-from bridge.log import conceal
+from bridge.log import MASK, conceal
 
 ENV_PREFIX: Final = "BRIDGE_"
 LONGEST_SECONDS = 366 * 86_400
@@ -33,6 +42,40 @@ class Section(BaseModel):
     """A section of the settings file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class TlsSection(Section):
+    """A section with a server that may speak TLS."""
+
+    ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/authority.pem"])
+    """The server's certificate authority, PEM, if it is not a public one."""
+    client_certificate_file: FilePath | None = Field(default=None, examples=["/run/secrets/tls.crt"])
+    """The bridge's own certificate, PEM, with its chain, for a server that requires one."""
+    client_key_file: FilePath | None = Field(default=None, examples=["/run/secrets/tls.key"])
+    """The private key of that certificate, PEM without a password, unless the certificate's file has it."""
+
+    @model_validator(mode="after")
+    def _key_has_a_certificate(self) -> Self:
+        if self.client_key_file is not None and self.client_certificate_file is None:
+            raise ValueError("client_key_file needs client_certificate_file")
+        return self
+
+
+class Address(str):
+    """An address. If it holds a password, no repr and no JSON shows that."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(self._shown())
+
+    def _shown(self) -> str:
+        return re.sub(r"(//[^/@:]*:)[^/]*@", rf"\1{MASK}@", self)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        shown = core_schema.plain_serializer_function_ser_schema(cls._shown, when_used="json")
+        return core_schema.no_info_after_validator_function(cls, handler(str), serialization=shown)
 
 
 def has_host(address: str) -> bool:
@@ -84,6 +127,12 @@ def proxy_error(section: str) -> SettingsError:
 def env_name(*path: str) -> str:
     """Return the environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
     return ENV_PREFIX + "__".join(part.upper() for part in path)
+
+
+def only_one(settings: BaseModel, secret: str) -> None:
+    """Raise ValueError if a secret is given both as a value and by its file."""
+    if getattr(settings, secret) is not None and getattr(settings, f"{secret}_file") is not None:
+        raise ValueError(f"give one of {secret} and {secret}_file")
 
 
 def secret_of(name: str, value: SecretStr | None, file: Path | None, user: str | None = None) -> str:

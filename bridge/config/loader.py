@@ -16,7 +16,6 @@ import stat
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
@@ -33,11 +32,11 @@ from pydantic_settings import (
 
 from bridge.config import tls
 from bridge.config.api import ApiSettings
-from bridge.config.fields import ENV_PREFIX, env_name
+from bridge.config.fields import ENV_PREFIX, TlsSection, env_name
+from bridge.config.kafka import KafkaSettings
 from bridge.config.sections import (
     BatchSettings,
     FeedSettings,
-    KafkaSettings,
     LimitsSettings,
     RegistrySettings,
     TopicsSettings,
@@ -126,7 +125,7 @@ class Settings(BaseSettings):
         return problems
 
     def unusable(self, *sections: str) -> list[str]:
-        """Return a line for each secret and certificate authority of these sections that cannot be used."""
+        """Return a line for each secret and each section's certificates that cannot be used."""
         problems = []
         for name, read in self.secrets(*sections):
             try:
@@ -137,9 +136,10 @@ class Settings(BaseSettings):
             except SettingsError as error:
                 problems.append(str(error))
         for section in sections:
-            if (ca_file := getattr(getattr(self, section), "ca_file", None)) is not None:
+            given = getattr(self, section)
+            if isinstance(given, TlsSection) and (given.ca_file or given.client_certificate_file):
                 try:
-                    tls.context(section, ca_file)
+                    tls.context(section, given)
                 except SettingsError as error:
                     problems.append(str(error))
         return problems
@@ -152,14 +152,9 @@ class Settings(BaseSettings):
             yield env_name("registry", "password"), self.registry.secret
         if "api" in sections and (self.api.token is not None or self.api.token_file is not None):
             yield env_name("api", "token"), self.api.bearer
-        given = (self.kafka.model_extra or {}).keys() if "kafka" in sections else set()
-        for name in ("sasl_password", "ssl_key_password"):
-            if not given.isdisjoint({name, f"{name}_file"}):
-                key = name.replace("_", ".")
-                yield env_name("kafka", name), partial(self._property, key)
-
-    def _property(self, key: str) -> str:
-        return str(self.kafka.properties()[key])
+        if "kafka" in sections:
+            for name, read in self.kafka.secrets():
+                yield env_name("kafka", name), read
 
 
 RENAMED: Final = {

@@ -5,39 +5,28 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from bridge.config.fields import (
     LONGEST_AGE_DAYS,
     LONGEST_SECONDS,
+    Address,
     Bytes,
     Count,
     FilePath,
     Seconds,
     Section,
+    TlsSection,
     is_address,
     is_proxy,
+    only_one,
     secret_of,
 )
-from bridge.config.librdkafka import property_error
-from bridge.config.secrets import read_secret, secret_trouble
+from bridge.config.secrets import secret_trouble
 from bridge.errors import SettingsError
 from bridge.formatting import parse_instant, shortened
-from bridge.log import conceal
 
 
 def _is_no_job(name: str) -> str:
@@ -46,10 +35,10 @@ def _is_no_job(name: str) -> str:
     return name
 
 
-class FeedSettings(Section):
+class FeedSettings(TlsSection):
     """The provider's feed: its address, authentication, time-outs and margins."""
 
-    base_url: Annotated[str, is_address("https://provider.example", "https?", "wss?")] | None = Field(
+    base_url: Annotated[Address, is_address("https://provider.example", "https?", "wss?")] | None = Field(
         default=None, examples=["https://provider.example"]
     )
     """The provider's base address, http(s) or ws(s). The bridge adds the path of the feed. `bridge run` needs
@@ -115,10 +104,8 @@ class FeedSettings(Section):
     """
     compression: Literal["deflate", "none"] = "deflate"
     """Whether to offer permessage-deflate to the provider."""
-    proxy: Annotated[str, is_proxy("python-socks", "socksio")] = "env"
+    proxy: Annotated[Address, is_proxy("python-socks", "socksio")] = Address("env")
     """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
-    ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/provider.pem"])
-    """The provider's certificate authority, PEM, if it is not a public one."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10
     """How long a connection attempt may take."""
 
@@ -233,110 +220,10 @@ class LimitsSettings(Section):
         return self.max_age_seconds / self.scale
 
 
-class KafkaSettings(BaseModel):
-    """The Kafka cluster. Any other librdkafka property can be set, with `_` for `.`; see
-    [kafka.md](kafka.md).
-    """
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="allow",
-        hide_input_in_errors=True,
-        json_schema_extra={
-            "examples": [
-                {
-                    "security_protocol": "SASL_SSL",
-                    "sasl_mechanism": "SCRAM-SHA-512",
-                    "sasl_username": "settlement-bridge",
-                    "sasl_password_file": "/run/secrets/kafka",
-                    "ssl_ca_location": "/etc/ssl/kafka.pem",
-                }
-            ]
-        },
-    )
-
-    bootstrap_servers: str | None = Field(default=None, examples=["broker-1:9093,broker-2:9093"])
-    """Addresses of brokers. Every command needs it but `dev`, `simulate`, `demo` and `schemas`."""
-
-    @model_validator(mode="after")
-    def _are_properties(self) -> Self:
-        refused = {name: _refusal(name, value) for name, value in (self.model_extra or {}).items()}
-        errors: list[InitErrorDetails] = [
-            {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
-            for name, why in refused.items()
-            if why
-        ]
-        if errors:
-            raise ValidationError.from_exception_data("kafka", errors)
-        return self
-
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Mask the secrets, which only librdkafka's names reveal."""
-        for name, value in super().__repr_args__():
-            yield name, "**********" if name and _SECRET.search(name) else value
-
-    def properties(self) -> dict[str, str | int | float | bool]:
-        """Return librdkafka's names and values, with secrets read from their `…_file`.
-
-        Raises SettingsError like `read_secret`.
-        """
-        found: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap_servers or ""}
-        for name, value in (self.model_extra or {}).items():
-            if name in _SECRET_FILES:
-                value = read_secret(f"BRIDGE_KAFKA__{name.upper()}", Path(str(value)))
-                name = name.removesuffix("_file")
-            elif _SECRET.search(name):
-                conceal(str(value), name)
-            found[name.replace("_", ".")] = value
-        return found
-
-
-def _refusal(name: str, value: object) -> str:
-    """Return why a property of librdkafka cannot be set, "" if it can."""
-    key = name.replace(".", "_")
-    if key in ("bootstrap_servers", "metadata_broker_list", "bootstrap"):
-        return "is not a setting; did you mean kafka.bootstrap_servers?"
-    if not isinstance(value, str | int | float | bool):
-        return "must be a string, a number or true/false; write _ for the dots of a property"
-    if isinstance(value, float):
-        return "must be a whole number"
-    # librdkafka is laxer: it reads 1e300 as 1.
-    digits = re.fullmatch(r"[0-9]{1,7}", str(value))
-    if key == "session_timeout_ms" and not (digits and 0 < int(value) <= LONGEST_SESSION_MS):
-        return f"must be a whole number from 1 to {LONGEST_SESSION_MS}"
-    if key in _OURS:
-        return "is set by the bridge itself and cannot be changed"
-    return "" if name in _SECRET_FILES else property_error(key.replace("_", "."), value)
-
-
-LONGEST_SESSION_MS = 3_600_000
-_SECRET = re.compile(r"pass(word|phrase)|secret|key[_.]pem|jaas")
-_SECRET_FILES = ("sasl_password_file", "ssl_key_password_file")
-_OURS = frozenset(
-    {
-        "acks",
-        "auto_offset_reset",
-        "enable_auto_commit",
-        "enable_auto_offset_store",
-        "enable_idempotence",
-        "enable_partition_eof",
-        "group_id",
-        "group_instance_id",
-        "group_protocol",
-        "isolation_level",
-        "max_in_flight_requests_per_connection",
-        "partition_assignment_strategy",
-        "partitioner",
-        "statistics_interval_ms",
-        "transactional_id",
-    }
-)
-
-
-class RegistrySettings(Section):
+class RegistrySettings(TlsSection):
     """A schema registry that speaks Confluent's API."""
 
-    url: Annotated[str, is_address("https://registry.example", "https?")] | None = Field(
+    url: Annotated[Address, is_address("https://registry.example", "https?")] | None = Field(
         default=None, examples=["https://registry.example"]
     )
     """The registry's address. `run`, `tail`, `checkpoint show`, `schemas register` and the snapshot jobs need
@@ -348,8 +235,11 @@ class RegistrySettings(Section):
     """The user's password. Prefer `password_file`."""
     password_file: FilePath | None = Field(default=None, examples=["/run/secrets/registry"])
     """A file that holds the password."""
-    ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/registry.pem"])
-    """The registry's certificate authority, PEM, if it is not a public one."""
+
+    @model_validator(mode="after")
+    def _password_is_given_once(self) -> Self:
+        only_one(self, "password")
+        return self
 
     def secret(self) -> str:
         """Return the current password. Raises SettingsError like `read_secret`."""

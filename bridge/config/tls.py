@@ -1,38 +1,69 @@
-"""TLS contexts, also while the file of a certificate authority is missing for a moment."""
+"""TLS contexts, also while the file of a certificate is missing for a moment."""
 
 from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import TypeAlias
 
-from bridge.config.fields import env_name
+from bridge.config.fields import TlsSection, env_name
 from bridge.errors import SettingsError
 from bridge.formatting import plain_error
 from bridge.log import get
 
-_last: dict[Path | None, ssl.SSLContext] = {}
-_warned: set[Path | None] = set()
+_Files: TypeAlias = tuple[Path | None, Path | None, Path | None]
+
+_last: dict[_Files, ssl.SSLContext] = {}
+_warned: set[_Files] = set()
 
 
-def context(section: str, ca_file: Path | None) -> ssl.SSLContext:
-    """Return a context that verifies certificates with `ca_file`, a setting of `section`.
+def context(section: str, settings: TlsSection) -> ssl.SSLContext:
+    """Return a context with the certificates of `settings`, which are those of `section`.
 
-    While the file cannot be used, its last content counts. Raises SettingsError if it could never be used.
+    While a file cannot be used, its last content counts. Raises SettingsError if it could never be used.
     """
+    files = settings.ca_file, settings.client_certificate_file, settings.client_key_file
     try:
-        _last[ca_file] = ssl.create_default_context(cafile=ca_file)
-        _warned.discard(ca_file)
-    except (OSError, ssl.SSLError) as error:
-        reason = plain_error(error)
-        name = f"{section}.ca_file ({env_name(section, 'ca_file')})"
-        if ca_file not in _last:
-            raise SettingsError(f"{name}: cannot use {ca_file} as certificates: {reason}") from None
-        if ca_file not in _warned:
-            get().warning(
-                "certificate file unusable, using the last certificates",
-                setting=name,
-                file=str(ca_file),
-                reason=reason,
-            )
-        _warned.add(ca_file)
-    return _last[ca_file]
+        _last[files] = _read(section, settings)
+        _warned.discard(files)
+    except SettingsError as error:
+        if files not in _last:
+            raise
+        if files not in _warned:
+            get().warning("certificate file unusable, using the last certificates", reason=str(error))
+        _warned.add(files)
+    return _last[files]
+
+
+def _read(section: str, settings: TlsSection) -> ssl.SSLContext:
+    ca_file, certificate = settings.ca_file, settings.client_certificate_file
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # an error of OpenSSL is one, too
+        raise _unusable(section, "ca_file", f"{ca_file} as certificates: {plain_error(error)}") from None
+    if certificate is not None:
+        key = settings.client_key_file or certificate
+        if reason := _trouble(context, certificate, key):
+            pair = f"{certificate} with the private key in {key}: {reason}"
+            raise _unusable(section, "client_certificate_file", pair)
+    return context
+
+
+def _trouble(context: ssl.SSLContext, certificate: Path, key: Path) -> str:
+    """Have the context identify itself by a certificate; return why it cannot, "" if it can."""
+    try:
+        is_encrypted = b"ENCRYPTED" in key.read_bytes()
+        certificate.read_bytes()  # the error of `load_cert_chain` does not say which file is missing
+        # With a password, or OpenSSL asks the terminal for the one of an encrypted key.
+        context.load_cert_chain(certificate, key, password="")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return "the key belongs to another certificate"
+        return "the key must not have a password" if is_encrypted else "both must be PEM"
+    except OSError as error:
+        return plain_error(error)
+    return ""
+
+
+def _unusable(section: str, name: str, what: str) -> SettingsError:
+    return SettingsError(f"{section}.{name} ({env_name(section, name)}): cannot use {what}")

@@ -263,7 +263,7 @@ async def connect(
     options: dict[str, Any] = {"create_connection": create}
     asked_at = clock().monotonic
     if request.url.startswith("wss:"):
-        options["ssl"] = tls.context("feed", settings.ca_file)
+        options["ssl"] = tls.context("feed", settings)
     try:
         connection = await _Once(
             request.url,

@@ -51,7 +51,7 @@ def _root(settings: FeedSettings) -> str:
 def _client(settings: FeedSettings) -> httpx2.AsyncClient:
     try:
         return httpx2.AsyncClient(
-            verify=tls.context("feed", settings.ca_file),
+            verify=tls.context("feed", settings),
             proxy=None if settings.proxy in ("env", "none") else settings.proxy,
             trust_env=settings.proxy == "env",
             timeout=None,  # one limit for all of it, by the caller

@@ -29,6 +29,7 @@ _TIMEOUT_SECONDS: Final = 10
 _CONFLICT_SECONDS: Final = 0.5
 T = TypeVar("T")
 _RETRY_WAIT_MS: Final = 100
+_SETTINGS: Final = "registry.url, registry.ca_file or registry.client_certificate_file"
 _OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
 """In the order of `Codecs`."""
 
@@ -69,14 +70,16 @@ class Registry:
         }
         if settings.user is not None:
             properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret()}"
-        if settings.ca_file is not None:
-            properties["ssl.ca.location"] = str(settings.ca_file)
+        files = {
+            "ssl.ca.location": settings.ca_file,
+            "ssl.certificate.location": settings.client_certificate_file,
+            "ssl.key.location": settings.client_key_file,
+        }
+        properties |= {name: str(file) for name, file in files.items() if file is not None}
         try:
             self._client = SchemaRegistryClient(properties)
         except (OSError, ValueError, TypeError) as error:
-            text = (
-                f"registry.url or registry.ca_file cannot be used for {self._address}: {plain_error(error)}"
-            )
+            text = f"{_SETTINGS} cannot be used for {self._address}: {plain_error(error)}"
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
         _accepted.add(settings)
         self._schemas: dict[int, Schema] = {}
@@ -188,7 +191,7 @@ class Registry:
         except Exception as error:  # the errors of the client's HTTP library, which differs by version
             raise RegistryUnavailable(
                 f"the schema registry at {self._address} did not answer for {what}: {plain_error(error)}. "
-                "Check registry.url and registry.ca_file, and that it runs."
+                f"Check {_SETTINGS}, and that it runs."
             ) from error
 
     def _no_registry(self, what: str, answer: str) -> TopologyError:

@@ -131,7 +131,7 @@ def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClien
     try:
         return httpx2.AsyncClient(
             transport=network,
-            verify=tls.context("api", settings.ca_file),
+            verify=tls.context("api", settings),
             proxy=None if settings.proxy in ("env", "none") else settings.proxy,
             trust_env=settings.proxy == "env",
             timeout=None,  # `get` has one for the whole request

@@ -267,6 +267,25 @@ async def test_it_trusts_nobody_else(tmp_path: Path) -> None:
     assert "not valid for '127.0.0.1'" in str(error)
 
 
+async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:
+    """With a certificate of its own; the provider refuses those who have none, or another authority's."""
+    (tmp_path / "other").mkdir()
+    authority, other = Authority(tmp_path), Authority(tmp_path / "other")
+
+    def files(of: Authority) -> dict[str, Path]:
+        certificate, key = of.client_files()
+        return {"client_certificate_file": certificate, "client_key_file": key}
+
+    asking = authority.server_context("127.0.0.1", asks=True)
+    async with provider(sending("known"), ssl=asking) as url:
+        https = url.replace("http:", "https:")
+        async with reading(https, ca_file=authority.certificate, **files(authority)) as reader:
+            assert [m.body for m in await reader.take(1)] == [b"known"]
+        for refused in (files(other), {}):
+            error = await failure(https, ca_file=authority.certificate, **refused)
+            assert isinstance(error, FeedLost)
+
+
 @pytest.mark.parametrize("content", [None, "no certificate\n"])
 async def test_an_authority_that_is_none_is_a_wrong_setting(content: str | None, tmp_path: Path) -> None:
     """A file that is not there, or not PEM, is named with its setting."""

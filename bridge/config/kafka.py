@@ -1,0 +1,159 @@
+"""The settings of the Kafka cluster: librdkafka's properties, but for those that are the bridge's own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from bridge.config.fields import env_name, secret_of
+from bridge.config.librdkafka import property_error
+
+LONGEST_SESSION_MS: Final = 3_600_000
+SECRETS: Final = (
+    "sasl_oauthbearer_assertion_private_key_passphrase",
+    "sasl_oauthbearer_assertion_private_key_pem",
+    "sasl_oauthbearer_client_credentials_client_secret",
+    "sasl_oauthbearer_client_secret",
+    "sasl_oauthbearer_config",
+    "sasl_password",
+    "ssl_key_password",
+    "ssl_key_pem",
+    "ssl_keystore_password",
+)
+"""librdkafka's properties that hold a secret. Each can also be given by the path of a file, with `_file`."""
+OURS: Final = frozenset(
+    {
+        "acks",
+        "auto_offset_reset",
+        "enable_auto_commit",
+        "enable_auto_offset_store",
+        "enable_idempotence",
+        "enable_partition_eof",
+        "group_id",
+        "group_instance_id",
+        "group_protocol",
+        "isolation_level",
+        "max_in_flight_requests_per_connection",
+        "partition_assignment_strategy",
+        "partitioner",
+        "statistics_interval_ms",
+        "transactional_id",
+    }
+)
+"""Properties that the bridge sets or relies on."""
+ALIASES: Final = {
+    "auto_commit_enable": "enable_auto_commit",
+    "max_in_flight": "max_in_flight_requests_per_connection",
+    "request_required_acks": "acks",
+}
+"""librdkafka's other names of these properties."""
+
+
+class KafkaSettings(BaseModel):
+    """The Kafka cluster. Any other librdkafka property can be set, with `_` for `.`; see
+    [kafka.md](kafka.md).
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="allow",
+        hide_input_in_errors=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "security_protocol": "SASL_SSL",
+                    "sasl_mechanism": "SCRAM-SHA-512",
+                    "sasl_username": "settlement-bridge",
+                    "sasl_password_file": "/run/secrets/kafka",
+                    "ssl_ca_location": "/etc/ssl/kafka.pem",
+                }
+            ]
+        },
+    )
+
+    bootstrap_servers: str | None = Field(default=None, examples=["broker-1:9093,broker-2:9093"])
+    """Addresses of brokers. Every command needs it but `dev`, `simulate`, `demo` and `schemas`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hide_secrets(cls, given: Any) -> Any:
+        return {name: _typed(_key(name), value) for name, value in dict(given).items()}
+
+    @model_validator(mode="after")
+    def _are_properties(self) -> Self:
+        refused = {name: _refusal(_key(name), value) for name, value in self._given().items()}
+        counts = Counter(name for name, _ in self.secrets())
+        refused |= {f"{name}_file": f"give one of {name} and {name}_file" for name in counts if counts[name] > 1}
+        errors: list[InitErrorDetails] = [
+            {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
+            for name, why in refused.items()
+            if why
+        ]
+        if errors:
+            raise ValidationError.from_exception_data("kafka", errors)
+        return self
+
+    def secrets(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield the name of each secret (`sasl_password`), and the function that reads it.
+
+        That raises SettingsError like `read_secret`.
+        """
+        for given, value in self._given().items():
+            name = _key(given).removesuffix("_file")
+            match value:
+                case SecretStr():
+                    yield name, partial(secret_of, env_name("kafka", name), value, None)
+                case Path():
+                    yield name, partial(secret_of, env_name("kafka", name), None, value)
+
+    def properties(self) -> dict[str, str | int | float | bool]:
+        """Return librdkafka's names and values, with the secrets. Raises SettingsError like `read_secret`."""
+        found: dict[str, str | int | float | bool] = {"bootstrap_servers": self.bootstrap_servers or ""}
+        found |= {n: value for n, value in self._given().items() if not isinstance(value, SecretStr | Path)}
+        found |= {name: read() for name, read in self.secrets()}
+        return {name.replace("_", "."): value for name, value in found.items()}
+
+    def _given(self) -> dict[str, Any]:
+        return self.model_extra or {}
+
+
+def _key(name: str) -> str:
+    """Return the name of a setting for a property whose name has dots."""
+    return name.replace(".", "_")
+
+
+def _typed(key: str, value: object) -> object:
+    """Return a secret as one that is not shown, and the path of its file as such; any other value as it is."""
+    if key in SECRETS and isinstance(value, str | int | float):
+        return SecretStr(str(value))
+    if key.removesuffix("_file") in SECRETS and isinstance(value, str):
+        return Path(value)
+    return value
+
+
+def _refusal(key: str, value: object) -> str:
+    """Return why a property of librdkafka cannot be set, "" if it can."""
+    if key in ("bootstrap_servers", "metadata_broker_list", "bootstrap"):
+        return "is not a setting; did you mean kafka.bootstrap_servers?"
+    if key in OURS:
+        return "is set by the bridge itself and cannot be changed; remove it"
+    if key in ALIASES:
+        return f"is another name of {ALIASES[key]}, which is set by the bridge itself; remove it"
+    if isinstance(value, SecretStr | Path):
+        return property_error(key.removesuffix("_file").replace("_", "."), "")  # an error may repeat a value
+    if not isinstance(value, str | int | float | bool):
+        return "must be a string, a number or true/false; write _ for the dots of a property"
+    if isinstance(value, float):
+        return "must be a whole number"
+    # librdkafka is laxer: it reads 1e300 as 1.
+    digits = re.fullmatch(r"[0-9]{1,7}", str(value))
+    if key == "session_timeout_ms" and not (digits and 0 < int(value) <= LONGEST_SESSION_MS):
+        return f"must be a whole number from 1 to {LONGEST_SESSION_MS}"
+    return property_error(key.replace("_", "."), value)
