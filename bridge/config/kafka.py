@@ -90,7 +90,9 @@ class KafkaSettings(BaseModel):
     def _are_properties(self) -> Self:
         refused = {name: _refusal(_key(name), value) for name, value in self._given().items()}
         counts = Counter(name for name, _ in self.secrets())
-        refused |= {f"{name}_file": f"give one of {name} and {name}_file" for name in counts if counts[name] > 1}
+        refused |= {
+            f"{name}_file": f"give one of {name} and {name}_file" for name in counts if counts[name] > 1
+        }
         errors: list[InitErrorDetails] = [
             {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
             for name, why in refused.items()
@@ -113,12 +115,17 @@ class KafkaSettings(BaseModel):
                 case Path():
                     yield name, partial(secret_of, env_name("kafka", name), None, value)
 
+    def public_properties(self) -> dict[str, str | int | float | bool]:
+        """Return librdkafka's names and values, without the secrets."""
+        found = {"bootstrap_servers": self.bootstrap_servers or ""} | {
+            name: value for name, value in self._given().items() if not isinstance(value, SecretStr | Path)
+        }
+        return {name.replace("_", "."): value for name, value in found.items()}
+
     def properties(self) -> dict[str, str | int | float | bool]:
         """Return librdkafka's names and values, with the secrets. Raises SettingsError like `read_secret`."""
-        found: dict[str, str | int | float | bool] = {"bootstrap_servers": self.bootstrap_servers or ""}
-        found |= {n: value for n, value in self._given().items() if not isinstance(value, SecretStr | Path)}
-        found |= {name: read() for name, read in self.secrets()}
-        return {name.replace("_", "."): value for name, value in found.items()}
+        secrets = {name.replace("_", "."): read() for name, read in self.secrets()}
+        return self.public_properties() | secrets
 
     def _given(self) -> dict[str, Any]:
         return self.model_extra or {}
@@ -130,7 +137,7 @@ def _key(name: str) -> str:
 
 
 def _typed(key: str, value: object) -> object:
-    """Return a secret as one that is not shown, and the path of its file as such; any other value as it is."""
+    """Return a secret so that it is not shown, its file as a path, and other values as they are."""
     if key in SECRETS and isinstance(value, str | int | float):
         return SecretStr(str(value))
     if key.removesuffix("_file") in SECRETS and isinstance(value, str):

@@ -17,6 +17,7 @@ from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.doctor import feed_checks, kafka_checks
+from bridge.doctor.encryption import check_encryption
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import BridgeError, SettingsError
 from bridge.feed.provider_clock import ask
@@ -49,6 +50,7 @@ def _provider(settings: Settings) -> Finding:
 _KAFKA = ("kafka.bootstrap_servers",)
 CHECKS = (
     Check("settings", feed_checks.check_settings),
+    Check("encryption", check_encryption),
     Check(
         "compiled",
         lambda _: feed_checks.assess_form(compiled(), feed_checks.outdated(feed_checks.PACKAGE)),

@@ -176,7 +176,7 @@ def meet(client: Consumer | Producer, topic: str = TRANSACTIONS) -> None:
 
 def session_seconds(settings: KafkaSettings) -> float:
     """Return how long a dead member of an owner group keeps its assignment."""
-    return float(settings.properties().get("session.timeout.ms", SESSION_MS)) / 1000
+    return float(settings.public_properties().get("session.timeout.ms", SESSION_MS)) / 1000
 
 
 def admin(settings: KafkaSettings) -> AdminClient:

@@ -181,7 +181,7 @@ class TransactionWatch:
 def show_producer(settings: KafkaSettings, place: Place) -> str:
     """Return the command of Kafka's tool that shows the producer of a transaction."""
     tool = f"kafka-transactions.sh --bootstrap-server {shlex.quote(settings.bootstrap_servers or '')}"
-    if str((settings.model_extra or {}).get("security_protocol", "plaintext")).lower() != "plaintext":
+    if str(settings.public_properties().get("security.protocol", "plaintext")).lower() != "plaintext":
         tool += " --command-config admin.properties"
     return f"{tool} describe-producers --topic {shlex.quote(place.topic)} --partition {place.partition}"
 

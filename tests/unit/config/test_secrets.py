@@ -1,16 +1,22 @@
-"""Secrets: the last value counts while a file is missing, and the log masks all of them."""
+"""Secrets: nothing shows them, and the last value counts while a file is missing."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+import re
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, ValidationError
 from structlog.testing import capture_logs
 
-from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, load
+from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, Settings, load
+from bridge.config.kafka import SECRETS
+from bridge.errors import SettingsError
 from bridge.log import MASK, concealed
+from bridge.sandbox.provider.settings import SimulatorSettings
 
 
 def feed(file: Path) -> Callable[[], object]:
@@ -31,15 +37,14 @@ def kafka(name: str) -> Callable[[Path], Callable[[], object]]:
         assert f"{key}.file" not in settings.properties()
         return lambda: settings.properties()[key]
 
+    read.__name__ = name
     return read
 
 
 @pytest.mark.parametrize(
     "content", [None, b"", b" \n", b"\xff\xfe"], ids=["away", "empty", "blank", "no text"]
 )
-@pytest.mark.parametrize(
-    "of", [feed, registry, api, kafka("sasl_password"), kafka("ssl_key_password")], ids=lambda of: of.__name__
-)
+@pytest.mark.parametrize("of", [feed, registry, api, *map(kafka, SECRETS)], ids=lambda of: of.__name__)
 def test_the_last_value_counts_until_there_is_another(
     of: Callable[[Path], Callable[[], object]], content: bytes | None, tmp_path: Path
 ) -> None:
@@ -76,20 +81,16 @@ def test_the_password_in_an_address_is_a_secret_too(name: str, monkeypatch: pyte
     assert concealed(f"hush%40hush hush@hush {basic} host.example") == f"{MASK} {MASK} {MASK} host.example"
 
 
-SECRETS = (
+VARIABLES = (
     "FEED__AUTH_VALUE",
     "REGISTRY__PASSWORD",
     "API__TOKEN",
-    "KAFKA__SASL_PASSWORD",
-    "KAFKA__SSL_KEY_PASSWORD",
-    "KAFKA__SSL_KEY_PEM",
-    "KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET",
-    "KAFKA__SASL_OAUTHBEARER_ASSERTION_PRIVATE_KEY_PASSPHRASE",
+    *(f"KAFKA__{n.upper()}" for n in SECRETS),
 )
 
 
 def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {name: f"s3cret of {name}" for name in SECRETS}
+    names = {name: f"s3cret of {name}" for name in VARIABLES}
     for name, value in names.items():
         monkeypatch.setenv(f"BRIDGE_{name}", value)
     settings = load()
@@ -100,3 +101,115 @@ def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> No
         settings.kafka.properties(),
     )
     assert [concealed(value) for value in names.values()] == [MASK] * len(names)
+
+
+# Settings do not show them.
+
+
+def models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """A model of settings, and those of its sections."""
+    yield model
+    for field in model.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from models(field.annotation)
+
+
+SUGGESTIVE = re.compile(r"auth_value|clients|jaas|pass|pem|secret|token")
+
+
+def test_every_setting_that_suggests_a_secret_is_one() -> None:
+    """By its name. Of the bridge and of the simulator."""
+    suggestive = {
+        f"{model.__name__}.{name}": str(field.annotation)
+        for root in (Settings, SimulatorSettings)
+        for model in models(root)
+        for name, field in model.model_fields.items()
+        if SUGGESTIVE.search(name) and not name.endswith("_file")
+    }
+    assert len(suggestive) == 6
+    assert [name for name, kind in suggestive.items() if "SecretStr" not in kind] == []
+
+
+MARKER = "m4rk3r"
+
+
+@pytest.fixture
+def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every secret is the marker, also the passwords in addresses."""
+    for name in VARIABLES:
+        monkeypatch.setenv(f"BRIDGE_{name}", MARKER)
+    for name in ("FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY", "REGISTRY__URL"):
+        monkeypatch.setenv(f"BRIDGE_{name}", f"http://me:{MARKER}@host.example/path")
+
+
+@pytest.mark.usefixtures("marked")
+def test_no_text_of_the_settings_shows_a_secret() -> None:
+    """Neither a repr nor a dump. Those who use it get it."""
+    settings = load()
+    for one in (settings, *(getattr(settings, section) for section in Settings.model_fields)):
+        texts = [repr(one), str(one), repr(one.model_dump()), one.model_dump_json()]
+        texts.append(repr(one.model_dump(mode="json")))
+        assert [text for text in texts if MARKER in text] == []
+    assert "http://me:**********@host.example/path" in repr(settings)
+    used = {settings.feed.auth_secret(), settings.registry.secret(), settings.api.bearer()}
+    used |= {str(settings.kafka.properties()[name.replace("_", ".")]) for name in SECRETS}
+    assert used == {MARKER}
+    assert settings.registry.url == f"http://me:{MARKER}@host.example/path"
+
+
+@pytest.mark.usefixtures("marked")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FEED__AUTH", "header"),
+        ("FEED__COLOUR", "red"),
+        ("FEED__IDLE_TIMEOUT_SECONDS", "-1"),
+        ("FEED__PROXY", f"ftp://me:{MARKER}@host"),
+        ("FEED", f'{{"auth_value": "{MARKER}"'),
+        ("API__TOKEN_FILE", "file"),
+        ("API__RECENT_DAYS", "31"),
+        ("REGISTRY__URL", f"http://me:{MARKER}@host.example/?query"),
+        ("KAFKA__ACKS", "1"),
+        ("KAFKA__SASL_PASSWORDS", MARKER),
+        ("KAFKA__SASL_PASSWORD_FILE", "file"),
+        ("LIMITS__SCALE", "1e9"),
+    ],
+)
+def test_no_error_of_the_settings_shows_a_secret(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else is wrong; nor its traceback."""
+    monkeypatch.setenv(f"BRIDGE_{name}", value)
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert MARKER not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"feed": {"auth": "header", "auth_value": MARKER}},
+        {"registry": {"password": [MARKER]}},
+        {"api": {"token": MARKER, "token_file": "file"}},
+        {"kafka": {"sasl_password": [MARKER]}},
+        {"kafka": {"sasl_password": MARKER, "ssl_key_pem": MARKER, "acks": MARKER}},
+        {"kafka": {"sasl.password": MARKER, "sasl_password_file": "file"}},
+    ],
+)
+def test_no_error_of_a_model_shows_a_secret(section: dict[str, dict[str, object]]) -> None:
+    """As pydantic has it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate(section)
+    assert MARKER not in f"{caught.value!r} {caught.value}"
+
+
+@pytest.mark.parametrize(
+    ("section", "secret"),
+    [("REGISTRY", "PASSWORD"), ("API", "TOKEN"), *(("KAFKA", n.upper()) for n in SECRETS)],
+)
+def test_a_secret_is_given_once(section: str, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a value or by its file. The feed's depends on `feed.auth`."""
+    monkeypatch.setenv(f"BRIDGE_{section}__{secret}", "hush")
+    monkeypatch.setenv(f"BRIDGE_{section}__{secret}_FILE", "file")
+    with pytest.raises(SettingsError, match=f"give one of {secret.lower()} and {secret.lower()}_file"):
+        load()

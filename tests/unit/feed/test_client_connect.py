@@ -272,7 +272,7 @@ async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> N
     (tmp_path / "other").mkdir()
     authority, other = Authority(tmp_path), Authority(tmp_path / "other")
 
-    def files(of: Authority) -> dict[str, Path]:
+    def files(of: Authority) -> dict[str, Any]:
         certificate, key = of.client_files()
         return {"client_certificate_file": certificate, "client_key_file": key}
 

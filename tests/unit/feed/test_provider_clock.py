@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
@@ -16,13 +17,16 @@ from bridge.clock import AnchoredClock
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, SettingsError
 from bridge.feed.provider_clock import ask
+from tests.tls import Authority
 
 DATE = "Mon, 21 Sep 2026 14:13:20 GMT"
 AT = 1_790_000_000.0
 
 
 @contextlib.asynccontextmanager
-async def provider(answer: Callable[[], bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
+async def provider(
+    answer: Callable[[], bytes], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that gives everyone the same answer; its base address, and what it was asked."""
     asked: list[bytes] = []
 
@@ -32,7 +36,7 @@ async def provider(answer: Callable[[], bytes]) -> AsyncIterator[tuple[str, list
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     async with server:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
 
@@ -125,6 +129,19 @@ async def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> Non
     file.write_text("none")
     with pytest.raises(SettingsError, match=r"BRIDGE_FEED__CA_FILE.*authority\.pem"):
         await ask(FeedSettings(base_url="https://127.0.0.1:1", ca_file=file))
+
+
+async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:
+    """As the feed does: the same provider is behind both."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.client_files()
+    async with provider(dated(), authority.server_context("127.0.0.1", asks=True)) as (address, asked):
+        stranger = FeedSettings(base_url=f"https://{address}", ca_file=authority.certificate)
+        known = {"client_certificate_file": certificate, "client_key_file": key}
+        assert await ask(stranger.model_copy(update=known)) is not None
+        with pytest.raises(FeedLost, match="cannot be reached"):
+            await ask(stranger)
+    assert len(asked) == 1
 
 
 async def test_the_proxy_is_asked_where_one_is_set() -> None:

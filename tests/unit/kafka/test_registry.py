@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -56,9 +58,9 @@ def fake() -> FakeRegistry:
     return FakeRegistry()
 
 
-@pytest.fixture
-def url(fake: FakeRegistry) -> Iterator[str]:
-    """Serve the fake over HTTP."""
+@contextmanager
+def served(fake: FakeRegistry, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Serve the fake over HTTP or HTTPS; its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def handle_any(self) -> None:
@@ -79,12 +81,21 @@ def url(fake: FakeRegistry) -> Iterator[str]:
             """Do not log requests."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
+    yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def url(fake: FakeRegistry) -> Iterator[str]:
+    """The address of the fake."""
+    with served(fake) as address:
+        yield address
 
 
 def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
@@ -222,6 +233,22 @@ def test_wrong_settings_are_named(tmp_path: Path) -> None:
         Registry(RegistrySettings())
     with pytest.raises(SettingsError, match=r"registry\.ca_file"):
         Registry(RegistrySettings(url="https://localhost", ca_file=tmp_path / "none.pem"))
+
+
+def test_it_identifies_itself_to_a_registry_that_asks(fake: FakeRegistry, tmp_path: Path) -> None:
+    """With a certificate of its own; the registry refuses those who have none."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.client_files()
+    with served(fake, authority.server_context("127.0.0.1", asks=True)) as url:
+        stranger = RegistrySettings(url=url, ca_file=authority.certificate)
+        known = stranger.model_copy(update={"client_certificate_file": certificate, "client_key_file": key})
+        with Registry(known) as registry:
+            assert set(registry.register("p")) == set(TOPICS)
+        with (
+            Registry(stranger) as registry,
+            pytest.raises(RegistryUnavailable, match=r"or registry\.client_certificate_file, and"),
+        ):
+            registry.register("p")
 
 
 def test_a_ca_file_that_is_missing_later_is_waited_for(url: str, tmp_path: Path) -> None:

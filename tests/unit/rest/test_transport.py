@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 from bridge.rest.transport import EXCERPT_CHARACTERS, MAX_REFUSAL_BYTES, Answer, Transport, Unavailable
+from tests.tls import Authority
 from tests.unit.snapshots.provider import SPORTS, api
 
 PATH = SPORTS.target
@@ -118,3 +120,28 @@ def test_an_invalid_certificate_authority_names_its_file(content: str | None, tm
         file.write_text(content)
     with pytest.raises(SettingsError, match=r"BRIDGE_API__CA_FILE\): cannot use .*ca\.pem"):
         Transport(api(ca_file=file))
+
+
+async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:
+    """With a certificate of its own; the provider refuses those who have none."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.client_files()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+        await writer.drain()
+        writer.close()
+
+    asking = authority.server_context("127.0.0.1", asks=True)
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=asking) as server:
+        base = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        stranger = api(base_url=base, ca_file=authority.certificate)
+        known = {"client_certificate_file": certificate, "client_key_file": key}
+        transport = Transport(stranger.model_copy(update=known))
+        assert (await transport.get(PATH, "token", bool)).status == 200
+        await transport.aclose()
+        transport = Transport(stranger)
+        with pytest.raises(Unavailable):
+            await transport.get(PATH, "token", bool)
+        await transport.aclose()

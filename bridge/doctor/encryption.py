@@ -1,0 +1,67 @@
+"""The check of what protects the credentials on their way: TLS, and certificates that are verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from bridge.config import KafkaSettings, Settings
+from bridge.doctor.finding import Finding, Outcome
+
+_FALSE = ("false", "f", "0")
+"""As librdkafka reads it."""
+_READABLE = ("PLAIN", "OAUTHBEARER")
+"""SASL mechanisms that send the password or the token itself."""
+
+
+def check_encryption(settings: Settings) -> Finding:
+    """Whether credentials are sent over TLS, unless to this machine, and certificates are verified."""
+    if exposed := [*_unencrypted(settings), *_of_kafka(settings.kafka)]:
+        advice = (
+            "Use TLS with verified certificates: whoever is on the way can read what is sent, or change it."
+        )
+        return Finding(Outcome.WARN, "\n".join(exposed), advice)
+    return Finding(Outcome.OK, "no credential is sent unencrypted, and certificates are verified")
+
+
+def _unencrypted(settings: Settings) -> Iterator[str]:
+    feed, registry, api = settings.feed, settings.registry, settings.api
+    for setting, address, with_credential in (
+        ("feed.base_url", feed.base_url, feed.auth != "none" or _has_password(feed.base_url)),
+        ("registry.url", registry.url, registry.user is not None or _has_password(registry.url)),
+        ("api.base_url", api.base_url, api.token is not None or api.token_file is not None),
+    ):
+        scheme, _, _ = (address or "").partition("://")
+        if address and with_credential and scheme in ("http", "ws") and not _is_local(address):
+            host = urlsplit(address).hostname
+            yield f"{setting} begins with {scheme}://: the credential is sent to {host} unencrypted"
+
+
+def _has_password(address: str | None) -> bool:
+    return bool(urlsplit(address or "").password)
+
+
+def _of_kafka(settings: KafkaSettings) -> Iterator[str]:
+    given = {name: str(value) for name, value in settings.public_properties().items()}
+    if given.get("enable.ssl.certificate.verification", "").lower() in _FALSE:
+        yield "kafka.enable_ssl_certificate_verification is false: anyone can pass for a broker"
+    mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper()
+    servers = given["bootstrap.servers"].split(",")
+    if (
+        given.get("security.protocol", "").lower() == "sasl_plaintext"
+        and mechanism in _READABLE
+        and not all(_is_local(f"//{server.strip().rpartition('//')[2]}") for server in servers)
+    ):
+        yield (
+            f"kafka.security_protocol is sasl_plaintext: {mechanism} sends the credential to the brokers "
+            "unencrypted"
+        )
+
+
+def _is_local(address: str) -> bool:
+    try:
+        host = urlsplit(address).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

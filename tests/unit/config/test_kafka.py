@@ -1,0 +1,81 @@
+"""The settings of Kafka beside what the installed librdkafka says of its properties."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import suppress
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from bridge.config import load
+from bridge.config.kafka import ALIASES, OURS, SECRETS
+from bridge.config.librdkafka import table_of_properties
+from bridge.errors import SettingsError
+
+NO_SECRETS = {
+    "sasl_oauthbearer_assertion_private_key_file",  # a path
+    "sasl_username",
+    "ssl_ca_pem",  # a certificate
+    "ssl_key_location",  # a path
+}
+"""What librdkafka redacts in its log as well."""
+
+
+def complaint() -> str:
+    with pytest.raises(SettingsError) as caught:
+        load()
+    return str(caught.value)
+
+
+def aliases() -> dict[str, str]:
+    """Alias → name of all properties, with `_` for `.`."""
+    found = re.findall(r"^([a-z][\w.]+) +\|.*Alias for `([\w.]+)`", table_of_properties(), re.MULTILINE)
+    return {alias.replace(".", "_"): name.replace(".", "_") for alias, name in found}
+
+
+def redacted() -> set[str]:
+    """Properties that librdkafka does not show when it logs the configuration of a client."""
+    lines: list[str] = []
+    log = logging.Logger("of this test")
+    log.addHandler(handler := logging.Handler())
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    for name in re.findall(r"^([a-z][\w.]+) +\|.*\*Type: string\*$", table_of_properties(), re.MULTILINE):
+        with suppress(KafkaException):  # it wants another value, or another property as well
+            Producer({"debug": "conf", name: "x"}, logger=log).poll(0)
+    return {match[1] for line in lines if (match := re.search(r"([\w.]+) = \[redacted\]", line))}
+
+
+def test_secrets_are_what_librdkafka_redacts() -> None:
+    """And the other names of these properties, which it logs by the first."""
+    names = {name.replace(".", "_") for name in redacted()} - NO_SECRETS
+    assert sorted(names | {alias for alias, name in aliases().items() if name in names}) == list(SECRETS)
+
+
+def test_all_other_names_of_the_bridges_own_properties_are_known() -> None:
+    """Those of `bootstrap.servers` have an answer of their own."""
+    known = {frozenset(pair) for pair in ALIASES.items()}
+    assert known == {frozenset(pair) for pair in aliases().items() if OURS.intersection(pair)}
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_property_of_the_bridge_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable := f"BRIDGE_KAFKA__{name.upper()}", "1")
+    assert complaint() == (
+        f"kafka.{name} ({variable}): is set by the bridge itself and cannot be changed; remove it"
+    )
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_so_is_its_other_name(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable := f"BRIDGE_KAFKA__{alias.upper()}", "1")
+    assert complaint() == (
+        f"kafka.{alias} ({variable}): is another name of {ALIASES[alias]}, "
+        "which is set by the bridge itself; remove it"
+    )
+
+
+def test_the_other_name_of_the_brokers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRIDGE_KAFKA__METADATA_BROKER_LIST", "broker:9092")
+    assert complaint().endswith("is not a setting; did you mean kafka.bootstrap_servers?")

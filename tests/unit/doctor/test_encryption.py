@@ -1,0 +1,73 @@
+"""Credentials that others could read on their way are worth a warning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bridge.config import Settings
+from bridge.doctor.encryption import check_encryption
+from bridge.doctor.finding import Outcome
+
+HUSH = "s3cret"
+BEARER = {"auth": "bearer", "auth_value": HUSH}
+SASL = {"sasl_mechanism": "plain", "sasl_username": "me", "sasl_password": HUSH}
+UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
+
+
+@pytest.mark.parametrize(
+    ("section", "given", "warning"),
+    [
+        (
+            "feed",
+            {"base_url": "ws://provider.example", **BEARER},
+            "feed.base_url begins with ws://: the cred",
+        ),
+        ("feed", {"base_url": "http://provider.example", **BEARER}, "feed.base_url begins with http://"),
+        ("feed", {"base_url": f"ws://me:{HUSH}@provider.example"}, "is sent to provider.example unencrypted"),
+        ("feed", {"base_url": "http://provider.example"}, ""),
+        ("feed", {"base_url": "wss://provider.example", **BEARER}, ""),
+        ("feed", {"base_url": "http://127.1.2.3:8900", **BEARER}, ""),
+        ("feed", BEARER, ""),
+        ("registry", {"url": "http://registry", "user": "me", "password": HUSH}, "registry.url begins with"),
+        ("registry", {"url": f"http://me:{HUSH}@registry"}, "registry.url begins with http://"),
+        ("registry", {"url": "http://registry"}, ""),
+        ("registry", {"url": "https://registry", "user": "me", "password": HUSH}, ""),
+        ("registry", {"url": "http://localhost:8081", "user": "me", "password": HUSH}, ""),
+        ("api", {"base_url": "http://10.0.0.1", "token": HUSH}, "api.base_url begins with http://"),
+        ("api", {"base_url": "http://10.0.0.1", "token_file": "token"}, "is sent to 10.0.0.1 unencrypted"),
+        ("api", {"base_url": "http://10.0.0.1"}, ""),
+        ("api", {"base_url": "http://[::1]:8900", "token": HUSH}, ""),
+        ("kafka", {"enable_ssl_certificate_verification": False}, UNVERIFIED),
+        ("kafka", {"enable_ssl_certificate_verification": "F"}, UNVERIFIED),
+        ("kafka", {"enable.ssl.certificate.verification": "0"}, UNVERIFIED),
+        ("kafka", {"enable_ssl_certificate_verification": "true"}, ""),
+        ("kafka", {"security_protocol": "SASL_PLAINTEXT", **SASL}, "PLAIN sends the credential to the brok"),
+        ("kafka", {"security_protocol": "SASL_SSL", **SASL}, ""),
+        ("kafka", {"security_protocol": "sasl_plaintext", "sasl_mechanism": "SCRAM-SHA-256"}, ""),
+    ],
+)
+def test_a_credential_that_is_not_protected_is_worth_a_warning(
+    section: str, given: dict[str, Any], warning: str
+) -> None:
+    """It is not shown. On this machine it needs no protection."""
+    kafka = {"bootstrap_servers": "localhost:9092, broker:9092"}
+    sections = {"kafka": kafka, section: (kafka if section == "kafka" else {}) | given}
+    found = check_encryption(Settings.model_validate(sections))
+    assert found.outcome is (Outcome.WARN if warning else Outcome.OK)
+    assert warning in found.message
+    assert HUSH not in found.message
+
+
+@pytest.mark.parametrize(
+    ("servers", "outcome"),
+    [
+        ("127.0.0.1:9092, SASL_PLAINTEXT://[::1]:9092", Outcome.OK),
+        ("127.0.0.1:9092, broker:9092", Outcome.WARN),
+        ("[::", Outcome.WARN),
+    ],
+)
+def test_brokers_on_this_machine_may_be_sent_a_password(servers: str, outcome: Outcome) -> None:
+    given = {"security_protocol": "sasl_plaintext", "bootstrap_servers": servers, **SASL}
+    assert check_encryption(Settings.model_validate({"kafka": given})).outcome is outcome
