@@ -27,6 +27,10 @@ from confluent_kafka.admin import (
     UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from bridge.sandbox import cluster
 from bridge.sandbox.cluster import servers as server
@@ -62,6 +66,8 @@ class Secured(NamedTuple):
     ports: dict[str, int]
     authority: Path
     stranger: Path
+    client: tuple[Path, Path]
+    """Certificate and key of a client that may do everything."""
 
     def settings(self, listener: str = "sasl", user: str = "known") -> dict[str, str]:
         """The settings of a client with access."""
@@ -102,7 +108,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             "sasl.enabled.mechanisms=SCRAM-SHA-512",
             "listener.name.mutual.ssl.client.auth=required",
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users=User:ANONYMOUS",
+            "super.users=User:ANONYMOUS;User:CN=client",
         ]
         login = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         for name in LISTENERS:
@@ -128,7 +134,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         ]
         for added in client.alter_user_scram_credentials(users).values():
             added.result(20)
-        yield Secured(running, ports, authority.certificate, stranger.certificate)
+        yield Secured(running, ports, authority.certificate, stranger.certificate, authority.client_files())
 
 
 @pytest.fixture
@@ -233,6 +239,45 @@ def test_the_doctor_finds_the_cause(secured: Secured, place: Place) -> None:
     found = place.run("doctor", **wrong(secured)["elsewhere"]).stdout
     assert re.search(rf"✗ kafka .*{re.escape(CAUSES['elsewhere'])}", found)
     assert re.search(r"topics +needs kafka", found)
+
+
+# A client has a certificate.
+
+
+def identified(client: tuple[Path, Path], way: str, directory: Path) -> dict[str, str]:
+    """The settings that have a certificate and its key, whose secret is in a file."""
+    certificate, key = client
+    loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
+    private = serialization.load_pem_private_key(key.read_bytes(), None)
+    assert isinstance(private, ec.EllipticCurvePrivateKey)
+    locked = serialization.BestAvailableEncryption(PASSWORD.encode())
+    (password := directory / "password").write_text(f"{PASSWORD}\n")
+    match way:
+        case "keystore":
+            content = pkcs12.serialize_key_and_certificates(None, private, loaded, None, locked)
+            (store := directory / "store.p12").write_bytes(content)
+            return {"SSL_KEYSTORE_LOCATION": str(store), "SSL_KEYSTORE_PASSWORD_FILE": str(password)}
+        case "key":
+            form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+            (other := directory / "locked.key").write_bytes(private.private_bytes(*form, locked))
+            return {
+                "SSL_CERTIFICATE_LOCATION": str(certificate),
+                "SSL_KEY_LOCATION": str(other),
+                "SSL_KEY_PASSWORD_FILE": str(password),
+            }
+        case _:
+            return {"SSL_CERTIFICATE_PEM": certificate.read_text(), "SSL_KEY_PEM_FILE": str(key)}
+
+
+@pytest.mark.parametrize("way", ["keystore", "key", "pem"])
+def test_a_client_certificate_has_its_secret_in_a_file(
+    secured: Secured, place: Place, tmp_path: Path, way: str
+) -> None:
+    """The password of a key store or of a key, or the key itself."""
+    given = identified(secured.client, way, tmp_path)
+    settings = secured.settings("mutual") | {f"KAFKA__{name}": value for name, value in given.items()}
+    made = place.run("topics", "apply", **settings)
+    assert made.returncode == 0, made.stderr
 
 
 # A right is missing.

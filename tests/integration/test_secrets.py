@@ -14,7 +14,7 @@ from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
 
 FEED, REGISTRY, BROKER = "f33d/s3cret +ü", "r3gistry:s3cret", "br0ker s3cret"
-KEY = "a-k3y-that-is-n0ne"
+KEY, STORE = "a-k3y-that-is-n0ne", "st0re-of-n0 keys"
 
 
 def forms(secret: str, user: str) -> set[str]:
@@ -33,6 +33,8 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
         registry = {"REGISTRY__URL": url._replace(netloc=f"us3r:{quote(REGISTRY)}@{url.netloc}").geturl()}
     password = tmp_path / "password"
     password.write_text(BROKER)
+    store = tmp_path / "store"
+    store.write_text(STORE)
     settings = SimulatorSettings.model_validate(
         {"port": 0, "rate": 20, "auth": auth, "auth_name": "x-api-key", "auth_value": secret}
     )
@@ -48,6 +50,7 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
             KAFKA__SASL_USERNAME="us3r",
             KAFKA__SASL_PASSWORD_FILE=str(password),
             KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET=KEY,
+            KAFKA__SSL_KEYSTORE_PASSWORD_FILE=str(store),
             **registry,
         )
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
@@ -57,5 +60,5 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
     said = bridge.text()
     libraries = {line["library"].partition(".")[0] for line in bridge.lines() if "library" in line}
     assert {"websockets", "librdkafka"} <= libraries
-    for value in (secret, REGISTRY, BROKER, KEY):
+    for value in (secret, REGISTRY, BROKER, KEY, STORE):
         assert [form for form in forms(value, "us3r") if form in said] == []
