@@ -30,8 +30,11 @@ with every setting.
 
 Each command reads and checks all settings at its start, and the secrets and certificates of the sections that
 it needs; `bridge run` does so before it stands by. A wrong one ends it with exit 2; the message names the
-setting and the fix. `bridge doctor` checks the files of all sections. A setting that ends in `_file` holds
-the path of a file with the secret. "–" means that there is no default.
+setting and the fix. `bridge doctor` checks the files of all sections. "–" means that there is no default.
+
+A secret is given as a value or by the path of a file (`…_file`), not both; so can every secret under
+`[kafka]` ([list](kafka.md#secrets)). Nothing that the bridge prints or logs shows one.
+[install.md](install.md#tls) has certificates.
 """
 EXAMPLE_HEAD = """\
 # Settings of settlement-bridge: every one of them, with its default.
@@ -74,7 +77,7 @@ def example() -> str:
     """The file bridge.example.toml."""
     lines = EXAMPLE_HEAD.splitlines()
     for section, model in sections():
-        first = next(iter(model.model_fields))
+        first = next(settings(model)).name
         intro = f"{_prose(model.__doc__)} Environment: {env_name(section, first)} and so on."
         lines += ["", "", *_comment(intro), f"[{section}]"]
         for one in settings(model):
@@ -96,11 +99,13 @@ def sections() -> Iterator[tuple[str, type[BaseModel]]]:
 
 
 def settings(model: type[BaseModel]) -> Iterator[Setting]:
-    """The settings of a section. Raises KeyError for one without a docstring."""
-    meanings = _docstrings(model)
-    defaults = model().model_dump(mode="json")
-    for name, schema in model.model_json_schema()["properties"].items():
-        default = defaults[name]
+    """The settings of a section, its own before those it shares. Raises ValueError without a docstring."""
+    meanings: dict[str, str] = {}
+    for one in model.__mro__[: model.__mro__.index(BaseModel)]:
+        meanings |= _docstrings(one)
+    defaults, properties = model().model_dump(mode="json"), model.model_json_schema()["properties"]
+    for name in sorted(properties, key=list(meanings).index):
+        default, schema = defaults[name], properties[name]
         if model.model_fields[name].annotation in _UNORDERED:
             default = sorted(default)
         allowed = " or ".join(_allowed(one) for one in _branches(schema))
@@ -158,7 +163,7 @@ def _prose(docstring: str | None) -> str:
     return " ".join((docstring or "").split())
 
 
-def _docstrings(model: type[BaseModel]) -> dict[str, str]:
+def _docstrings(model: type) -> dict[str, str]:
     """Field → the docstring that follows it in the source."""
     [body] = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(body, ast.ClassDef)

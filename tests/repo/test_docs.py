@@ -10,6 +10,7 @@ import pytest
 
 from bridge import __version__
 from bridge.config import Settings
+from bridge.config.kafka import ALIASES, OURS, SECRETS
 from bridge.errors import BridgeError
 from tests.repo.source import ROOT
 from tests.repo.test_imports import LEVELS, level
@@ -53,6 +54,17 @@ def test_the_example_file_holds_the_defaults() -> None:
     defaults = Settings().model_dump(mode="json", exclude_none=True)
     for section, settings in defaults.items():
         assert settings.items() <= values[section].items()
+
+
+def test_the_page_of_kafka_lists_its_secrets_and_what_is_the_bridges_own() -> None:
+    """Exactly those that the settings take, and refuse."""
+    page = (ROOT / "docs" / "kafka.md").read_text("utf-8")
+    own = re.search(r"The bridge sets these properties itself.*?\n\n", page, re.DOTALL)
+    secrets = re.search(r"^\| secret \|.*?\n\n", page, re.DOTALL | re.MULTILINE)
+    assert own
+    assert secrets
+    assert set(re.findall(r"`(\w+)`", own[0])) == OURS | ALIASES.keys()
+    assert sorted(re.findall(r"`(\w+)`", secrets[0])) == list(SECRETS)
 
 
 def test_the_page_of_exit_codes_lists_them_all() -> None:
