@@ -84,7 +84,9 @@ class KafkaSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _hide_secrets(cls, given: Any) -> Any:
-        return {name: _typed(_key(name), value) for name, value in dict(given).items()}
+        if not isinstance(given, dict):  # the validation that follows reports it
+            return given
+        return {name: _typed(_key(name), value) for name, value in given.items()}
 
     @model_validator(mode="after")
     def _are_properties(self) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -74,6 +75,14 @@ def test_so_is_its_other_name(alias: str, monkeypatch: pytest.MonkeyPatch) -> No
         f"kafka.{alias} ({variable}): is another name of {ALIASES[alias]}, "
         "which is set by the bridge itself; remove it"
     )
+
+
+@pytest.mark.parametrize("value", ["3", "'broker:9092'", "[]"])
+def test_a_section_that_is_no_table_is_named(value: str, tmp_path: Path) -> None:
+    file = tmp_path / "bridge.toml"
+    file.write_text(f"kafka = {value}\n")
+    with pytest.raises(SettingsError, match=r"^kafka \(BRIDGE_KAFKA\): "):
+        load(file)
 
 
 def test_the_other_name_of_the_brokers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

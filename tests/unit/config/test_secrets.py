@@ -70,9 +70,10 @@ def test_the_last_value_counts_until_there_is_another(
 # The log masks secrets.
 
 
-@pytest.mark.parametrize(
-    "name", ["FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY", "REGISTRY__URL"]
-)
+ADDRESSES = ("FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY", "REGISTRY__URL")
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
 def test_the_password_in_an_address_is_a_secret_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As written there, and decoded."""
     monkeypatch.setenv(f"BRIDGE_{name}", "https://me:hush%40hush@host.example")
@@ -138,7 +139,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every secret is the marker, also the passwords in addresses."""
     for name in VARIABLES:
         monkeypatch.setenv(f"BRIDGE_{name}", MARKER)
-    for name in ("FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY", "REGISTRY__URL"):
+    for name in ADDRESSES:
         monkeypatch.setenv(f"BRIDGE_{name}", f"http://me:{MARKER}@host.example/path")
 
 
