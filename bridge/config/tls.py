@@ -59,7 +59,11 @@ def _trouble(context: ssl.SSLContext, certificate: Path, key: Path) -> str:
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             return "the key belongs to another certificate"
-        return "the key must not have a password" if is_encrypted else "both must be PEM"
+        return (
+            "the key must not have a password"
+            if is_encrypted
+            else "a certificate and its key are needed, both PEM"
+        )
     except OSError as error:
         return plain_error(error)
     return ""
