@@ -389,6 +389,9 @@ class WebSettings(Section):
     """Address to listen on; `0.0.0.0` in a container."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
     """Port to listen on. 0 takes any free port, which the log reports."""
+    hosts: tuple[str, ...] = ()
+    """Further names by which the server may be called; addresses, `localhost`, `web.host` and the machine's
+    name need not be listed. A request for another name is refused."""
 
 
 def age_seconds(text: str) -> int:

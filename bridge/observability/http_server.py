@@ -18,9 +18,11 @@ from http import HTTPStatus
 from http.client import LineTooLong
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
+_SERVER = "bridge"
+"""The header `Server`, without versions."""
 _HEAD_BYTES = 16 * 1024
 _CONNECTIONS = 32
 _REQUEST_SECONDS = 10.0
@@ -174,8 +176,29 @@ class _Incoming(io.RawIOBase):
         return size
 
 
+class _Answer(ServerHandler):
+    server_software = _SERVER
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Print the traceback of a mistake of ours, not of a client that does not read."""
+        if not isinstance(exc_info[1], TimeoutError):
+            super().log_exception(exc_info)
+
+
 class _Handler(WSGIRequestHandler):
     server: WsgiServer
+
+    def version_string(self) -> str:
+        """Return the value of the header `Server` in the errors of the base class."""
+        return _SERVER
+
+    def handle(self) -> None:
+        """Answer one request as the base class does, which would tell its version and Python's."""
+        self.raw_requestline = self.rfile.readline(_HEAD_BYTES)
+        if self.parse_request():
+            answer = _Answer(self.rfile, self.wfile, self.get_stderr(), self.get_environ())
+            answer.request_handler = self
+            answer.run(self.server.get_app())
 
     def setup(self) -> None:
         super().setup()

@@ -127,6 +127,7 @@ class _Service:
             {"feed": feed.name},
             lambda now: judge(self._snapshot, now),
             lambda now: collect(self._snapshot, now),
+            self._settings.web,
             self._clock,
         )
         heartbeat = asyncio.create_task(self._heartbeat())

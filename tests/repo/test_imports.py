@@ -56,6 +56,7 @@ CORES = [
     "bridge.kafka.partitioner",
     "bridge.messages",
     "bridge.observability.health",
+    "bridge.observability.hosts",
     "bridge.observability.status",
     "bridge.repair.judge",
     "bridge.repair.report",
