@@ -16,7 +16,6 @@ from prometheus_client import Metric
 from bridge import clock as instant
 from bridge.clock import Clock
 from bridge.config import WebSettings
-from bridge.formatting import shortened
 from bridge.log import get
 from bridge.observability.exposition import exposition
 from bridge.observability.health import Health, HealthStatus
@@ -35,6 +34,9 @@ _SECURITY = [
     ("X-Content-Type-Options", "nosniff"),
 ]
 """Headers of every answer: a browser runs, loads and embeds nothing but what this server has."""
+_NOT_OURS = (
+    b"this server has another name: use its address, or add the name to web.hosts (BRIDGE_WEB__HOSTS)\n"
+)
 
 
 class Answer(NamedTuple):
@@ -86,7 +88,7 @@ def make_app(
     def answer(environ: WSGIEnvironment) -> Answer:
         host, page = environ.get("HTTP_HOST"), pages.get(environ.get("PATH_INFO") or "/")
         if not is_ours(host, names):
-            return Answer(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _not_ours(host))
+            return Answer(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NOT_OURS)
         if page is None:
             return Answer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
@@ -106,13 +108,6 @@ def make_app(
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     return app
-
-
-def _not_ours(host: str) -> bytes:
-    asked = shortened(host).encode("ascii", "backslashreplace").decode()
-    return (
-        f"this server is not called {asked}: use its address, or add the name to web.hosts (BRIDGE_WEB__HOSTS)\n"
-    ).encode()
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Which names a request may call this server by, against DNS rebinding.
 
-A page of another site can make a browser send requests to its own name, have that name resolve to this server
-meanwhile, and read the answers. The request then carries the other site's name as its host. An address cannot be
-rebound, so probes and scrapers that use the address of a pod or a machine need no setting.
+A page of another site can let its own name resolve to this server, and so have a browser read what is
+answered here. The request then has the other site's name as its host. An address cannot be rebound, so probes
+and scrapers that use the address of a pod or a machine need no setting.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from http import HTTPStatus
 from http.client import LineTooLong
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
+from wsgiref.handlers import SimpleHandler
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
 _SERVER = "bridge"
@@ -176,7 +177,7 @@ class _Incoming(io.RawIOBase):
         return size
 
 
-class _Answer(ServerHandler):
+class _Answer(SimpleHandler):
     server_software = _SERVER
 
     def log_exception(self, exc_info: Any) -> None:
@@ -196,9 +197,9 @@ class _Handler(WSGIRequestHandler):
         """Answer one request as the base class does, which would tell its version and Python's."""
         self.raw_requestline = self.rfile.readline(_HEAD_BYTES)
         if self.parse_request():
-            answer = _Answer(self.rfile, self.wfile, self.get_stderr(), self.get_environ())
-            answer.request_handler = self
-            answer.run(self.server.get_app())
+            app, body, environ = self.server.get_app(), self.rfile, self.get_environ()
+            assert app is not None
+            _Answer(body, self.wfile, self.get_stderr(), environ).run(app)  # type: ignore[arg-type]
 
     def setup(self) -> None:
         super().setup()

@@ -169,17 +169,17 @@ def test_a_request_without_a_name_is_answered() -> None:
     assert is_ours(None, ())
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "evil.example",
-        "evil.example:9464",
-        "localhost.evil.example",
-        "127.0.0.1.evil.example",
-        "127.0.0.1,evil",
-    ]
-    + ["", "[::1", "::1", "2130706433", "\xe9", "[localhost]", "127.0.0.1:x", "localhost:80:80"],
+OTHERS = (
+    "evil.example",
+    "evil.example:9464",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "2130706433",
 )
+MALFORMED = ("", "[::1", "::1", "\xe9", "[localhost]", "127.0.0.1:x", "localhost:80:80", "127.0.0.1,evil")
+
+
+@pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
 @pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/unknown"])
 def test_a_request_for_another_name_is_refused(path: str, host: str) -> None:
     """A page of another site may let its name resolve to us; the answer names the setting."""
