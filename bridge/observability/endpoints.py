@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -40,11 +41,15 @@ _NOT_OURS = (
 
 
 class Answer(NamedTuple):
-    """What a path answers."""
+    """What a path answers: a body, or pieces of one that has no end yet."""
 
     status: HTTPStatus
     content_type: str
-    body: bytes
+    body: bytes | Iterator[bytes]
+
+
+Page = Callable[[str], Answer]
+"""Answers a request with this `Accept` header; called on a thread of the server."""
 
 
 def make_app(
@@ -53,16 +58,17 @@ def make_app(
     metrics: Callable[[float], Iterable[Metric]],
     web: WebSettings,
     clock: Clock = instant.now,
+    more: Mapping[str, Page] = MappingProxyType({}),
 ) -> WSGIApplication:
     """Make the application of a program.
 
     `/healthz` and `/readyz` answer 200 or 503 with JSON, `/metrics` answers in Prometheus' text format or
-    as OpenMetrics with `labels` on every sample, `/` lists these paths. `health` and `metrics` get the
-    current time in Unix seconds. They are called on the server's threads, once a request. A request under
-    another name than `web` allows is answered 421.
+    as OpenMetrics with `labels` on every sample, `/` lists these paths unless `more` has a page for it.
+    `health` and `metrics` get the current time in Unix seconds. They are called on the server's threads, once
+    a request. A request under another name than `web` allows is answered 421.
     """
 
-    def probe(choose: Callable[[Health], HealthStatus]) -> Callable[[str], Answer]:
+    def probe(choose: Callable[[Health], HealthStatus]) -> Page:
         def answer(accept: str) -> Answer:
             found = health(clock().wall)
             ok, reason = choose(found)
@@ -76,13 +82,13 @@ def make_app(
         body, content_type = exposition(metrics(clock().wall), labels, accept)
         return Answer(HTTPStatus.OK, content_type, body)
 
-    pages = {
+    pages: dict[str, Page] = {
         "/healthz": probe(attrgetter("healthy")),
         "/readyz": probe(attrgetter("ready")),
         "/metrics": scrape,
     }
     index = "".join(f"{path}\n" for path in pages).encode()
-    pages["/"] = lambda accept: Answer(HTTPStatus.OK, _TEXT, index)
+    pages = {"/": lambda accept: Answer(HTTPStatus.OK, _TEXT, index), **pages, **more}
     names = {name.lower() for name in ("localhost", socket.gethostname(), web.host, *web.hosts)}
 
     def answer(environ: WSGIEnvironment) -> Answer:
@@ -97,17 +103,22 @@ def make_app(
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         status, content_type, body = answer(environ)
-        headers = [
-            ("Content-Type", content_type),
-            ("Content-Length", str(len(body))),
-            ("Cache-Control", "no-store"),
-            ("Allow", "GET, HEAD"),
-            *_SECURITY,
-        ]
-        start_response(f"{status.value} {status.phrase}", headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+        start_response(f"{status.value} {status.phrase}", _headers(content_type, body))
+        if environ["REQUEST_METHOD"] == "HEAD":
+            return []
+        return [body] if isinstance(body, bytes) else body
 
     return app
+
+
+def _headers(content_type: str, body: bytes | Iterator[bytes]) -> list[tuple[str, str]]:
+    return [
+        ("Content-Type", content_type),
+        *([("Content-Length", str(len(body)))] if isinstance(body, bytes) else []),
+        ("Cache-Control", "no-store"),
+        ("Allow", "GET, HEAD"),
+        *_SECURITY,
+    ]
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         connections: int | None = None,
     ) -> None:
         self.body_bytes, self.request_seconds = body_bytes, request_seconds
-        self._max_connections = connections or _max_connections()
+        self._max_connections = connections or max_connections()
         self._open: set[Any] = set()
         self._waiting: dict[Any, None] = {}
         """Open connections without a complete request, oldest first."""
@@ -147,7 +147,8 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         """Ignore a client that disconnects during its request."""
 
 
-def _max_connections() -> int:
+def max_connections() -> int:
+    """Return how many connections of this process's servers may be open each."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(_CONNECTIONS, soft // 8))
 

@@ -1,0 +1,132 @@
+"""Bridges in each state that the status page tells apart, as snapshots of one moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bridge.feed.rate_limits import LimitUsage
+from bridge.kafka.group import Group, Member
+from bridge.observability.rates import Rates
+from bridge.observability.status import StatusSnapshot
+from bridge.state.checkpoint import State
+from bridge.state.counters import Counters
+from bridge.state.dead_letter import DeadLetterCause
+from bridge.state.gap import Cause, Gap
+
+NOW = 1_790_000_000.25
+FEED = "settlement-v4"
+ME, OTHER = "bridge-7c9f4-xk2lp:1:8d1e02b4", "bridge-7c9f4-q8w3n:1:51c0aa97"
+GROUP = Group((Member("1", ME, "10.1.4.21", True), Member("2", OTHER, "10.1.7.8", False)))
+LIVE = StatusSnapshot(
+    at=NOW - 0.25,
+    started_at=NOW - 90_000,
+    feed=FEED,
+    idle_timeout_seconds=60,
+    owner_id=ME,
+    state=State.LIVE,
+    since=NOW - 7_512,
+    owner=True,
+    revision=1_789_999_910,
+    committed_at=NOW - 0.31,
+    counters=Counters(
+        received=48_210_771,
+        published=47_903_118,
+        duplicates=291_034,
+        stale=211,
+        corrections=96,
+        dead_lettered=37,
+        pings=16_371,
+    ),
+    skew=0.4,
+    connections={"accepted": 3, "failed": 1},
+    newest=NOW - 1.2,
+    rates=Rates(212.4, 208.9),
+    usage=(
+        LimitUsage("initial", 0, 5, None),
+        LimitUsage("proper", 1, 5, None),
+        LimitUsage("large", 1, 5, None),
+        LimitUsage("bucket", 121, 3600, None),
+    ),
+    next_connect=NOW - 1,
+    queue_messages=2,
+    batch_records=5,
+    dead_letters={
+        DeadLetterCause("data.selections[].price", "must be a number"): 31,
+        DeadLetterCause("data.betSettlement", "is none of the known results"): 4,
+        DeadLetterCause("", "not JSON"): 2,
+    },
+    group=GROUP,
+    open_transactions=(),
+)
+CATCHING_UP = replace(
+    LIVE,
+    state=State.CATCHING_UP,
+    since=NOW - 1_260,
+    revision=1_789_895_120,
+    newest=NOW - 104_700,
+    rates=Rates(15_240, 14_980),
+    eta=2_520,
+    queue_messages=1_988,
+    batch_records=4_310,
+)
+QUIET = replace(LIVE, state=State.QUIET, since=NOW - 3_600, rates=Rates(0.1, 0.0), dead_letters={})
+WAITING_FOR_LIMIT = replace(
+    LIVE,
+    state=State.WAITING_FOR_LIMIT,
+    reason="5 proper connection attempts in 5m",
+    since=NOW - 40,
+    until=NOW + 214,
+    revision=1_789_999_820,
+    rates=Rates(),
+    usage=(
+        LimitUsage("initial", 0, 5, None),
+        LimitUsage("proper", 5, 5, NOW + 214),
+        LimitUsage("large", 1, 5, None),
+        LimitUsage("bucket", 840, 3600, None),
+    ),
+    next_connect=NOW + 214,
+    queue_messages=0,
+    batch_records=0,
+)
+GAP = replace(
+    LIVE,
+    gaps=1,
+    declared=(Gap(FEED, NOW - 250_000, NOW - 214_000, Cause.MISSING_IN_REPLAY, NOW - 8_000),),
+)
+STANDBY = StatusSnapshot(
+    at=NOW - 0.25,
+    started_at=NOW - 90_000,
+    feed=FEED,
+    idle_timeout_seconds=60,
+    owner_id=OTHER,
+    state=State.STANDBY,
+    reason=f"{ME} owns the feed",
+    since=NOW - 89_990,
+    group=GROUP,
+    open_transactions=(),
+)
+KAFKA_DOWN = replace(
+    LIVE,
+    state=State.WAITING_FOR_KAFKA,
+    reason="no broker answers: kafka-0.kafka:9093 Connection refused",
+    since=NOW - 312,
+    revision=1_789_999_598,
+    committed_at=NOW - 314,
+    rates=Rates(),
+    queue_messages=2_000,
+    batch_records=4_100,
+    group=None,
+)
+LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=LIVE.revision and LIVE.revision - 95)
+
+STATES = {
+    "live": LIVE,
+    "catching-up": CATCHING_UP,
+    "quiet": QUIET,
+    "waiting-for-limit": WAITING_FOR_LIMIT,
+    "gap": GAP,
+    "standby": STANDBY,
+    "kafka-down": KAFKA_DOWN,
+    "loop-dead": LOOP_DEAD,
+}
+"""By name, as in the screenshots."""
