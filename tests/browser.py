@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -100,7 +99,13 @@ def browser() -> Iterator[Tab]:
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [CHROMIUM, "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
-        command += ["--no-first-run", "--hide-scrollbars", "--disable-gpu", "--disable-dev-shm-usage"]
+        command += [
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--disable-gpu",
+            "--disable-lcd-text",
+            "--disable-dev-shm-usage",
+        ]
         command += ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
         with subprocess.Popen(
             command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
@@ -112,9 +117,3 @@ def browser() -> Iterator[Tab]:
                     yield Tab(connection)
             finally:
                 process.kill()
-
-
-def save(tab: Tab, file: Path) -> None:
-    """Write a screenshot."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(tab.screenshot())

@@ -1,11 +1,20 @@
-"""Bridges in each state that the status page tells apart, as snapshots of one moment."""
+"""Bridges in each state that the status page tells apart, at one moment, and a server that shows them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from wsgiref.types import WSGIApplication
 
+from bridge.clock import Instant
+from bridge.config import WebSettings
 from bridge.feed.rate_limits import LimitUsage
 from bridge.kafka.group import Group, Member
+from bridge.observability.endpoints import Page, make_app
+from bridge.observability.health import judge
+from bridge.observability.http_server import WsgiServer
+from bridge.observability.metrics import collect
 from bridge.observability.rates import Rates
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
@@ -130,3 +139,29 @@ STATES = {
     "loop-dead": LOOP_DEAD,
 }
 """By name, as in the screenshots."""
+
+
+def clock() -> Instant:
+    """Return the moment of the snapshots."""
+    return Instant(NOW, 0.0)
+
+
+def application(pages: Mapping[str, Page], take: Callable[[], StatusSnapshot]) -> WSGIApplication:
+    """Return the application of a `bridge run` with these pages."""
+    return make_app(
+        {"feed": FEED},
+        lambda now: judge(take(), now),
+        lambda now: collect(take(), now),
+        WebSettings(),
+        clock,
+        pages,
+    )
+
+
+@contextmanager
+def serving(
+    pages: Mapping[str, Page], take: Callable[[], StatusSnapshot], connections: int | None = None
+) -> Iterator[WsgiServer]:
+    """Serve it inside the block."""
+    with closing(WsgiServer(application(pages, take), "127.0.0.1", 0, connections=connections)) as server:
+        yield server

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bridge import __version__
 from bridge.clock import Clock
-from bridge.formatting import format_duration, format_utc
+from bridge.formatting import format_duration, format_utc, shortened
 from bridge.observability.endpoints import Answer, Page
 from bridge.observability.http_server import max_connections
 from bridge.observability.status import StatusSnapshot
@@ -52,7 +52,7 @@ def status_page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(duration=format_duration, utc=_utc, count=_count, rate=_rate)
+    environment.filters.update(duration=format_duration, utc=_utc, count=_count, rate=_rate, short=shortened)
     template = environment.get_template("page.html")
     slots = threading.Semaphore(max_connections() // 4 if streams is None else streams)
 

@@ -5,38 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
+from http.client import HTTPConnection, HTTPResponse
 from itertools import islice
+from threading import Event, Semaphore
 from typing import Any
+from urllib.request import urlopen
 
 import orjson
 import pytest
 
-from bridge.clock import Instant
-from bridge.config import WebSettings
-from bridge.observability.endpoints import Page, make_app
-from bridge.observability.health import judge
-from bridge.observability.metrics import collect
+from bridge.observability.endpoints import Page
+from bridge.observability.http_server import WsgiServer
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.state.dead_letter import DeadLetterCause
 from tests import wsgi
-from tests.shown import LIVE, NOW, STANDBY, STATES
+from tests.shown import LIVE, NOW, STANDBY, STATES, application, clock, serving
 
 
 def pages(take: Callable[[], StatusSnapshot], streams: int = 1) -> Mapping[str, Page]:
-    return status_page(take, lambda: Instant(NOW, 0.0), streams=streams, sleep=lambda _: None)
+    return status_page(take, clock, streams=streams, sleep=lambda _: None)
 
 
 def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET") -> wsgi.Response:
-    app = make_app(
-        {},
-        lambda now: judge(status, now),
-        lambda now: collect(status, now),
-        WebSettings(),
-        lambda: Instant(NOW, 0.0),
-        pages(lambda: status),
-    )
-    return wsgi.ask(app, path, method)
+    return wsgi.ask(application(pages(lambda: status), lambda: status), path, method)
 
 
 def stream(found: Mapping[str, Page]) -> Iterator[bytes]:
@@ -145,6 +137,44 @@ def test_a_stream_that_nobody_reads_takes_no_place() -> None:
         b"",
     )
     assert "Content-Length" not in response.headers
+
+
+def open_stream(server: WsgiServer) -> HTTPResponse:
+    client = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    client.request("GET", "/events")
+    return client.getresponse()
+
+
+def test_streams_leave_connections_to_scrapers() -> None:
+    """Although none of them can be evicted."""
+    end = Event()
+    found = status_page(lambda: LIVE, clock, streams=2, sleep=lambda _: end.wait(30))
+    with serving(found, lambda: LIVE, connections=4) as server:
+        first = [open_stream(server).readline()[:5] for _ in range(6)]
+        assert first == [b"data:"] * 2 + [b"retry"] * 4
+        with urlopen(f"{server.url}/metrics", timeout=30) as response:
+            assert response.status == 200
+        end.set()
+
+
+def test_a_browser_that_leaves_frees_its_stream(capfd: pytest.CaptureFixture[str]) -> None:
+    """At the next message, in silence."""
+    turn = Semaphore(0)
+    found = status_page(lambda: LIVE, clock, streams=1, sleep=lambda _: turn.acquire())
+    with serving(found, lambda: LIVE, connections=4) as server:
+        left = open_stream(server)
+        left.readline()
+        left.close()
+        kinds = []
+        for _ in range(100):
+            turn.release()
+            with open_stream(server) as response:
+                kinds.append(response.readline()[:5])
+            if kinds[-1] == b"data:":
+                break
+        turn.release(300)
+    assert kinds[-1] == b"data:"
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_standby_shows_nothing_of_the_feed() -> None:
