@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from tests.browser import CHROMIUM, browser
-from tests.shown import LIVE, STATES, clock, serving
+from tests.shown import LIVE, STATES, clock, decode, serving
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 HEIGHT = 640
@@ -43,7 +43,7 @@ def take(shots: Iterable[Shot], directory: Path) -> None:
     """Take screenshots into a directory."""
     status: StatusSnapshot = LIVE
     directory.mkdir(parents=True, exist_ok=True)
-    with serving(status_page(lambda: status, clock), lambda: status) as server, browser() as tab:
+    with serving(status_page(lambda: status, clock, decode), lambda: status) as server, browser() as tab:
         for shot in shots:
             status = STATES[shot.state]
             tab.look(shot.width, HEIGHT, dark=shot.dark)

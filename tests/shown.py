@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from typing import Any
 from wsgiref.types import WSGIApplication
 
-from bridge.clock import Instant
+from bridge.clock import MICROS, Instant
 from bridge.config import WebSettings
 from bridge.feed.rate_limits import LimitUsage
 from bridge.kafka.group import Group, Member
@@ -128,8 +129,36 @@ KAFKA_DOWN = replace(
 )
 LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=LIVE.revision and LIVE.revision - 95)
 
+
+def _bet(identifier: str, result: str, payout: float, seconds: float, event: str) -> dict[str, Any]:
+    return {
+        "betId": identifier,
+        "betSettlement": result,
+        "settlementTime": round((NOW - seconds) * MICROS),
+        "settlementVersion": 1 if result != "CashOut" else 2,
+        "payout": payout,
+        "amount": {"currency": "EUR", "value": 1000, "precision": 2},
+        "selections": [{"event": {"name": event}}],
+    }
+
+
+ROVERS, GOTEBORG, LEEDS = "Northgate Rovers – Harbour City", "Göteborg 28 IK – İzmir 21", "Leeds – Reykjavík"
+BETS = {
+    b"win": _bet("7f9c2ba4-e88f-4b0d-9a41-2f0c5d3e6a18", "Win", 23.5, 3.25, ROVERS),
+    b"lose": _bet("0c51f3de-90b7-4a7c-8f55-6b1d2e9a7c03", "Lose", 0, 2.5, GOTEBORG),
+    b"cash-out": _bet("a30db7f3-12ab-4d8e-b1c7-45f0e6d2c9b8", "CashOut", 8.12, 1.5, LEEDS),
+}
+"""Data of bets, by what stands for their Avro values."""
+SHOWING_BETS = replace(LIVE, last_bets=tuple(BETS))
+
+
+def decode(value: bytes) -> dict[str, Any]:
+    """Return the datum of one of these bets."""
+    return BETS[value]
+
+
 STATES = {
-    "live": LIVE,
+    "live": SHOWING_BETS,
     "catching-up": CATCHING_UP,
     "quiet": QUIET,
     "waiting-for-limit": WAITING_FOR_LIMIT,

@@ -383,7 +383,7 @@ class BatchSettings(Section):
 
 
 class WebSettings(Section):
-    """Health and metrics over HTTP; see [observability.md](observability.md)."""
+    """Status page, health and metrics over HTTP; see [observability.md](observability.md)."""
 
     host: str = "127.0.0.1"
     """Address to listen on; `0.0.0.0` in a container."""
@@ -392,6 +392,8 @@ class WebSettings(Section):
     hosts: tuple[str, ...] = ()
     """Further names by which the server may be called; addresses, `localhost`, `web.host` and the machine's
     name need not be listed. A request for another name is refused."""
+    show_bets: bool = False
+    """Whether the status page shows the last ten bets. Everybody who can open it sees them: personal data."""
 
 
 def age_seconds(text: str) -> int:

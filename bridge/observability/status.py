@@ -95,6 +95,8 @@ class StatusSnapshot:
     """The last of them."""
     dead_letters: Mapping[DeadLetterCause, int] = field(default_factory=dict)
     """Dead letters written by this process, by their cause."""
+    last_bets: tuple[bytes, ...] | None = None
+    """Avro values of the bets committed last, oldest first; None if they are not to be shown."""
     group: Group | None = None
     """The members of the owner group; None while they are unknown."""
     connections: Mapping[str, int] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from bridge.formatting import format_duration, format_utc, shortened
 from bridge.observability.endpoints import Answer, Page
 from bridge.observability.http_server import max_connections
 from bridge.observability.status import StatusSnapshot
-from bridge.observability.view import view
+from bridge.observability.view import Decode, view
 
 _INTERVAL_SECONDS = 1.0
 _MESSAGES = 300
@@ -36,6 +36,7 @@ _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "page.svg": "im
 def status_page(
     status: Callable[[], StatusSnapshot],
     clock: Clock,
+    decode: Decode,
     *,
     streams: int | None = None,
     sleep: Callable[[float], object] = time.sleep,
@@ -43,7 +44,8 @@ def status_page(
     """Return the page, its files and its stream, by path.
 
     At most `streams` are open at once: a quarter of the server's connections, so that enough are left for
-    probes and scrapers. A browser beyond that gets one message and asks again a few seconds later.
+    probes and scrapers. A browser beyond that gets one message and asks again a few seconds later. `decode`
+    returns the datum of a bet; it is called only if bets are shown.
     """
     environment = Environment(
         loader=PackageLoader("bridge.observability", "page"),
@@ -57,7 +59,7 @@ def status_page(
     slots = threading.Semaphore(max_connections() // 4 if streams is None else streams)
 
     def context() -> dict[str, object]:
-        return {"view": view(status(), clock().wall), "version": f"settlement-bridge {__version__}"}
+        return {"view": view(status(), clock().wall, decode), "version": f"settlement-bridge {__version__}"}
 
     def page(accept: str) -> Answer:
         return Answer(HTTPStatus.OK, "text/html; charset=utf-8", template.render(context()).encode())

@@ -6,10 +6,12 @@ metrics are made of. All lists are bounded.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridge.formatting import format_duration, plural
+from bridge.observability.bets import ShownBet, shown
 from bridge.observability.health import LOOP_SECONDS, healthy
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
@@ -24,6 +26,9 @@ MOST_CAUSES = 10
 MOST_MEMBERS = 20
 NEARLY = 0.8
 """Share of a limit from which it is nearly used up."""
+
+
+Decode = Callable[[bytes], Mapping[str, Any]]
 
 
 class Says(NamedTuple):
@@ -154,10 +159,12 @@ class View:
     causes: tuple[tuple[DeadLetterCause, int], ...]
     """The most frequent causes of dead letters."""
     members: tuple[Person, ...] | None
+    bets: tuple[ShownBet, ...] | None
+    """The last bets, the newest first; None if they are not to be shown."""
 
 
-def view(status: StatusSnapshot, now: float) -> View:
-    """Return what there is to say at `now`, Unix seconds."""
+def view(status: StatusSnapshot, now: float, decode: Decode) -> View:
+    """Return what there is to say at `now`, Unix seconds. `decode` returns the datum of a bet."""
     state, since, says, reason = _state(status, now)
     notices = tuple(_notices(status))
     age = status.revision_age(now)
@@ -180,13 +187,14 @@ def view(status: StatusSnapshot, now: float) -> View:
         attempt=_attempt(status, now),
         causes=tuple(most_frequent),
         members=_members(status),
+        bets=None if status.last_bets is None else tuple(shown(decode(b)) for b in status.last_bets[::-1]),
     )
 
 
 def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Says, str]:
     """Return the state's name, since when it lasts, what to say, and the reason."""
     if now - status.at > LOOP_SECONDS:
-        return "Silent", status.at, _SILENT, "The page shows what was before."
+        return "Silent", status.at, _SILENT, "it gives no heartbeat; all below is from before"
     name = "Starting" if status.state is None else status.state.value
     says = _STARTING if status.state is None else _SAYS[status.state]
     health = healthy(status, now)

@@ -13,7 +13,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from bridge import __version__
 from bridge.avro.codec import Codecs
@@ -99,6 +99,7 @@ class _Service:
         self._changed = asyncio.Event()
         """Set when leadership may have changed."""
         self._owner: FeedOwner | None = None
+        self._codecs: Codecs | None = None
         self._group: Group | None = None
         """The members of the owner group, None while they are unknown."""
         self._open_transactions: tuple[OpenTransaction, ...] | None = None
@@ -134,7 +135,7 @@ class _Service:
             lambda now: collect(self._snapshot, now),
             self._settings.web,
             self._clock,
-            status_page(lambda: self._snapshot, self._clock),
+            status_page(lambda: self._snapshot, self._clock, self._decode_bet),
         )
         heartbeat = asyncio.create_task(self._heartbeat())
         try:
@@ -149,6 +150,7 @@ class _Service:
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
         declared, codecs, state_reader = await self._prepare()
+        self._codecs = codecs
         gc.freeze()  # long-lived objects: collections need not walk through them
         leadership = LeaderElection(
             self._settings,
@@ -358,6 +360,10 @@ class _Service:
             transactions_looked_at=self._transactions_looked_at,
             **(self._owner.snapshot() if self._owner else {}),
         )
+
+    def _decode_bet(self, value: bytes) -> dict[str, Any]:
+        assert self._codecs is not None  # a bet was written
+        return self._codecs.bets.decode(value)
 
     async def _heartbeat(self) -> None:
         while True:

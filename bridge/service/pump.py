@@ -83,6 +83,7 @@ class Pump:
             "skew": self.timekeeper.skew and self.timekeeper.skew.seconds,
             "gaps": pipeline.gaps,
             "connections": dict(self.connector.connections),
+            "last_bets": checkpointer.last_bets.values if checkpointer.last_bets else None,
             "declared": tuple(pipeline.declared),
             "dead_letters": dict(pipeline.causes),
             "newest": pipeline.position.newest,

@@ -23,7 +23,7 @@ PIP = [sys.executable, "-m", "pip"]
 HOOK = [sys.executable, "-c", "from setuptools.build_meta import build_wheel; build_wheel('..')"]
 """What pip calls to build; pip asks for the metadata before, and mypy works for each question anew."""
 COMPILED_OF_SMALL = ["bridge/messages/scalars.py", "bridge/avro/encoder.py"]
-PAGE = "from bridge.observability.status_page import status_page; print(*status_page(None, None))"
+PAGE = "from bridge.observability.status_page import status_page; print(*status_page(None, None, None))"
 FORM = "from bridge.avro.encoder import compiled; print(compiled())"
 
 

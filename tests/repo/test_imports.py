@@ -55,6 +55,7 @@ CORES = [
     "bridge.kafka.group",
     "bridge.kafka.partitioner",
     "bridge.messages",
+    "bridge.observability.bets",
     "bridge.observability.health",
     "bridge.observability.hosts",
     "bridge.observability.rates",

@@ -20,11 +20,11 @@ from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.state.dead_letter import DeadLetterCause
 from tests import wsgi
-from tests.shown import LIVE, NOW, STANDBY, STATES, application, clock, serving
+from tests.shown import LIVE, NOW, SHOWING_BETS, STANDBY, STATES, application, clock, decode, serving
 
 
 def pages(take: Callable[[], StatusSnapshot], streams: int = 1) -> Mapping[str, Page]:
-    return status_page(take, clock, streams=streams, sleep=lambda _: None)
+    return status_page(take, clock, decode, streams=streams, sleep=lambda _: None)
 
 
 def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET") -> wsgi.Response:
@@ -148,7 +148,7 @@ def open_stream(server: WsgiServer) -> HTTPResponse:
 def test_streams_leave_connections_to_scrapers() -> None:
     """Although none of them can be evicted."""
     end = Event()
-    found = status_page(lambda: LIVE, clock, streams=2, sleep=lambda _: end.wait(30))
+    found = status_page(lambda: LIVE, clock, decode, streams=2, sleep=lambda _: end.wait(30))
     with serving(found, lambda: LIVE, connections=4) as server:
         first = [open_stream(server).readline()[:5] for _ in range(6)]
         assert first == [b"data:"] * 2 + [b"retry"] * 4
@@ -160,7 +160,7 @@ def test_streams_leave_connections_to_scrapers() -> None:
 def test_a_browser_that_leaves_frees_its_stream(capfd: pytest.CaptureFixture[str]) -> None:
     """At the next message, in silence."""
     turn = Semaphore(0)
-    found = status_page(lambda: LIVE, clock, streams=1, sleep=lambda _: turn.acquire())
+    found = status_page(lambda: LIVE, clock, decode, streams=1, sleep=lambda _: turn.acquire())
     with serving(found, lambda: LIVE, connections=4) as server:
         left = open_stream(server)
         left.readline()
@@ -190,3 +190,12 @@ def test_a_live_region_does_not_speak_each_second() -> None:
     live = {has.get("id") for _, has in Elements(ask("/").body.decode()).found if "role" in has} - {None}
     assert live == {"state", "notices", "lost"}
     assert all(one[name] == two[name] for name in ("state", "notices"))
+
+
+def test_bets_appear_once_a_standby_owns_the_feed() -> None:
+    """Only if they may be shown at all."""
+    taken = iter([STANDBY, SHOWING_BETS])
+    before, after = map(changed, islice(stream(pages(lambda: next(taken))), 2))
+    assert before["bets"].strip() == ""
+    assert "Northgate Rovers" in after["bets"]
+    assert "Northgate Rovers" not in ask("/").body.decode()

@@ -11,7 +11,7 @@ from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
 from tests.browser import CHROMIUM, Tab, browser
-from tests.shown import GAP, LIVE, NOW, STANDBY, STATES, clock, serving
+from tests.shown import GAP, LIVE, NOW, STANDBY, STATES, clock, decode, serving
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 
@@ -41,7 +41,7 @@ def tab() -> Iterator[Tab]:
 @pytest.fixture
 def shown(tab: Tab) -> Iterator[Shown]:
     page = Shown(tab)
-    with serving(status_page(page.take, clock), page.take) as server:
+    with serving(status_page(page.take, clock, decode), page.take) as server:
         page.url = server.url
         tab.look(1440, 900)
         tab.open(page.url)
@@ -81,7 +81,7 @@ def test_each_state_is_readable(shown: Shown, name: str, width: int) -> None:
     for dark in (False, True):
         shown.tab.look(width, 800, dark=dark)
         shown.tab.open(shown.url)
-        assert shown.text("state") == view(STATES[name], NOW).says.sentence
+        assert shown.text("state") == view(STATES[name], NOW, decode).says.sentence
         assert shown.tab.evaluate("document.documentElement.scrollWidth") <= width
         assert shown.tab.evaluate(CONTRAST) >= 4.5
     assert shown.tab.messages == []
@@ -104,7 +104,7 @@ def test_the_page_says_when_it_hears_nothing(tab: Tab) -> None:
     """And takes it back once the bridge answers again. An hour passes for the page alone."""
     later = "Date.now = (now => () => now() + 3600000)(Date.now)"
     unheard = "document.getElementById('lost').innerText.startsWith('No word from the bridge since')"
-    page = status_page(lambda: LIVE, clock)
+    page = status_page(lambda: LIVE, clock, decode)
     with serving(page, lambda: LIVE) as server:
         tab.open(server.url)
         tab.wait("heard > 0 && source.readyState === EventSource.OPEN")
