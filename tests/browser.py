@@ -26,6 +26,7 @@ class Tab:
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self._ids = itertools.count(1)
+        self._loaded = False
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.messages: list[str] = []
@@ -51,8 +52,10 @@ class Tab:
 
     def open(self, url: str) -> None:
         """Open an address and wait until it is loaded."""
+        self._loaded = False
         self.ask("Page.navigate", url=url)
-        self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+        while not self._loaded:
+            self._note(orjson.loads(self._connection.recv(timeout=START_SECONDS)))
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript; a promise is waited for."""
@@ -87,6 +90,8 @@ class Tab:
 
     def _note(self, event: dict[str, Any]) -> None:
         match event["method"]:
+            case "Page.loadEventFired":
+                self._loaded = True
             case "Log.entryAdded":
                 self.messages.append(event["params"]["entry"]["text"])
             case "Runtime.exceptionThrown":

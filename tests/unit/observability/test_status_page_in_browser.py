@@ -47,7 +47,7 @@ def shown(tab: Tab) -> Iterator[Shown]:
         tab.open(page.url)
         tab.messages.clear()
         yield page
-        tab.ask("Page.navigate", url="about:blank")
+        tab.open("about:blank")
 
 
 CONTRAST = """(() => {
@@ -115,7 +115,7 @@ def test_the_page_says_when_it_hears_nothing(tab: Tab) -> None:
         assert tab.evaluate("document.body.className") == "lost"
         tab.wait("document.getElementById('lost').innerText === ''")
         assert tab.evaluate("document.body.className") == ""
-        tab.ask("Page.navigate", url="about:blank")
+        tab.open("about:blank")
 
 
 def test_the_page_is_whole_without_javascript(shown: Shown) -> None:
