@@ -125,7 +125,6 @@ class Checkpointer:
         assert follows, "the checkpoint would go back"
         position.taken_back = False
         self._latest = checkpoint
-        batch = self.pipeline.take_batch()
         if self.last_bets is not None:
-            self.last_bets.sent(batch)
-        self.committer.start(batch, record, check_generation=check_generation)
+            self.last_bets.sent(self.pipeline.batch)
+        self.committer.start(self.pipeline.take_batch(), record, check_generation=check_generation)

@@ -130,8 +130,8 @@ class Pipeline:
 
     def declare(self, gap: Gap) -> None:
         """Add a gap to the batch, whose checkpoint continues behind it."""
-        self.gaps += 1
         self.declared.append(gap)
+        self.gaps += 1
         self.batch.add(
             Record(
                 self._topics.gaps.name,
