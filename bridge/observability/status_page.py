@@ -62,11 +62,13 @@ def status_page(
         return {"view": view(status(), clock().wall, decode), "version": f"settlement-bridge {__version__}"}
 
     def page(accept: str) -> Answer:
-        return Answer(HTTPStatus.OK, "text/html; charset=utf-8", template.render(context()).encode())
+        body = template.render(context()).encode("utf-8", "replace")
+        return Answer(HTTPStatus.OK, "text/html; charset=utf-8", body)
 
     def blocks() -> dict[str, str]:
         shown = template.new_context(context())
-        return {name: "".join(block(shown)) for name, block in template.blocks.items()}
+        texts = {name: "".join(block(shown)) for name, block in template.blocks.items()}
+        return {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
 
     def events() -> Iterator[bytes]:
         if not slots.acquire(blocking=False):

@@ -86,6 +86,13 @@ def test_foreign_text_is_escaped() -> None:
     assert "<script>a" not in "".join(changed(next(stream(pages(lambda: status)))).values())
 
 
+def test_text_that_is_no_unicode_is_shown_all_the_same() -> None:
+    """A provider may name a field by half a surrogate pair, as JSON allows."""
+    status = replace(LIVE, dead_letters={DeadLetterCause("data.\ud800", "bad \udfff"): 1})
+    assert b"data.<wbr>?" in ask("/", status).body
+    assert "bad ?" in changed(next(stream(pages(lambda: status))))["letters"]
+
+
 def test_the_stream_names_elements_of_the_page() -> None:
     """Each exactly once, and each as the page shows it."""
     body = ask("/").body.decode()
