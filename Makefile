@@ -36,7 +36,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check screenshots lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -142,6 +142,9 @@ check: setup ## run lint, format, types, schemas
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
+
+screenshots: setup ## take the screenshots of the status page in docs/images again; needs chromium
+	@$(PLAIN) $(BIN)/python -m tests.screenshots $(ARGS)
 
 docs: setup ## generate settings pages, the example file and drawings
 	@$(BIN)/python -m tools.docs

@@ -129,7 +129,7 @@ def _allowed(schema: dict[str, Any]) -> str:
         return "table"
     if "pattern" in schema:
         return f"`{schema['pattern']}`"
-    words = {"integer": "whole number", "number": "number", "string": "text"}
+    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true` or `false`"}
     named = {"path": "path", "password": "secret"}.get(schema.get("format", ""), words[schema["type"]])
     bounds = [
         f"{sign} {schema[key]:,.12g}"

@@ -273,12 +273,17 @@ class BatchSettings(Section):
 
 
 class WebSettings(Section):
-    """Health and metrics over HTTP; see [observability.md](observability.md)."""
+    """Status page, health and metrics over HTTP; see [observability.md](observability.md)."""
 
     host: str = "127.0.0.1"
     """Address to listen on; `0.0.0.0` in a container."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
     """Port to listen on. 0 takes any free port, which the log reports."""
+    hosts: tuple[str, ...] = ()
+    """Further names by which the server may be called; addresses, `localhost`, `web.host` and the machine's
+    name need not be listed. A request for another name is refused."""
+    show_bets: bool = False
+    """Whether the status page shows the last ten bets. Everybody who can open it sees them: personal data."""
 
 
 def age_seconds(text: str) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from operator import attrgetter
+from types import MappingProxyType
+from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import orjson
@@ -17,67 +20,105 @@ from bridge.config import WebSettings
 from bridge.log import get
 from bridge.observability.exposition import exposition
 from bridge.observability.health import Health, HealthStatus
+from bridge.observability.hosts import is_ours
 from bridge.observability.http_server import WsgiServer
 
 _TEXT = "text/plain; charset=utf-8"
+_SECURITY = [
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+]
+"""Headers of every answer: a browser runs, loads and embeds nothing but what this server has."""
+_NOT_OURS = (
+    b"this server has another name: use its address, or add the name to web.hosts (BRIDGE_WEB__HOSTS)\n"
+)
 
 
-_Answer = tuple[HTTPStatus, str, bytes]
-"""Status, content type, body."""
+class Answer(NamedTuple):
+    """What a path answers: a body, or pieces of one that has no end yet."""
+
+    status: HTTPStatus
+    content_type: str
+    body: bytes | Iterator[bytes]
+
+
+Page = Callable[[str], Answer]
+"""Answers a request with this `Accept` header; called on a thread of the server."""
 
 
 def make_app(
     labels: Mapping[str, str],
     health: Callable[[float], Health],
     metrics: Callable[[float], Iterable[Metric]],
+    web: WebSettings,
     clock: Clock = instant.now,
+    more: Mapping[str, Page] = MappingProxyType({}),
 ) -> WSGIApplication:
     """Make the application of a program.
 
     `/healthz` and `/readyz` answer 200 or 503 with JSON, `/metrics` answers in Prometheus' text format or
-    as OpenMetrics with `labels` on every sample, `/` lists these paths. `health` and `metrics` get the
-    current time in Unix seconds. They are called on the server's threads, once a request.
+    as OpenMetrics with `labels` on every sample, `/` lists these paths unless `more` has a page for it.
+    `health` and `metrics` get the current time in Unix seconds. They are called on the server's threads, once
+    a request. A request under another name than `web` allows is answered 421.
     """
 
-    def probe(choose: Callable[[Health], HealthStatus]) -> Callable[[str], _Answer]:
-        def answer(accept: str) -> _Answer:
+    def probe(choose: Callable[[Health], HealthStatus]) -> Page:
+        def answer(accept: str) -> Answer:
             found = health(clock().wall)
             ok, reason = choose(found)
             body = orjson.dumps({"ok": ok, "reason": reason, **found.report})
             status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
-            return status, "application/json", body
+            return Answer(status, "application/json", body)
 
         return answer
 
-    def scrape(accept: str) -> _Answer:
+    def scrape(accept: str) -> Answer:
         body, content_type = exposition(metrics(clock().wall), labels, accept)
-        return HTTPStatus.OK, content_type, body
+        return Answer(HTTPStatus.OK, content_type, body)
 
-    pages = {
+    pages: dict[str, Page] = {
         "/healthz": probe(attrgetter("healthy")),
         "/readyz": probe(attrgetter("ready")),
         "/metrics": scrape,
     }
     index = "".join(f"{path}\n" for path in pages).encode()
-    pages["/"] = lambda accept: (HTTPStatus.OK, _TEXT, index)
+    pages = {"/": lambda accept: Answer(HTTPStatus.OK, _TEXT, index), **pages, **more}
+    names = {name.lower() for name in ("localhost", socket.gethostname(), web.host, *web.hosts)}
+
+    def answer(environ: WSGIEnvironment) -> Answer:
+        host, page = environ.get("HTTP_HOST"), pages.get(environ.get("PATH_INFO") or "/")
+        if not is_ours(host, names):
+            return Answer(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NOT_OURS)
+        if page is None:
+            return Answer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return Answer(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n")
+        return page(environ.get("HTTP_ACCEPT", ""))
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        method, page = environ["REQUEST_METHOD"], pages.get(environ.get("PATH_INFO") or "/")
-        status, content_type, body = HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index
-        if page and method not in ("GET", "HEAD"):
-            status, body = HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD\n"
-        elif page:
-            status, content_type, body = page(environ.get("HTTP_ACCEPT", ""))
-        headers = [
-            ("Content-Type", content_type),
-            ("Content-Length", str(len(body))),
-            ("Cache-Control", "no-store"),
-            ("Allow", "GET, HEAD"),
-        ]
-        start_response(f"{status.value} {status.phrase}", headers)
-        return [] if method == "HEAD" else [body]
+        status, content_type, body = answer(environ)
+        start_response(f"{status.value} {status.phrase}", _headers(content_type, body))
+        if environ["REQUEST_METHOD"] == "HEAD":
+            return []
+        return [body] if isinstance(body, bytes) else body
 
     return app
+
+
+def _headers(content_type: str, body: bytes | Iterator[bytes]) -> list[tuple[str, str]]:
+    return [
+        ("Content-Type", content_type),
+        *([("Content-Length", str(len(body)))] if isinstance(body, bytes) else []),
+        ("Cache-Control", "no-store"),
+        ("Allow", "GET, HEAD"),
+        *_SECURITY,
+    ]
 
 
 @contextmanager

@@ -32,7 +32,10 @@ def exposition(
     registry.register(_Labelled(families, labels))
     if process:
         ProcessCollector(registry=registry)
-    encode, content_type = choose_encoder(accept)
+    try:
+        encode, content_type = choose_encoder(accept)
+    except (TypeError, ValueError):  # a version that is none
+        encode, content_type = choose_encoder("")
     return encode(registry), content_type
 
 

@@ -18,9 +18,12 @@ from http import HTTPStatus
 from http.client import LineTooLong
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
+from wsgiref.handlers import SimpleHandler
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
+_SERVER = "bridge"
+"""The header `Server`, without versions."""
 _HEAD_BYTES = 16 * 1024
 _CONNECTIONS = 32
 _REQUEST_SECONDS = 10.0
@@ -60,7 +63,7 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         connections: int | None = None,
     ) -> None:
         self.body_bytes, self.request_seconds = body_bytes, request_seconds
-        self._max_connections = connections or _max_connections()
+        self._max_connections = connections or max_connections()
         self._open: set[Any] = set()
         self._waiting: dict[Any, None] = {}
         """Open connections without a complete request, oldest first."""
@@ -144,7 +147,8 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         """Ignore a client that disconnects during its request."""
 
 
-def _max_connections() -> int:
+def max_connections() -> int:
+    """Return how many connections of this process's servers may be open each."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(_CONNECTIONS, soft // 8))
 
@@ -174,8 +178,29 @@ class _Incoming(io.RawIOBase):
         return size
 
 
+class _Answer(SimpleHandler):
+    server_software = _SERVER
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Print the traceback of a mistake of ours, not of a client that does not read."""
+        if not isinstance(exc_info[1], TimeoutError):
+            super().log_exception(exc_info)
+
+
 class _Handler(WSGIRequestHandler):
     server: WsgiServer
+
+    def version_string(self) -> str:
+        """Return the value of the header `Server` in the errors of the base class."""
+        return _SERVER
+
+    def handle(self) -> None:
+        """Answer one request as the base class does, which would tell its version and Python's."""
+        self.raw_requestline = self.rfile.readline(_HEAD_BYTES)
+        if self.parse_request():
+            app, body, environ = self.server.get_app(), self.rfile, self.get_environ()
+            assert app is not None
+            _Answer(body, self.wfile, self.get_stderr(), environ).run(app)  # type: ignore[arg-type]
 
     def setup(self) -> None:
         super().setup()

@@ -13,9 +13,13 @@ from itertools import accumulate
 from typing import Final
 
 from bridge.feed.rate_limits import LimitUsage
+from bridge.kafka.group import Group
 from bridge.kafka.open_transactions import OpenTransaction
+from bridge.observability.rates import Rates
 from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
+from bridge.state.dead_letter import DeadLetterCause
+from bridge.state.gap import Gap
 
 BOUNDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets, seconds: a commit takes 5 ms at best, and 30 s while a broker is replaced."""
@@ -62,6 +66,8 @@ class StatusSnapshot:
     feed: str
     idle_timeout_seconds: float
     """The setting `feed.idle_timeout_seconds`."""
+    memory_seconds: float = 259_200.0
+    """How long the provider can replay what it has sent."""
     owner_id: str
     """Name of this process in the checkpoints that it writes."""
     compiled: bool = False
@@ -85,12 +91,19 @@ class StatusSnapshot:
     """How far the provider's clock is ahead of ours."""
     gaps: int = 0
     """Gaps declared by this process."""
+    declared: tuple[Gap, ...] = ()
+    """The last of them."""
+    dead_letters: Mapping[DeadLetterCause, int] = field(default_factory=dict)
+    """Dead letters written by this process, by their cause."""
+    last_bets: tuple[bytes, ...] | None = None
+    """Avro values of the bets committed last, oldest first; None if they are not to be shown."""
+    group: Group | None = None
+    """The members of the owner group; None while they are unknown."""
     connections: Mapping[str, int] = field(default_factory=dict)
     """Connection attempts of this process by result: `accepted`, `refused`, `failed`."""
     newest: float | None = None
     """The newest settlementTime read on this connection, Unix seconds of the provider's clock."""
-    rate: float = 0.0
-    """Recent messages per second."""
+    rates: Rates = field(default_factory=Rates)
     eta: float | None = None
     """Estimated time until the bridge has caught up."""
     usage: tuple[LimitUsage, ...] = ()

@@ -13,7 +13,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from bridge import __version__
 from bridge.avro.codec import Codecs
@@ -29,7 +29,7 @@ from bridge.kafka.batch_writer import BatchWriter, transactional
 from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Watch
+from bridge.kafka.group import Group, Watch
 from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place, TransactionWatch, what_to_do
 from bridge.kafka.outage import outage
@@ -40,6 +40,7 @@ from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import judge
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
+from bridge.observability.status_page import status_page
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
@@ -53,6 +54,8 @@ PAUSE_SECONDS = 0.5
 """Pause between two terms of leadership, in case a term ends at once."""
 LOOK_SECONDS = 2.0
 """How often a standby checks who owns the feed, and whether Kafka answers."""
+GROUP_SECONDS = 10.0
+"""How often an owner looks who stands by."""
 WATCH_LIMIT_SECONDS = 60.0
 """How long one look for open transactions may take, which is longer than the time-outs of its requests."""
 HEARTBEAT_SECONDS = 1.0
@@ -96,6 +99,9 @@ class _Service:
         self._changed = asyncio.Event()
         """Set when leadership may have changed."""
         self._owner: FeedOwner | None = None
+        self._codecs: Codecs | None = None
+        self._group: Group | None = None
+        """The members of the owner group, None while they are unknown."""
         self._open_transactions: tuple[OpenTransaction, ...] | None = None
         self._hanging: frozenset[Place] = frozenset()
         """Where those of them begin that are in the log."""
@@ -127,7 +133,9 @@ class _Service:
             {"feed": feed.name},
             lambda now: judge(self._snapshot, now),
             lambda now: collect(self._snapshot, now),
+            self._settings.web,
             self._clock,
+            status_page(lambda: self._snapshot, self._clock, self._decode_bet),
         )
         heartbeat = asyncio.create_task(self._heartbeat())
         try:
@@ -142,6 +150,7 @@ class _Service:
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
         declared, codecs, state_reader = await self._prepare()
+        self._codecs = codecs
         gc.freeze()  # long-lived objects: collections need not walk through them
         leadership = LeaderElection(
             self._settings,
@@ -198,8 +207,9 @@ class _Service:
                 try:
                     client = client or clients.admin(self._settings.kafka)
                     group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
+                    self._group = group
                 except KafkaUnavailable as error:
-                    client = None  # it may have lost its brokers for good
+                    client = self._group = None  # it may have lost its brokers for good
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
                     if group is not None:
@@ -209,6 +219,20 @@ class _Service:
                         self._status.become(State.STANDBY)
                 gc.collect()  # what a lost term has left behind refers to itself (decision 0033)
                 await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            worker.close(0)
+
+    async def _watch_group(self, leadership: LeaderElection) -> NoReturn:
+        """Keep the members of the group current while this process owns the feed."""
+        client, worker = None, Worker("group")
+        try:
+            while True:
+                try:
+                    client = client or clients.admin(self._settings.kafka)
+                    self._group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
+                except Exception:  # noqa: BLE001  # whatever it is, the feed goes on
+                    client = self._group = None
+                await asyncio.sleep(GROUP_SECONDS)
         finally:
             worker.close(0)
 
@@ -271,11 +295,13 @@ class _Service:
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         self._owner = FeedOwner(dependencies)
+        watch = asyncio.create_task(self._watch_group(leadership))
         try:
             await self._owner.run()
         except NotOwner as error:
             get().warning("ownership lost", reason=str(error))
         finally:
+            watch.cancel()
             leadership.released(self._owner.term)
             self._owner = None
 
@@ -328,10 +354,16 @@ class _Service:
             reason=status.reason,
             since=status.since,
             until=status.until,
+            memory_seconds=self._settings.limits.memory_seconds,
+            group=self._group,
             open_transactions=self._open_transactions,
             transactions_looked_at=self._transactions_looked_at,
             **(self._owner.snapshot() if self._owner else {}),
         )
+
+    def _decode_bet(self, value: bytes) -> dict[str, Any]:
+        assert self._codecs is not None  # a bet was written
+        return self._codecs.bets.decode(value)
 
     async def _heartbeat(self) -> None:
         while True:

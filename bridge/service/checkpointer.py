@@ -9,6 +9,7 @@ from bridge.feed.rate_limits import Limiter
 from bridge.kafka.batch import BACKLOG, Record, batch_linger
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
+from bridge.service.last_bets import LastBets
 from bridge.service.pipeline import Pipeline
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
@@ -32,6 +33,8 @@ class Checkpointer:
         self._latest = self.committed
         """The last checkpoint, committed or being committed."""
         self.progress = CatchUpTracker()
+        wanted = self.dependencies.settings.web.show_bets
+        self.last_bets = LastBets(self.dependencies.topics.bets.name) if wanted else None
 
     def due_at(self, backlog: int) -> float | None:
         """Return when the next commit is due, monotonic seconds; None if there is nothing to commit.
@@ -86,6 +89,8 @@ class Checkpointer:
         if not self.committer.collect():
             return False
         self.committed = self._latest
+        if self.last_bets is not None:
+            self.last_bets.committed()
         return True
 
     def _start(self, check_generation: bool = False) -> None:
@@ -120,4 +125,6 @@ class Checkpointer:
         assert follows, "the checkpoint would go back"
         position.taken_back = False
         self._latest = checkpoint
+        if self.last_bets is not None:
+            self.last_bets.sent(self.pipeline.batch)
         self.committer.start(self.pipeline.take_batch(), record, check_generation=check_generation)

@@ -7,7 +7,7 @@ provider has lost it without saying so: that is a gap.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from math import inf
 from typing import Final
 
@@ -38,7 +38,11 @@ _CORRECTION: Final = DedupResult.CORRECTION
 EXTRA_PATHS = 1_000
 """Distinct paths of unknown fields that are counted."""
 CAUSES = 100
-"""Distinct causes of dead letters that are logged."""
+"""Distinct causes of dead letters that are logged and counted."""
+OTHER_CAUSES: Final = DeadLetterCause("", "other reasons")
+"""Counts all further ones."""
+GAPS = 20
+"""Declared gaps that are remembered."""
 
 
 class Pipeline:
@@ -81,11 +85,13 @@ class Pipeline:
         """The newest published settlementTime that is not in the future, Unix seconds."""
         self.extras: Counter[str] = Counter()
         """Path of each unknown field → how often it was received."""
-        self._causes: set[DeadLetterCause] = set()
-        """The causes of dead letters that were logged."""
+        self.causes: Counter[DeadLetterCause] = Counter()
+        """Causes of dead letters → how many were written."""
         self.batch = Batch()
         self.gaps = 0
         """Number of declared gaps."""
+        self.declared: deque[Gap] = deque(maxlen=GAPS)
+        """The last of them."""
         self.missing_in_replay: Gap | None = None
         """A gap that a replay has shown, until the caller takes it."""
 
@@ -124,6 +130,7 @@ class Pipeline:
 
     def declare(self, gap: Gap) -> None:
         """Add a gap to the batch, whose checkpoint continues behind it."""
+        self.declared.append(gap)
         self.gaps += 1
         self.batch.add(
             Record(
@@ -242,20 +249,23 @@ class Pipeline:
         else:
             self.deduplicator.record_dead_letter(content, message.at)
             self._write_dead_letter(message, kind, reason)
-            self._log_cause(cause_of(reason))
+            self._count_cause(cause_of(reason))
             self.counters.dead_lettered += 1
         self.position.invalid(message.at)
 
-    def _log_cause(self, cause: DeadLetterCause) -> None:
-        """Log the first dead letter of a cause."""
-        if cause not in self._causes and len(self._causes) < CAUSES:
-            self._causes.add(cause)
-            get().warning(
-                "dead letters of a new kind",
-                field=cause.field,
-                reason=cause.reason,
-                see="bridge deadletters list",
-            )
+    def _count_cause(self, cause: DeadLetterCause) -> None:
+        """Count a dead letter by its cause, and log the first of each."""
+        if cause not in self.causes:
+            if len(self.causes) >= CAUSES:
+                cause = OTHER_CAUSES
+            else:
+                get().warning(
+                    "dead letters of a new kind",
+                    field=cause.field,
+                    reason=cause.reason,
+                    see="bridge deadletters list",
+                )
+        self.causes[cause] += 1
 
     def _count(self, extras: tuple[str, ...]) -> list[str]:
         """Count unknown fields. Returns those of which originals are still kept."""

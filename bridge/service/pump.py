@@ -15,6 +15,7 @@ from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_utc
 from bridge.kafka.batch import BACKLOG
 from bridge.log import get
+from bridge.observability.rates import RateMeter
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import Connector, sleep
@@ -56,6 +57,7 @@ class Pump:
         self._connection: Connection | None = None
         self._evict_at = 0.0
         self._log_at = 0.0
+        self._meter = RateMeter()
 
     async def run(self) -> NoReturn:
         """Open one connection after the other, and read each to its end.
@@ -71,6 +73,7 @@ class Pump:
         """Return fields of a `bridge.observability.status.StatusSnapshot`."""
         now, pipeline, checkpointer = self._clock(), self.pipeline, self.checkpointer
         committed = checkpointer.committed
+        written = committed.counters.published + committed.counters.dead_lettered if committed else 0
         catch_up = checkpointer.progress.catch_up(now.wall)
         return {
             "revision": committed and committed.revision,
@@ -80,8 +83,11 @@ class Pump:
             "skew": self.timekeeper.skew and self.timekeeper.skew.seconds,
             "gaps": pipeline.gaps,
             "connections": dict(self.connector.connections),
+            "last_bets": checkpointer.last_bets.values if checkpointer.last_bets else None,
+            "declared": tuple(pipeline.declared),
+            "dead_letters": dict(pipeline.causes),
             "newest": pipeline.position.newest,
-            "rate": catch_up.rate,
+            "rates": self._meter.observe(now.monotonic, pipeline.counters.received, written),
             "eta": catch_up.remaining if self._status.state is State.CATCHING_UP else None,
             "usage": self.limiter.usage(now),
             "next_connect": self.connector.next_attempt(now)[1].until,

@@ -38,7 +38,8 @@ def run_every(
         status.at, status.doing = clock.now().wall, what
         progress(what, done, total)
 
-    with served(make_app({"snapshot": task.job}, status.health, lambda _: collect(status)), settings.web):
+    app = make_app({"snapshot": task.job}, status.health, lambda _: collect(status), settings.web)
+    with served(app, settings.web):
         while not stop.is_set():
             started = clock.now()
             due = started.monotonic + seconds

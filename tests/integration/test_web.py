@@ -20,7 +20,7 @@ def metric(text: str, name: str) -> float:
 async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
     """Only the owner exposes position and counters."""
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5, ping_seconds=0.5)) as feed:
-        owner = place.bridge(FEED__BASE_URL=feed.url)
+        owner = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")
         await until(lambda: "Live" in owner.states(), "live")
         standby = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Standby" in standby.states(), "standing by")
@@ -35,6 +35,15 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
         assert metric(shown, 'bridge_messages_total{feed="settlement-v4",outcome="published"}') > 50
         assert metric(shown, 'bridge_connections_total{feed="settlement-v4",result="accepted"}') == 1
         assert 'outcome="published"' not in (await standby.get("/metrics")).text
+        for _ in range(60):  # an owner looks every ten seconds who stands by
+            page = (await owner.get("/")).text
+            if "stands by" in page:
+                break
+            await asyncio.sleep(1)
+        assert "stands by" in page
+        assert "messages a second" in page
+        assert page.count('<span class="small">settled ') == 10
+        assert "Standing by" in (await standby.get("/")).text
         assert await owner.end() == 0
         await until(lambda: "Live" in standby.states(), "taking over")
         assert await standby.end() == 0

@@ -62,6 +62,7 @@ DRIVERS = {
     "bridge.rest.transport": "lets others have their turn",
     "bridge.snapshots.scheduler": "waits for the next run",
     "bridge.observability.endpoints": "answers as of the moment it is asked",
+    "bridge.observability.status_page": "sends what has changed each second",
     "bridge.observability.http_server": "bounds the time of a request",
 }
 """The modules that read it, and what for."""

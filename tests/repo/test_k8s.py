@@ -228,7 +228,9 @@ def test_probes_and_scrapers_find_what_is_served(component: str, settings: Setti
     assert {live["httpGet"]["port"], ready["httpGet"]["port"], scraped["targetPort"]} == {port["name"]}
     assert (live["httpGet"]["path"], ready["httpGet"]["path"]) == ("/healthz", "/readyz")
     unused: Any = None
-    assert {"/healthz", "/readyz"} <= {*ask(make_app({}, unused, unused), "/").body.decode().split()}
+    assert {"/healthz", "/readyz"} <= {
+        *ask(make_app({}, unused, unused, settings.web), "/").body.decode().split()
+    }
     # A pause of the event loop that the bridge itself forgives must not end in a restart.
     assert live["periodSeconds"] * (live["failureThreshold"] - 1) > health.LOOP_SECONDS
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from bridge.clock import AnchoredClock, Clock, Instant
 from bridge.clock_skew import Skew
-from bridge.config import FeedSettings, Settings
+from bridge.config import FeedSettings, Settings, WebSettings
 from bridge.errors import FeedLost
 from bridge.feed.position import Position
 from bridge.feed.protocol import Request
@@ -51,8 +51,10 @@ class Provider:
 class Desk:
     """The parts, and a provider. `asked_time` is the provider's clock as it reports it."""
 
-    def __init__(self, *, revision: float = EPOCH - 100, **feed: Any) -> None:
-        self.settings = Settings(feed=FEED.model_copy(update={"start": "1h", **feed}))
+    def __init__(self, *, revision: float = EPOCH - 100, show_bets: bool = False, **feed: Any) -> None:
+        self.settings = Settings(
+            feed=FEED.model_copy(update={"start": "1h", **feed}), web=WebSettings(show_bets=show_bets)
+        )
         self.set_by = 0.0
         self.asked_time: Skew | FeedLost | None = None
         """The provider's clock less the machine's, or why it does not say."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 
 import orjson
 import pytest
 
 from bridge.clock import Instant
+from bridge.config import WebSettings
 from bridge.kafka.open_transactions import OpenTransaction, Place
 from bridge.observability.endpoints import make_app
 from bridge.observability.health import judge
+from bridge.observability.hosts import is_ours
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
@@ -46,6 +49,7 @@ def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET", **environ
         {"feed": status.feed},
         lambda now: judge(status, now),
         lambda now: collect(status, now),
+        WebSettings(host="bridge.example", hosts=("Metrics.Example",)),
         lambda: Instant(NOW, 0.0),
     )
     return wsgi.ask(app, path, method, b"", **environ)
@@ -131,3 +135,55 @@ def test_other_methods_are_refused(method: str) -> None:
     response = ask("/healthz", method=method)
     assert response.status == "405 Method Not Allowed"
     assert response.headers["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("version", ["abc", "1.0.0+x", "\xe9", "1.0.0; escaping=nonsense", "9" * 5000])
+def test_metrics_answer_whatever_a_scraper_accepts(version: str) -> None:
+    response = ask("/metrics", HTTP_ACCEPT=f"application/openmetrics-text; version={version}")
+    assert response.status == "200 OK"
+    assert b"bridge_state{" in response.body
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/metrics", "/unknown"])
+def test_a_browser_is_told_to_load_and_embed_nothing_else(path: str) -> None:
+    headers = ask(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert {"default-src 'none'", "frame-ancestors 'none'"} < set(policy.split("; "))
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+
+
+OURS = ("bridge.example", "metrics.example:9464", "localhost:9464", socket.gethostname().upper())
+ADDRESSES = ("127.0.0.1", "10.1.2.3:9464", "[::1]:9464", "[fd00::1]")
+
+
+@pytest.mark.parametrize("host", [*OURS, *ADDRESSES, "LOCALHOST", "localhost.", "localhost:"])
+def test_a_request_for_this_server_is_answered(host: str) -> None:
+    """By an address, as probes and scrapers have it, or by a name of ours."""
+    assert ask("/healthz", HTTP_HOST=host).status == "200 OK"
+
+
+def test_a_request_without_a_name_is_answered() -> None:
+    """HTTP/1.0 knows none, and every browser sends one."""
+    assert is_ours(None, ())
+
+
+OTHERS = (
+    "evil.example",
+    "evil.example:9464",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "2130706433",
+)
+MALFORMED = ("", "[::1", "::1", "\xe9", "[localhost]", "127.0.0.1:x", "localhost:80:80", "127.0.0.1,evil")
+
+
+@pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
+@pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/unknown"])
+def test_a_request_for_another_name_is_refused(path: str, host: str) -> None:
+    """A page of another site may let its name resolve to us; the answer names the setting."""
+    response = ask(path, HTTP_HOST=host)
+    assert response.status == "421 Misdirected Request"
+    assert b"web.hosts" in response.body
+    assert b"settlement" not in response.body

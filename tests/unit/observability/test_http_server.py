@@ -43,6 +43,17 @@ def test_an_application_answers_at_its_address(host: str) -> None:
         assert get(f"{server.url}/some/where") == b"GET /some/where"
 
 
+@pytest.mark.parametrize(("size", "status"), [(0, b"200"), (1, b"413")])
+def test_no_answer_names_a_version(size: int, status: bytes) -> None:
+    """Neither one of the application nor an error of the server."""
+    with serving(echo) as server, closing(connected(server.url)) as client:
+        client.sendall(b"GET / HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % size)
+        answer = rest(client)
+    assert answer.split()[1] == status
+    assert b"\r\nServer: bridge\r\n" in answer
+    assert b"Python" not in answer
+
+
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     """Neither an access log, nor a traceback for a client that disconnects during its request."""
     with serving(echo) as server:

@@ -41,7 +41,6 @@ OWNER = replace(
     gaps=1,
     connections={"accepted": 2, "refused": 1},
     newest=NOW - 500,
-    rate=100.0,
     eta=60.0,
     usage=(LimitUsage("initial", 2, 5, None), LimitUsage("bucket", 900.5, 3600, NOW + 225)),
     next_connect=NOW + 30,

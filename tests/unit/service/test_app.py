@@ -91,6 +91,44 @@ async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over
     assert service._status.until is None
 
 
+async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the look ends with, the next one has a new client, and the term goes on."""
+    group = Group((Member("1", "a", "h", True), Member("2", "b", "h", False)))
+    looks: list[Group | Exception] = [group, KafkaUnavailable("no broker"), RuntimeError("unforeseen"), group]
+    seen: list[Group | None] = []
+    clients_made: list[object] = []
+
+    class Shown(LeaderElection):
+        """Its group is shown, or not."""
+
+        def __init__(self) -> None:
+            """A member of none."""
+
+        def look(self, _client: object) -> Group | None:
+            seen.append(service._take_snapshot().group)
+            if not looks:
+                loop.call_soon_threadsafe(watch.cancel)
+                return None
+            found = looks.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+    def admin(_settings: KafkaSettings) -> object:
+        clients_made.append(object())
+        return clients_made[-1]
+
+    loop = asyncio.get_running_loop()
+    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
+    monkeypatch.setattr(app, "GROUP_SECONDS", 0.001)
+    monkeypatch.setattr(clients, "admin", admin)
+    watch = asyncio.ensure_future(service._watch_group(Shown()))
+    with pytest.raises(asyncio.CancelledError):
+        await watch
+    assert seen == [None, group, None, None, group]
+    assert len(clients_made) == 3
+
+
 OPEN = OpenTransaction(Place("settlement.bets", 3, 7), 1_790_000_000, 50)
 
 

@@ -9,8 +9,9 @@ import pytest
 from bridge.clock_skew import Skew
 from bridge.config import BatchSettings
 from bridge.feed.received import Received
-from bridge.kafka.batch import BACKLOG, batch_linger
+from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
 from bridge.service.committer import REST_SECONDS
+from bridge.service.last_bets import LARGEST_BYTES, MOST, LastBets
 from bridge.state.checkpoint import State
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.world import EPOCH, settled
@@ -219,3 +220,34 @@ async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
     with pytest.raises(AssertionError, match="unaccounted"):
         await desk.checkpointer.commit()
     assert desk.kafka.transactions == 1
+
+
+@with_desk(show_bets=True)
+async def test_the_last_bets_are_those_that_are_committed(desk: Desk) -> None:
+    """By reference, the newest last, and never more than the page shows."""
+    last = desk.checkpointer.last_bets
+    assert last is not None
+    for count in (3, MOST + 5):
+        receive(desk, count)
+        sent, before = [record.value for record in desk.pipeline.batch.records], last.values
+        await asyncio.sleep(1)
+        assert last.values == before
+        await desk.checkpointer.commit()
+        await desk.checkpointer.commit()  # an empty one
+        assert list(last.values) == sent[-MOST:]
+
+
+def test_neither_dead_letters_nor_huge_bets_are_shown() -> None:
+    last, batch = LastBets("bets"), Batch()
+    values = [("bets", b"a"), ("deadletters", b"b"), ("bets", b"c" * (LARGEST_BYTES + 1)), ("bets", b"d")]
+    for topic, value in values:
+        batch.add(Record(topic, b"key", value, 0))
+    last.sent(batch)
+    last.committed()
+    assert last.values == (b"a", b"d")
+
+
+@with_desk()
+async def test_bets_are_not_remembered_unasked(desk: Desk) -> None:
+    """They are personal data."""
+    assert desk.checkpointer.last_bets is None

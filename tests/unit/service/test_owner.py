@@ -37,7 +37,6 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
     assert seen["dedup_entries"] <= last.counters.published
     assert (seen["skew"], seen["gaps"], seen["connections"]) == (0.0, 0, {"accepted": 1})
     assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
-    assert seen["rate"] == pytest.approx(0.6, abs=0.1)
     assert seen["commit_durations"].count == world.kafka.transactions
     assert {limit.name: limit.used for limit in seen["usage"]} == {
         "initial": 1,
@@ -46,6 +45,19 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
         "bucket": 0,
     }
     assert seen["next_connect"] == world.clock().wall
+
+
+@in_world(rate=5)
+async def test_its_rates_are_those_of_the_last_seconds(world: World) -> None:
+    """What is received, and what is committed by then."""
+    world.start()
+    await asyncio.sleep(400)
+    assert world.owner is not None
+    for _ in range(15):  # as the heartbeat asks
+        await asyncio.sleep(1)
+        rates = world.owner.snapshot()["rates"]
+    assert rates.received == pytest.approx(5.1, abs=0.3)
+    assert rates.written == pytest.approx(5, abs=0.3)
 
 
 @in_world(feed={"start": "2036-01-01T00:00:00Z"})

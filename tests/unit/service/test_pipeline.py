@@ -23,7 +23,7 @@ from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Record
 from bridge.kafka.topics import declare
 from bridge.messages import converter
-from bridge.service.pipeline import CAUSES, EXTRA_PATHS, SAMPLES, Pipeline
+from bridge.service.pipeline import CAUSES, EXTRA_PATHS, OTHER_CAUSES, SAMPLES, Pipeline
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import Deduplicator
 from tests.malformed import MALFORMED
@@ -454,3 +454,16 @@ def test_a_provider_that_invents_reasons_does_not_fill_the_log() -> None:
             line.handle(bet(selections=[selection]))
     assert len(logged) == CAUSES
     assert logged[7]["field"] == "data.selections[].parameters.k7"
+    assert len(line.pipeline.causes) == CAUSES + 1
+    assert line.pipeline.causes[OTHER_CAUSES] == 5
+
+
+def test_dead_letters_are_counted_by_their_cause() -> None:
+    """One that comes again is a duplicate."""
+    line = Line()
+    for body in (b"{", b"{{", b"{", bet(betSettlement=90), bet(bet_id="other", betSettlement=91)):
+        line.handle(body)
+    assert sorted((cause.field, count) for cause, count in line.pipeline.causes.items()) == [
+        ("", 2),
+        ("data.betSettlement", 2),
+    ]

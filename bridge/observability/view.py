@@ -1,0 +1,274 @@
+"""What the status page says about a bridge at one moment: sentences, places on a line, gauges. Sans-IO.
+
+The page and its stream of changes are rendered from a View, and a View is made of the StatusSnapshot that the
+metrics are made of. All lists are bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bridge.formatting import format_duration, plural
+from bridge.observability.bets import ShownBet, shown
+from bridge.observability.health import LOOP_SECONDS, healthy
+from bridge.observability.status import StatusSnapshot
+from bridge.state.checkpoint import State
+from bridge.state.dead_letter import DeadLetterCause
+from bridge.state.gap import Gap
+
+WIDTH = 1000
+"""Length of the line, in its own unit."""
+NARROWEST = 4
+"""Width of the shortest gap on it, so that it can be seen."""
+MOST_CAUSES = 10
+MOST_MEMBERS = 20
+NEARLY = 0.8
+"""Share of a limit from which it is nearly used up."""
+
+
+Decode = Callable[[bytes], Mapping[str, Any]]
+
+
+class Says(NamedTuple):
+    """The state in words."""
+
+    tone: str
+    """`good`, `busy` (it ends by itself) or `bad` (somebody has to look)."""
+    sentence: str
+    todo: str = ""
+    """What somebody should do; empty for nothing."""
+
+
+_SILENT = Says(
+    "bad",
+    "The event loop is silent: nothing is read, and nothing is written.",
+    "A liveness probe on /healthz restarts the bridge; without one, restart it. Keep its log.",
+)
+_STUCK = Says("bad", "Stuck: the bridge makes no progress.", "Read in the log what it waits for; restart it.")
+_STARTING = Says("busy", "Starting: neither owner nor standby yet.")
+_SAYS = {
+    State.CONNECTING: Says("busy", "Connecting to the provider."),
+    State.CATCHING_UP: Says("busy", "Catching up: bets are late, and none is left out."),
+    State.LIVE: Says("good", "Live: what the provider sends is in Kafka at once."),
+    State.QUIET: Says(
+        "good",
+        "Quiet: pings arrive, but no bets.",
+        "Ask the provider if bets should be settling now.",
+    ),
+    State.IDLE_TIMEOUT: Says(
+        "busy",
+        "Nothing arrives, not even a ping: the bridge connects again.",
+        "Check the network if this happens again and again.",
+    ),
+    State.WAITING_FOR_LIMIT: Says(
+        "busy",
+        "Waiting for a limit of the provider to allow the next connection attempt.",
+        "Nothing: a restart would not shorten the wait. The next connection replays what is missed now.",
+    ),
+    State.BACKING_OFF: Says(
+        "busy",
+        "Pausing after a failure before the next connection attempt.",
+        "If it lasts, read the failure in the log, event “disconnected”.",
+    ),
+    State.WAITING_FOR_KAFKA: Says(
+        "bad",
+        "Waiting for Kafka: nothing is written, and nothing is lost.",
+        "Bring back the service that the reason names; the bridge then goes on by itself.",
+    ),
+    State.STANDBY: Says("good", "Standing by: another process owns the feed, and this one would take over."),
+    State.STOPPED_ON_GAP: Says(
+        "bad",
+        "Stopped on a gap: the provider can no longer replay what is missing.",
+        "Get that interval from the provider by other means; to go on behind it, start with feed.on_gap = "
+        "continue.",
+    ),
+    State.STOPPED: Says("bad", "Stopped.", "If nobody stopped it, the log and the exit code say why."),
+}
+_LIMITS = {
+    "initial": "Attempts without a revision, or one too old",
+    "proper": "Attempts with a revision",
+    "large": "Attempts with a revision older than an hour",
+    "bucket": "Shorter replays, in the leaking bucket",
+}
+
+
+class Stretch(NamedTuple):
+    """A part of the line, in its own unit."""
+
+    x: float
+    width: float
+
+
+class Line(NamedTuple):
+    """The time that the provider can replay, from its oldest second to now, as a line of WIDTH."""
+
+    position: float | None
+    """Where the committed position is."""
+    gaps: tuple[Stretch, ...]
+    words: str
+    """The same for who does not see it."""
+
+
+class Gauge(NamedTuple):
+    """The usage of a limit of the provider."""
+
+    name: str
+    used: float
+    allowed: float
+    words: str
+    """Used and allowed, with the unit."""
+    full: bool
+    free: str
+    """When it allows an attempt again, empty if it does now."""
+
+
+class Person(NamedTuple):
+    """A member of the owner group."""
+
+    name: str
+    host: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A bridge at one moment, in words and figures. None is what is not known."""
+
+    now: float
+    status: StatusSnapshot
+    state: str
+    """The state's name."""
+    since: float
+    says: Says
+    reason: str
+    todo: str
+    notices: tuple[str, ...]
+    accepted: int
+    failed: int
+    """Connection attempts since this process became owner; refused ones have failed."""
+    age: float | None
+    """How far the position is behind the provider's clock, seconds."""
+    left: float | None
+    """Seconds until the provider forgets what comes after the position, if it does not move."""
+    line: Line
+    gauges: tuple[Gauge, ...]
+    attempt: str
+    """When the next connection attempt is allowed."""
+    causes: tuple[tuple[DeadLetterCause, int], ...]
+    """The most frequent causes of dead letters."""
+    members: tuple[Person, ...] | None
+    bets: tuple[ShownBet, ...] | None
+    """The last bets, the newest first; None if they are not to be shown."""
+
+
+def view(status: StatusSnapshot, now: float, decode: Decode) -> View:
+    """Return what there is to say at `now`, Unix seconds. `decode` returns the datum of a bet."""
+    state, since, says, reason = _state(status, now)
+    notices = tuple(_notices(status))
+    age = status.revision_age(now)
+    most_frequent = sorted(status.dead_letters.items(), key=lambda item: -item[1])[:MOST_CAUSES]
+    return View(
+        now=now,
+        status=status,
+        state=state,
+        since=since,
+        says=says,
+        reason=reason,
+        todo=says.todo or ("" if notices else "Nothing."),
+        notices=notices,
+        accepted=status.connections.get("accepted", 0),
+        failed=sum(status.connections.get(result, 0) for result in ("refused", "failed")),
+        age=age,
+        left=None if age is None else status.memory_seconds - age,
+        line=_line(status, now),
+        gauges=tuple(_gauges(status, now)),
+        attempt=_attempt(status, now),
+        causes=tuple(most_frequent),
+        members=_members(status),
+        bets=None if status.last_bets is None else tuple(shown(decode(b)) for b in status.last_bets[::-1]),
+    )
+
+
+def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Says, str]:
+    """Return the state's name, since when it lasts, what to say, and the reason."""
+    if now - status.at > LOOP_SECONDS:
+        return "Silent", status.at, _SILENT, "it gives no heartbeat; all below is from before"
+    name = "Starting" if status.state is None else status.state.value
+    says = _STARTING if status.state is None else _SAYS[status.state]
+    health = healthy(status, now)
+    return name, status.since, says if health.ok else _STUCK, health.reason
+
+
+def _notices(status: StatusSnapshot) -> list[str]:
+    """Return what somebody has to act on, whatever the state."""
+    found = []
+    if status.gaps:
+        found.append(
+            f"{plural(status.gaps, 'gap')} declared: bets published in it may be missing. Get them from the "
+            "provider; “bridge gaps” lists every gap."
+        )
+    if hanging := [transaction for transaction in status.open_transactions or () if transaction.hangs]:
+        found.append(
+            f"An open transaction hides records from readers: {hanging[0]}. “bridge doctor” says whose it is."
+        )
+    return found
+
+
+def _line(status: StatusSnapshot, now: float) -> Line:
+    present = now + (status.skew or 0.0)
+    oldest = present - status.memory_seconds
+
+    def place(at: float) -> float:
+        return round(min(max(at - oldest, 0.0) / status.memory_seconds, 1.0) * WIDTH, 1)
+
+    def stretch(gap: Gap) -> Stretch:
+        start, end = place(gap.start), place(gap.end)
+        width = max(end - start, NARROWEST)
+        return Stretch(min(start, WIDTH - width), width)
+
+    visible = [gap for gap in status.declared if gap.end > oldest]
+    position = None if status.revision is None else place(status.revision)
+    words = "the position is not known" if position is None else f"the position at {position / WIDTH:.0%}"
+    span = format_duration(status.memory_seconds)
+    gaps = f", {plural(len(visible), 'gap')}" if visible else ""
+    return Line(position, tuple(map(stretch, visible)), f"The last {span}: {words}{gaps}")
+
+
+def _gauges(status: StatusSnapshot, now: float) -> list[Gauge]:
+    found = []
+    for limit in status.usage:
+        if limit.name == "bucket":
+            words = f"{limit.used:,.0f} of {limit.allowed:,.0f} s"
+        else:
+            words = f"{limit.used:.0f} of {limit.allowed:.0f}"
+        free = ""
+        if limit.free_at is not None and limit.free_at > now:
+            free = f"free in {format_duration(limit.free_at - now)}"
+        full = limit.used >= NEARLY * limit.allowed
+        found.append(Gauge(_LIMITS.get(limit.name, limit.name), limit.used, limit.allowed, words, full, free))
+    return found
+
+
+def _attempt(status: StatusSnapshot, now: float) -> str:
+    if status.next_connect is None:
+        return "Only the owner knows."
+    if status.next_connect <= now:
+        return "A connection attempt is allowed now."
+    return f"The next connection attempt is allowed in {format_duration(status.next_connect - now)}."
+
+
+def _members(status: StatusSnapshot) -> tuple[Person, ...] | None:
+    if status.group is None or not status.group.members:
+        return None
+    owners_first = sorted(status.group.members, key=lambda member: (not member.holds, member.name))
+    return tuple(
+        Person(
+            member.name,
+            member.host,
+            ("owns the feed" if member.holds else "stands by")
+            + (", this process" if member.name == status.owner_id else ""),
+        )
+        for member in owners_first[:MOST_MEMBERS]
+    )

@@ -1,0 +1,196 @@
+"""Bridges in each state that the status page tells apart, at one moment, and a server that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+from wsgiref.types import WSGIApplication
+
+from bridge.clock import MICROS, Instant
+from bridge.config import WebSettings
+from bridge.feed.rate_limits import LimitUsage
+from bridge.kafka.group import Group, Member
+from bridge.observability.endpoints import Page, make_app
+from bridge.observability.health import judge
+from bridge.observability.http_server import WsgiServer
+from bridge.observability.metrics import collect
+from bridge.observability.rates import Rates
+from bridge.observability.status import StatusSnapshot
+from bridge.state.checkpoint import State
+from bridge.state.counters import Counters
+from bridge.state.dead_letter import DeadLetterCause
+from bridge.state.gap import Cause, Gap
+
+NOW = 1_790_000_000.25
+FEED = "settlement-v4"
+ME, OTHER = "bridge-7c9f4-xk2lp:1:8d1e02b4", "bridge-7c9f4-q8w3n:1:51c0aa97"
+GROUP = Group((Member("1", ME, "10.1.4.21", True), Member("2", OTHER, "10.1.7.8", False)))
+LIVE = StatusSnapshot(
+    at=NOW - 0.25,
+    started_at=NOW - 90_000,
+    feed=FEED,
+    idle_timeout_seconds=60,
+    owner_id=ME,
+    state=State.LIVE,
+    since=NOW - 7_512,
+    owner=True,
+    revision=1_789_999_910,
+    committed_at=NOW - 0.31,
+    counters=Counters(
+        received=48_210_771,
+        published=47_903_118,
+        duplicates=291_034,
+        stale=211,
+        corrections=96,
+        dead_lettered=37,
+        pings=16_371,
+    ),
+    skew=0.4,
+    connections={"accepted": 3, "failed": 1},
+    newest=NOW - 1.2,
+    rates=Rates(212.4, 208.9),
+    usage=(
+        LimitUsage("initial", 0, 5, None),
+        LimitUsage("proper", 1, 5, None),
+        LimitUsage("large", 1, 5, None),
+        LimitUsage("bucket", 121, 3600, None),
+    ),
+    next_connect=NOW - 1,
+    queue_messages=2,
+    batch_records=5,
+    dead_letters={
+        DeadLetterCause("data.selections[].price", "must be a number"): 31,
+        DeadLetterCause("data.betSettlement", "is none of the known results"): 4,
+        DeadLetterCause("", "not JSON"): 2,
+    },
+    group=GROUP,
+    open_transactions=(),
+)
+CATCHING_UP = replace(
+    LIVE,
+    state=State.CATCHING_UP,
+    since=NOW - 1_260,
+    revision=1_789_895_120,
+    newest=NOW - 104_700,
+    rates=Rates(15_240, 14_980),
+    eta=2_520,
+    queue_messages=1_988,
+    batch_records=4_310,
+)
+QUIET = replace(LIVE, state=State.QUIET, since=NOW - 3_600, rates=Rates(0.1, 0.0), dead_letters={})
+WAITING_FOR_LIMIT = replace(
+    LIVE,
+    state=State.WAITING_FOR_LIMIT,
+    reason="5 proper connection attempts in 5m",
+    since=NOW - 40,
+    until=NOW + 214,
+    revision=1_789_999_820,
+    rates=Rates(),
+    usage=(
+        LimitUsage("initial", 0, 5, None),
+        LimitUsage("proper", 5, 5, NOW + 214),
+        LimitUsage("large", 1, 5, None),
+        LimitUsage("bucket", 840, 3600, None),
+    ),
+    next_connect=NOW + 214,
+    queue_messages=0,
+    batch_records=0,
+)
+GAP = replace(
+    LIVE,
+    gaps=1,
+    declared=(Gap(FEED, NOW - 250_000, NOW - 214_000, Cause.MISSING_IN_REPLAY, NOW - 8_000),),
+)
+STANDBY = StatusSnapshot(
+    at=NOW - 0.25,
+    started_at=NOW - 90_000,
+    feed=FEED,
+    idle_timeout_seconds=60,
+    owner_id=OTHER,
+    state=State.STANDBY,
+    reason=f"{ME} owns the feed",
+    since=NOW - 89_990,
+    group=GROUP,
+    open_transactions=(),
+)
+KAFKA_DOWN = replace(
+    LIVE,
+    state=State.WAITING_FOR_KAFKA,
+    reason="no broker answers: kafka-0.kafka:9093 Connection refused",
+    since=NOW - 312,
+    revision=1_789_999_598,
+    committed_at=NOW - 314,
+    rates=Rates(),
+    queue_messages=2_000,
+    batch_records=4_100,
+    group=None,
+)
+LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=LIVE.revision and LIVE.revision - 95)
+
+
+def _bet(identifier: str, result: str, payout: float, seconds: float, event: str) -> dict[str, Any]:
+    return {
+        "betId": identifier,
+        "betSettlement": result,
+        "settlementTime": round((NOW - seconds) * MICROS),
+        "settlementVersion": 1 if result != "CashOut" else 2,
+        "payout": payout,
+        "amount": {"currency": "EUR", "value": 1000, "precision": 2},
+        "selections": [{"event": {"name": event}}],
+    }
+
+
+ROVERS, GOTEBORG, LEEDS = "Northgate Rovers – Harbour City", "Göteborg 28 IK – İzmir 21", "Leeds – Reykjavík"
+BETS = {
+    b"win": _bet("7f9c2ba4-e88f-4b0d-9a41-2f0c5d3e6a18", "Win", 23.5, 3.25, ROVERS),
+    b"lose": _bet("0c51f3de-90b7-4a7c-8f55-6b1d2e9a7c03", "Lose", 0, 2.5, GOTEBORG),
+    b"cash-out": _bet("a30db7f3-12ab-4d8e-b1c7-45f0e6d2c9b8", "CashOut", 8.12, 1.5, LEEDS),
+}
+"""Data of bets, by what stands for their Avro values."""
+SHOWING_BETS = replace(LIVE, last_bets=tuple(BETS))
+
+
+def decode(value: bytes) -> dict[str, Any]:
+    """Return the datum of one of these bets."""
+    return BETS[value]
+
+
+STATES = {
+    "live": SHOWING_BETS,
+    "catching-up": CATCHING_UP,
+    "quiet": QUIET,
+    "waiting-for-limit": WAITING_FOR_LIMIT,
+    "gap": GAP,
+    "standby": STANDBY,
+    "kafka-down": KAFKA_DOWN,
+    "loop-dead": LOOP_DEAD,
+}
+"""By name, as in the screenshots."""
+
+
+def clock() -> Instant:
+    """Return the moment of the snapshots."""
+    return Instant(NOW, 0.0)
+
+
+def application(pages: Mapping[str, Page], take: Callable[[], StatusSnapshot]) -> WSGIApplication:
+    """Return the application of a `bridge run` with these pages."""
+    return make_app(
+        {"feed": FEED},
+        lambda now: judge(take(), now),
+        lambda now: collect(take(), now),
+        WebSettings(),
+        clock,
+        pages,
+    )
+
+
+@contextmanager
+def serving(
+    pages: Mapping[str, Page], take: Callable[[], StatusSnapshot], connections: int | None = None
+) -> Iterator[WsgiServer]:
+    """Serve it inside the block."""
+    with closing(WsgiServer(application(pages, take), "127.0.0.1", 0, connections=connections)) as server:
+        yield server

@@ -1,0 +1,204 @@
+"""What the status page says in each state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.feed.rate_limits import LimitUsage
+from bridge.kafka.group import Group
+from bridge.kafka.open_transactions import OpenTransaction, Place
+from bridge.observability.bets import ShownBet, shown
+from bridge.observability.status import StatusSnapshot
+from bridge.observability.view import MOST_CAUSES, WIDTH, Stretch, view
+from bridge.state.checkpoint import State
+from bridge.state.dead_letter import DeadLetterCause
+from bridge.state.gap import Cause, Gap
+from tests.shown import (
+    BETS,
+    FEED,
+    GAP,
+    KAFKA_DOWN,
+    LIVE,
+    ME,
+    NOW,
+    OTHER,
+    SHOWING_BETS,
+    STANDBY,
+    STATES,
+    WAITING_FOR_LIMIT,
+    decode,
+)
+
+DAY = 86_400
+HANGING = OpenTransaction(Place("settlement.bets", 3, 7), NOW - 60, 60)
+
+
+@pytest.mark.parametrize(
+    ("name", "tone", "sentence", "todo"),
+    [
+        ("live", "good", "Live", "Nothing."),
+        ("catching-up", "busy", "Catching up", "Nothing."),
+        ("quiet", "good", "no bets", "Ask the provider"),
+        ("waiting-for-limit", "busy", "limit of the provider", "a restart would not shorten the wait"),
+        ("gap", "good", "Live", ""),
+        ("standby", "good", "Standing by", "Nothing."),
+        ("kafka-down", "bad", "nothing is lost", "Bring back the service"),
+        ("loop-dead", "bad", "event loop is silent", "restart"),
+    ],
+)
+def test_each_state_is_a_sentence_and_what_to_do(name: str, tone: str, sentence: str, todo: str) -> None:
+    shown = view(STATES[name], NOW, decode)
+    assert shown.says.tone == tone
+    assert sentence in shown.says.sentence
+    assert todo in shown.todo
+    assert bool(shown.todo) == bool(todo)
+
+
+@pytest.mark.parametrize("state", [*State, None])
+def test_no_state_is_without_words(state: State | None) -> None:
+    """Also one that is entered only for moments; those in which somebody has to act say what to do."""
+    shown = view(replace(LIVE, state=state, started_at=NOW), NOW, decode)
+    assert shown.says.sentence.endswith(".")
+    assert shown.state == ("Starting" if state is None else state.value)
+    assert shown.says.todo or shown.says.tone != "bad"
+
+
+def test_a_state_has_the_reason_and_its_beginning() -> None:
+    shown = view(WAITING_FOR_LIMIT, NOW, decode)
+    assert (shown.state, shown.reason) == ("WaitingForLimit", "5 proper connection attempts in 5m")
+    assert shown.since == WAITING_FOR_LIMIT.since
+
+
+def test_a_silent_event_loop_hides_the_state_before_it() -> None:
+    shown = view(STATES["loop-dead"], NOW, decode)
+    assert (shown.state, shown.since) == ("Silent", NOW - 95)
+
+
+def test_a_bridge_without_progress_is_stuck() -> None:
+    """By the same judgement as the liveness probe."""
+    shown = view(replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600), NOW, decode)
+    assert (shown.says.tone, shown.reason) == ("bad", "no commit for 1h")
+
+
+def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
+    """Then there is something to do, although the state needs nothing."""
+    assert view(LIVE, NOW, decode).notices == ()
+    shown = view(replace(GAP, open_transactions=(HANGING, HANGING._replace(age=1))), NOW, decode)
+    assert len(shown.notices) == 2
+    assert shown.notices[0].startswith("1 gap declared")
+    assert "settlement.bets partition 3" in shown.notices[1]
+    assert shown.todo == ""
+
+
+@pytest.mark.parametrize(
+    ("age", "place"), [(0, WIDTH), (1.5 * DAY, WIDTH / 2), (3 * DAY, 0), (9 * DAY, 0), (-60, WIDTH)]
+)
+def test_the_position_is_on_the_line_by_its_age(age: float, place: float) -> None:
+    """By the provider's clock; what is older than it can replay is at the end."""
+    shown = view(replace(LIVE, skew=60.0, revision=int(NOW + 60 - age)), NOW, decode)
+    assert shown.line.position == pytest.approx(place, abs=0.1)
+    assert shown.left == pytest.approx(3 * DAY - age, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "stretch"),
+    [
+        (2 * DAY, 1 * DAY, Stretch(333.3, 333.4)),
+        (9 * DAY, 2 * DAY, Stretch(0, 333.3)),
+        (DAY, DAY - 1, Stretch(666.7, 4)),
+        (1, 0, Stretch(996, 4)),
+    ],
+)
+def test_a_gap_is_on_the_line_and_never_too_small_to_see(start: float, end: float, stretch: Stretch) -> None:
+    gap = Gap(FEED, NOW - start, NOW - end, Cause.TOO_OLD, NOW)
+    [found] = view(replace(LIVE, skew=None, gaps=1, declared=(gap,)), NOW, decode).line.gaps
+    assert found == pytest.approx(stretch, abs=0.2)
+
+
+def test_a_gap_before_the_line_is_not_on_it() -> None:
+    gap = Gap(FEED, NOW - 9 * DAY, NOW - 4 * DAY, Cause.TOO_OLD, NOW)
+    assert view(replace(LIVE, gaps=1, declared=(gap,)), NOW, decode).line.gaps == ()
+
+
+def test_who_does_not_see_the_line_is_told() -> None:
+    assert view(GAP, NOW, decode).line.words == "The last 3d: the position at 100%, 1 gap"
+    assert view(STANDBY, NOW, decode).line.words == "The last 3d: the position is not known"
+
+
+def test_gauges_show_the_usage_and_when_there_is_room_again() -> None:
+    initial, proper, _, bucket = view(WAITING_FOR_LIMIT, NOW, decode).gauges
+    assert (initial.words, initial.full, initial.free) == ("0 of 5", False, "")
+    assert (proper.words, proper.full, proper.free) == ("5 of 5", True, "free in 3m 34s")
+    assert bucket.words == "840 of 3,600 s"
+
+
+def test_a_limit_that_is_free_by_now_says_nothing() -> None:
+    """The snapshot may be older than the page."""
+    status = replace(LIVE, usage=(LimitUsage("proper", 5, 5, NOW - 0.1),))
+    assert view(status, NOW, decode).gauges[0].free == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(LIVE, "allowed now"), (WAITING_FOR_LIMIT, "allowed in 3m 34s"), (STANDBY, "Only the owner knows")],
+)
+def test_the_next_connection_attempt_is_told(status: StatusSnapshot, words: str) -> None:
+    assert words in view(status, NOW, decode).attempt
+
+
+def test_the_most_frequent_causes_of_dead_letters_come_first() -> None:
+    """And not more than fit on a page."""
+    causes = {DeadLetterCause("data.betId", f"reason {number}"): number for number in range(1, 50)}
+    shown = view(replace(LIVE, dead_letters=causes), NOW, decode).causes
+    assert [count for _, count in shown] == list(range(49, 49 - MOST_CAUSES, -1))
+
+
+def test_owner_and_standbys_have_names() -> None:
+    members = view(LIVE, NOW, decode).members
+    assert members is not None
+    assert [(m.name, m.role) for m in members] == [(ME, "owns the feed, this process"), (OTHER, "stands by")]
+    members = view(STANDBY, NOW, decode).members
+    assert members is not None
+    assert [m.role for m in members] == ["owns the feed", "stands by, this process"]
+
+
+@pytest.mark.parametrize("status", [KAFKA_DOWN, replace(LIVE, group=Group())])
+def test_members_that_kafka_does_not_show_are_unknown(status: StatusSnapshot) -> None:
+    """Not nobody."""
+    assert view(status, NOW, decode).members is None
+
+
+def test_bets_are_shown_only_where_they_may_be() -> None:
+    """The newest first; those of a bridge that has written none yet are none."""
+    assert view(LIVE, NOW, decode).bets is None
+    assert view(replace(LIVE, last_bets=()), NOW, decode).bets == ()
+    bets = view(SHOWING_BETS, NOW, decode).bets
+    assert bets is not None
+    assert [bet.result for bet in bets] == ["CashOut", "Lose", "Win"]
+    assert bets[-1] == ShownBet(
+        settled_at=NOW - 3.25,
+        bet_id="7f9c2ba4-e88f-4b0d-9a41-2f0c5d3e6a18",
+        version=1,
+        result="Win",
+        stake="10.00 EUR",
+        payout="23.50",
+        events="Northgate Rovers – Harbour City",
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "events"),
+    [
+        (["a", "b", "a"], "a, b"),
+        (["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
+        ([None, ""], ""),
+        ([], ""),
+    ],
+)
+def test_a_bet_names_the_first_of_its_events(names: list[str | None], events: str) -> None:
+    """Each once, as far as the provider sent names."""
+    items = [{"event": {"name": name}} for name in names] + [{"event": None}]
+    assert shown(BETS[b"win"] | {"selections": items}).events == events
+    assert shown(BETS[b"win"] | {"selections": None, "amount": None}).stake == "—"
