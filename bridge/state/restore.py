@@ -20,10 +20,19 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import format_utc
 from bridge.kafka import admin
-from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of, with_fresh_clients
+from bridge.kafka.reader import (
+    Foreign,
+    OffsetProgress,
+    TopicScan,
+    at,
+    decode,
+    headers_of,
+    key_of,
+    with_fresh_clients,
+)
 from bridge.kafka.topics import Topics
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.dead_letter import RECEIVED, DeadLetterKind
+from bridge.state.dead_letter import DeadLetterKind, original_receipt
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
@@ -125,9 +134,9 @@ class StateReader:
     def _has_received(self, checkpoint: Message) -> bool:
         try:
             datum = self._checkpoints.decode(checkpoint.value() or b"")
+            return Checkpoint.from_avro(datum).has_received
         except SchemaError:
             return True  # nobody knows
-        return Checkpoint.from_avro(datum).has_received
 
     def is_retired(self, give_up: Callable[[], bool], on_status: Callable[[str], None]) -> bool:
         """Return whether the feed is over (`bridge checkpoint retire`)."""
@@ -283,8 +292,7 @@ class StateReader:
             key = message.key()
             if isinstance(key, bytes) and key in keys:
                 self._take_bet(message, found.deduplicator, foreign)
-                original = dict(message.headers() or []).get(RECEIVED)
-                found.received[key] = float(original) if original else _received(message)
+                found.received[key] = original_receipt(headers_of(message)) or _received(message)
 
         if keys:
             TopicScan(self._topics.bets.name, take, visible=visible, clock=self._clock).read(self._settings)
