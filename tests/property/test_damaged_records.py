@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import deepcopy
 from datetime import timedelta
@@ -275,6 +275,14 @@ RECORDS = [
 ]
 
 
+def text_of(headers: Any) -> dict[str, str]:
+    message: Any = Message((0, 0), marks=headers)
+    return headers_of(message)
+
+
+LETTER, MARK = text_of(RECORDS[0].headers), text_of(RECORDS[2].headers)
+
+
 def as_bytes(value: str | bytes | None) -> bytes:
     return value.encode() if isinstance(value, str) else value or b""
 
@@ -331,11 +339,6 @@ def test_letters_and_marks_are_read_whole_or_not_at_all(
     kinds_as_lines(kinds, 0)
 
 
-def text_of(headers: Any) -> dict[str, str]:
-    message: Any = Message((0, 0), marks=headers)
-    return headers_of(message)
-
-
 @damaged
 @given(damaged_headers())
 def test_headers_are_those_of_a_letter_that_can_be_written_again_or_not_ours(
@@ -367,3 +370,54 @@ def test_undamaged_headers_are_read_as_they_were_written() -> None:
     assert LetterHeaders.read(sample).kind is DeadLetterKind.SAMPLE
     assert [MarkHeaders.read(mark) for mark in marks] == [(o, 1, NOW, "f", "why") for o in Outcome]
     assert original_receipt(letter) == NOW
+
+
+@pytest.mark.parametrize(
+    "value", ["", "nan", "inf", "1e9", "1_000", "１２", " 1", "0x1", "9" * 5000, "1e308"]
+)
+@pytest.mark.parametrize("name", ["revision", "received", "size", "tries", "redriven"])
+def test_a_number_is_written_in_digits(name: str, value: str) -> None:
+    """Python would read most of these as a number."""
+    with pytest.raises(NotOurs):
+        if name in LETTER:
+            LetterHeaders.read(LETTER | {name: value})
+        else:
+            MarkHeaders.read(MARK | {name: value})
+    assert original_receipt({"received": value}) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "headers", "wrong"),
+    [
+        (LetterHeaders.read, LETTER, {"revision": str(2**62)}),
+        (LetterHeaders.read, LETTER, {"received": str(2**62)}),
+        (LetterHeaders.read, LETTER, {"size": "-1"}),
+        (LetterHeaders.read, LETTER, {"size": str(2**63)}),
+        (LetterHeaders.read, LETTER, {"kind": "redrive"}),
+        (MarkHeaders.read, MARK, {"tries": "-1"}),
+        (MarkHeaders.read, MARK, {"tries": str(2**31)}),
+        (MarkHeaders.read, MARK, {"redriven": str(-(2**62))}),
+    ],
+)
+def test_a_number_is_within_its_bounds(
+    read: Callable[[dict[str, str]], object], headers: dict[str, str], wrong: dict[str, str]
+) -> None:
+    read(headers)
+    with pytest.raises(NotOurs):
+        read(headers | wrong)
+
+
+def test_a_damaged_mark_leaves_a_letter_open() -> None:
+    """What is right in it must not count alone."""
+
+    def message(offset: int, headers: dict[str, str]) -> Any:
+        marks = [(name, value.encode()) for name, value in headers.items()]
+        return Message((0, offset), content=b"{}", called=KEY, marks=marks)
+
+    letter = letter_after(message(0, LETTER), "f", {})
+    assert letter is not None
+    with pytest.raises(NotOurs):
+        letter_after(message(1, MARK | {"redriven": "soon"}), "f", {letter.key: letter})
+    assert letter.open
+    assert letter_after(message(2, MARK), "f", {letter.key: letter}) is None
+    assert not letter.open
