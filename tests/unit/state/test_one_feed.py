@@ -110,6 +110,14 @@ def test_a_key_that_is_no_name_of_a_feed_is_quoted(prefix: Prefix) -> None:
     assert "`bridge checkpoint retire 'x; reboot'`" in prefix.refusal(A)
 
 
+def test_a_feed_with_an_impossible_checkpoint_may_have_received_something(prefix: Prefix) -> None:
+    """Nobody knows, as of one that cannot be decoded: it is not overlooked."""
+    counters = Counters(received=-1)
+    impossible = Checkpoint(A, 1, State.LIVE, (), counters, 1.0, "me")
+    prefix.write(A, CODEC.encode(impossible.to_avro()))
+    assert f"the feed {A} uses the topics" in prefix.refusal(B)
+
+
 def test_a_third_feed_must_be_settled_before_one_is_retired(prefix: Prefix) -> None:
     """The retired one needs no prefix any more."""
     for feed in (A, B, C):
