@@ -25,7 +25,6 @@ from bridge.kafka.reader import (
     OffsetProgress,
     TopicScan,
     at,
-    decode,
     headers_of,
     key_of,
     with_fresh_clients,
@@ -133,8 +132,7 @@ class StateReader:
 
     def _has_received(self, checkpoint: Message) -> bool:
         try:
-            datum = self._checkpoints.decode(checkpoint.value() or b"")
-            return Checkpoint.from_avro(datum).has_received
+            return self._read(checkpoint).has_received
         except SchemaError:
             return True  # nobody knows
 
@@ -207,9 +205,16 @@ class StateReader:
 
     def _drop_foreign(self, found: dict[bytes, _Found]) -> None:
         if (own := found.get(self._key)) is not None:
-            decode(self._checkpoints, own.last, own.last.value() or b"")
+            self._read(own.last)
         for name in [name for name, feed in found.items() if not self._is_checkpoint(feed.last)]:
             del found[name]
+
+    def _read(self, message: Message) -> Checkpoint:
+        """Return a checkpoint. Raises SchemaError, with the record's place."""
+        try:
+            return Checkpoint.from_avro(self._checkpoints.decode(message.value() or b""))
+        except SchemaError as error:
+            raise at(message, error) from None
 
     def _is_checkpoint(self, message: Message) -> bool:
         try:
@@ -224,7 +229,7 @@ class StateReader:
     def _of_another_feed(self, rival: Message, beside: str) -> str:
         prefix, name = self._settings.topics.prefix, shlex.quote((rival.key() or b"").decode())
         try:
-            decode(self._checkpoints, rival, rival.value() or b"")
+            self._read(rival)
         except SchemaError as error:
             return (
                 f"{error}; its key is {name}, so another feed may use the topics {prefix}.…, and two on one "
