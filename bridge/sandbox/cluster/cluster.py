@@ -126,7 +126,7 @@ class Cluster:
         directory, log = self._data / name, self._data / f"{name}.log"
         temporary = directory / "tmp"  # native libraries and caches go here instead of staying in /tmp
         make_private(directory)
-        temporary.mkdir(exist_ok=True)
+        make_private(temporary)
         command = [command[0], "-Djava.io.tmpdir=tmp", *command[1:]]
         return Server(name, command, directory, log, environment or {})
 
