@@ -7,6 +7,14 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = 86_400
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp() - _DAY
+_LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp() + 2 * _DAY
+
+
+def is_time(seconds: float) -> bool:
+    """Return whether Unix seconds are in the years 1 to 9999, in any time zone."""
+    return _EARLIEST <= seconds <= _LATEST
 
 
 def format_utc(seconds: float) -> str:
@@ -34,6 +42,20 @@ def parse_http_date(header: str) -> float | None:
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def parse_whole(text: str) -> int:
+    """Parse a whole number of 64 bits in ASCII digits. Raises ValueError for anything else."""
+    if not re.fullmatch(r"-?[0-9]{1,19}", text) or not -(2**63) <= (number := int(text)) < 2**63:
+        raise ValueError(f"{shortened(text)!r} is not a whole number of 64 bits")
+    return number
+
+
+def parse_unix(text: str) -> float:
+    """Parse Unix seconds, with or without a fraction. Raises ValueError for anything that is no time."""
+    if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) or not is_time(seconds := float(text)):
+        raise ValueError(f"{shortened(text)!r} is not a time in Unix seconds")
+    return seconds
 
 
 def plural(count: int, noun: str) -> str:

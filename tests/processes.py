@@ -53,12 +53,17 @@ def start_cold(command: Sequence[str], environment: Mapping[str, str], stdout: P
 
 
 def start_python(
-    arguments: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    stdout: Path,
+    stderr: Path,
+    directory: Path | None = None,
 ) -> Process:
-    """Start this Python with these arguments. It dies with the test run."""
+    """Start this Python with these arguments, in this directory or here. It dies with the test run."""
     with stdout.open("ab") as out, stderr.open("ab") as err:
         return subprocess.Popen(
             [sys.executable, *arguments],
+            cwd=directory,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=out,

@@ -28,10 +28,24 @@ def checkpoint_of(settings: Settings) -> Checkpoint:
     return found
 
 
-def doctor(config: Config = None, json: Json = False) -> None:
-    """Check settings, Kafka, registry, topics, rights, leadership, checkpoint, limits and clocks.
+def doctor(
+    config: Config = None,
+    startup: Annotated[
+        bool,
+        typer.Option(
+            "--startup",
+            help="Exit 0 if `bridge run` would start, even if it would then have to wait: for an init "
+            "container.",
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check all that a bridge depends on, and say what to do.
 
-    Changes nothing and does not connect to the feed. Exit 1 if a check fails.
+    Settings, tokens, disk, host names, certificates, Kafka, topics, rights, registry, leadership,
+    transactions, checkpoint, limits, clocks and the REST side. Changes nothing, does not connect to the feed
+    and asks no endpoint. Exit 1 if a check fails (✗: `bridge run` would end) or finds trouble (~: it would
+    start, and wait where it has to).
     """
     from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines
     from bridge.doctor.runner import CHECKS, run_checks
@@ -44,7 +58,8 @@ def doctor(config: Config = None, json: Json = False) -> None:
             typer.echo(finding_as_lines(name, finding, width))
     if json:
         print_json([finding_as_json(name, finding) for name, finding in findings])
-    if any(finding.outcome is Outcome.FAIL for _, finding in findings):
+    wrong = {Outcome.FAIL} if startup else {Outcome.FAIL, Outcome.TROUBLE}
+    if any(finding.outcome in wrong for _, finding in findings):
         raise typer.Exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Checks of our own side and of the provider: settings, secrets, compiled code, checkpoint, limits, clock.
+"""Checks of our own side and of the provider: settings, secrets, disk, checkpoint, limits, clock.
 
 None connects to the feed, so none counts against the provider's limits.
 """
@@ -19,12 +19,17 @@ from bridge.inspection.readers import read_checkpoint, read_in_time
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.registry import Registry
 from bridge.observability.health import COMMIT_SECONDS
+from bridge.rest.token import SOON_SECONDS, expiry, validity_of
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.restore import StateReader
 
 PACKAGE = Path(__file__).parents[1]
 REQUIRED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
 """Settings that `bridge run` needs."""
+OF_RUN = ("feed", "kafka", "registry")
+"""Sections of the settings whose files `bridge run` reads."""
+DISK_BYTES = 1 << 30
+"""Less free space than this is worth a warning: an export of a million bets needs about as much."""
 
 
 def check_settings(settings: Settings) -> Finding:
@@ -36,9 +41,11 @@ def check_settings(settings: Settings) -> Finding:
     ]
     sections = Settings.model_fields
     secrets = [name for name, _ in settings.secrets(*sections)]
-    if problems := settings.missing(*REQUIRED) + settings.unusable(*sections):
+    own = settings.missing(*REQUIRED) + settings.unusable(*OF_RUN)
+    of_jobs = settings.unusable(*(name for name in sections if name not in OF_RUN))
+    if own or of_jobs:
         advice = "Give the secret as a value or as the path of a readable file." if secrets else ""
-        return Finding(Outcome.FAIL, "\n".join(problems), advice)
+        return Finding(Outcome.FAIL if own else Outcome.TROUBLE, "\n".join(own + of_jobs), advice)
     readable = f"secrets that are readable: {', '.join(secrets)}" if secrets else "no secrets configured"
     return Finding(Outcome.OK, f"set: {', '.join(names)}\n{readable}")
 
@@ -79,6 +86,37 @@ def assess_form(is_compiled: bool, outdated: Collection[str]) -> Finding:
             "Run `make setup` to compile the current sources.",
         )
     return Finding(Outcome.OK, "the hot path is compiled")
+
+
+def check_tokens(settings: Settings, now: float) -> Finding:
+    """Whether the tokens are valid at `now`, Unix seconds, by the `exp` of those that are JWTs.
+
+    An expired one of the feed ends `bridge run`, if the provider refuses it. Raises SettingsError.
+    """
+    tokens = {}
+    if settings.feed.auth != "none":
+        tokens["feed.auth_value"] = settings.feed.auth_secret()
+    if settings.api.token is not None or settings.api.token_file is not None:
+        tokens["api.token"] = settings.api.bearer()
+    message = "\n".join(f"{name} {validity_of(token, now)}" for name, token in tokens.items())
+    left = {name: end - now for name, token in tokens.items() if (end := expiry(token)) is not None}
+    advice = "Give a new token; one in a file is read again without a restart."
+    if expired := [name for name, seconds in left.items() if seconds <= 0]:
+        outcome = Outcome.FAIL if "feed.auth_value" in expired else Outcome.TROUBLE
+        return Finding(outcome, message, advice)
+    if any(seconds <= SOON_SECONDS for seconds in left.values()):
+        return Finding(Outcome.WARN, message, advice)
+    return Finding(Outcome.OK, message or "no token is configured")
+
+
+def assess_disk(directory: Path, free: int) -> Finding:
+    """Whether an export has room in the current directory, where `free` bytes are left."""
+    message = f"{free / (1 << 30):.1f} GiB free in {directory}; `bridge run` writes no file"
+    if free < DISK_BYTES:
+        return Finding(
+            Outcome.WARN, message, "Make room, or have `replay` and `deadletters` write elsewhere."
+        )
+    return Finding(Outcome.OK, message)
 
 
 def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
@@ -129,7 +167,8 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
     until, reason = format_utc(limits.reconnect.until), limits.reconnect.reason
     wait = f"the limits allow a reconnect at {until}: {reason}; used: {used}"
-    return Finding(Outcome.WARN if outcome is Outcome.OK else outcome, f"{message}\n{wait}", advice)
+    worst = outcome if outcome is Outcome.FAIL else Outcome.TROUBLE
+    return Finding(worst, f"{message}\n{wait}", advice)
 
 
 def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding:
@@ -140,9 +179,8 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
     message = f"{checkpoint.state.value}, the position is {format_duration(age)} old"
     if age > memory:
-        return Finding(
-            Outcome.FAIL, f"{message}: the feed can no longer replay everything published since", see
-        )
+        ends = Outcome.FAIL if settings.feed.on_gap == "stop" else Outcome.TROUBLE
+        return Finding(ends, f"{message}: the feed can no longer replay everything published since", see)
     still = now - checkpoint.updated_at
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(

@@ -12,12 +12,15 @@ class Outcome(Enum):
     OK = "ok"
     WARN = "warn"
     """It works, but someone should know."""
+    TROUBLE = "trouble"
+    """Something is wrong that does not end `bridge run`: it starts, and waits where it has to."""
     FAIL = "fail"
+    """Something is wrong that ends `bridge run`, or would if this process became the owner."""
     SKIPPED = "skipped"
-    """A setting is missing, or a check that it depends on has failed."""
+    """A setting is missing, or a check that it depends on has not succeeded."""
 
 
-_MARKS = {Outcome.OK: "✓", Outcome.WARN: "!", Outcome.FAIL: "✗", Outcome.SKIPPED: "-"}
+_MARKS = {Outcome.OK: "✓", Outcome.WARN: "!", Outcome.TROUBLE: "~", Outcome.FAIL: "✗", Outcome.SKIPPED: "-"}
 
 
 class Finding(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from confluent_kafka import ConsumerGroupState, TopicCollection
 from confluent_kafka.admin import AdminClient
@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from bridge import clock
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
+from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import group_of
@@ -28,8 +29,25 @@ LOOK_SECONDS = 2.0
 """Between looks for open transactions. A live bridge ends each of its own before the last one."""
 TOPIC_RIGHTS = frozenset({"READ", "WRITE", "DESCRIBE_CONFIGS"})
 GROUP_RIGHTS = frozenset({"READ"})
+READER_RIGHTS = frozenset({"DESCRIBE"})
 SUBJECTS_OF_JOBS = ("translations-value", "currencies-value", "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
+
+
+class Needed(NamedTuple):
+    """A resource in Kafka, the operations that are needed on it, and those that are allowed."""
+
+    name: str
+    rights: frozenset[str]
+    allowed: frozenset[str] | None
+    """None if the cluster does not report them."""
+    of_jobs: bool = False
+    """Whether only the snapshot jobs need it."""
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """The operations that are known not to be allowed."""
+        return frozenset() if self.allowed is None else self.rights - self.allowed
 
 
 def check_brokers(settings: Settings) -> Finding:
@@ -39,29 +57,54 @@ def check_brokers(settings: Settings) -> Finding:
     return Finding(Outcome.OK, f"{count}, controller: broker {found.controller_id}")
 
 
-def assess_topics(changes: list[topics.Change]) -> Finding:
-    """Whether the topics match the settings, by the changes that would make them so."""
+def check_topics(settings: Settings) -> Finding:
+    """Whether the topics match the settings, and `bridge run` could create those that are missing."""
+    client, declared = clients.admin(settings.kafka), topics.declare(settings)
+    changes = topics.plan(client, declared)
+    found = assess_topics(changes, declared.of_feed())
+    own = [c for c in changes if c.action is topics.Action.CREATE and c.topic in declared.of_feed()]
+    copies = settings.topics.replication_factor
+    try:
+        topics.apply(client, own, replication_factor=copies, only_validate=True)
+    except TopologyError as error:
+        return Finding(Outcome.FAIL, f"{found.message}\n{error}", found.advice)
+    return found
+
+
+def assess_topics(changes: list[topics.Change], of_feed: Collection[topics.Topic]) -> Finding:
+    """Whether the topics match the settings, by the changes that would make them so.
+
+    A topic that loses data ends `bridge run` only if it is one of the feed.
+    """
     message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
-    if any(change.harmful for change in changes):
-        return Finding(Outcome.FAIL, message, "Run `bridge topics apply`, or choose another topics.prefix.")
+    if harmful := [change.topic for change in changes if change.harmful]:
+        outcome = Outcome.FAIL if any(topic in of_feed for topic in harmful) else Outcome.TROUBLE
+        return Finding(outcome, message, "Run `bridge topics apply`, or choose another topics.prefix.")
     if any(change.action is not topics.Action.LEAVE for change in changes):
         return Finding(Outcome.WARN, message, "Run `bridge topics apply`; `bridge run` creates missing ones.")
     return Finding(Outcome.OK, message or "match the settings")
 
 
 def check_rights(settings: Settings) -> Finding:
-    """Whether the principal has the rights on topics and group that the bridge needs."""
-    client = clients.admin(settings.kafka)
+    """Whether the principal has the rights on topics and groups that `bridge run` and the jobs need."""
+    client, declared = clients.admin(settings.kafka), topics.declare(settings)
     present = admin.metadata(client, admin.LOOK_SECONDS).topics
     allowed: dict[str, frozenset[str] | None] = {}
-    if names := [topic.name for topic in topics.declare(settings).all() if topic.name in present]:
-        needed = f"Describe the topics {', '.join(names)}"
-        with explained("asking for the rights on the topics", client, needed):
+    if names := [topic.name for topic in declared.all() if topic.name in present]:
+        right = f"Describe the topics {', '.join(names)}"
+        with explained("asking for the rights on the topics", client, right):
             futures = client.describe_topics(
                 TopicCollection(names), include_authorized_operations=True, request_timeout=admin.LOOK_SECONDS
             )
             allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
-    return assess_rights(allowed, _operations(_group(client, group_of(settings))))
+    of_jobs = {topic.name for topic in declared.all()} - {topic.name for topic in declared.of_feed()}
+    needed = [Needed(name, TOPIC_RIGHTS, found, name in of_jobs) for name, found in allowed.items()]
+    for group, rights in (
+        (group_of(settings), GROUP_RIGHTS),
+        (f"{settings.topics.prefix}.reader", READER_RIGHTS),
+    ):
+        needed.append(Needed(f"the group {group}", rights, _operations(_group(client, group))))
+    return assess_rights(needed)
 
 
 def _operations(description: Any) -> frozenset[str] | None:
@@ -69,24 +112,18 @@ def _operations(description: Any) -> frozenset[str] | None:
     return None if operations is None else frozenset(operation.name for operation in operations)
 
 
-def assess_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: frozenset[str] | None) -> Finding:
-    """Whether the allowed operations suffice; None if the cluster does not report them."""
-    needed = [(name, TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
-    needed.append(("the owner group", GROUP_RIGHTS, on_group))
-    known = [(name, rights, allowed) for name, rights, allowed in needed if allowed is not None]
-    if missing := [
-        f"{name}: {', '.join(sorted(rights - allowed))} is not allowed"
-        for name, rights, allowed in known
-        if rights - allowed
-    ]:
+def assess_rights(needed: Collection[Needed]) -> Finding:
+    """Whether the allowed operations suffice."""
+    if lacking := [resource for resource in needed if resource.missing]:
+        message = "\n".join(f"{r.name}: {', '.join(sorted(r.missing))} is not allowed" for r in lacking)
         advice = 'Grant it: "Rights" in docs/kafka.md lists what is needed, with the commands.'
-        return Finding(Outcome.FAIL, "\n".join(missing), advice)
-    unchecked = "not checked: Write on the transactional id, which would fence the owner; Create"
-    if len(known) < len(needed):
+        outcome = Outcome.TROUBLE if all(resource.of_jobs for resource in lacking) else Outcome.FAIL
+        return Finding(outcome, message, advice)
+    unchecked = "not checked: Write on the transactional id, which would fence the owner"
+    if any(resource.allowed is None for resource in needed):
         return Finding(Outcome.WARN, f"the cluster does not report all of them\n{unchecked}")
-    return Finding(
-        Outcome.OK, f"all required rights granted on {', '.join(name for name, *_ in needed)}\n{unchecked}"
-    )
+    names = ", ".join(resource.name for resource in needed)
+    return Finding(Outcome.OK, f"all required rights granted on {names}\n{unchecked}")
 
 
 def ask_members(settings: Settings) -> Group:
@@ -146,7 +183,7 @@ def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
     ]
     lines += dict.fromkeys(look.unknown.values())
     if not look.open:
-        return Finding(Outcome.FAIL, "\n".join(lines))
+        return Finding(Outcome.TROUBLE, "\n".join(lines))
     steps = [
         "Repeat in a minute: what a bridge has open, or one that died, has ended by then.",
         "Find the producer of one that has not; `ProducerId` is in the row with that offset:",
@@ -154,7 +191,7 @@ def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
         'Go on as in "A transaction hangs" in docs/operations.md.',
         "Never abort one of a bridge that runs: bets would be lost.",
     ]
-    return Finding(Outcome.FAIL, "\n".join(lines), "\n".join(steps))
+    return Finding(Outcome.TROUBLE, "\n".join(lines), "\n".join(steps))
 
 
 def _group(client: AdminClient, name: str) -> Any:
@@ -174,11 +211,15 @@ def _group(client: AdminClient, name: str) -> Any:
 
 
 def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
-    """Whether the registry has our schemas, or would take them."""
+    """Whether the registry has our schemas, or would take them.
+
+    An incompatible one ends `bridge run` only if the snapshot jobs do not register it.
+    """
     others = {name: how for name, how in standings.items() if how is not Standing.REGISTERED}
-    if Standing.INCOMPATIBLE in others.values():
+    if refused := [name for name, how in others.items() if how is Standing.INCOMPATIBLE]:
         advice = "Upgrade the bridge if it is older than the running one, or choose another topics.prefix."
-        return Finding(Outcome.FAIL, "\n".join(f"{n}: {how.value}" for n, how in others.items()), advice)
+        outcome = Outcome.TROUBLE if all(n.endswith(SUBJECTS_OF_JOBS) for n in refused) else Outcome.FAIL
+        return Finding(outcome, "\n".join(f"{n}: {how.value}" for n, how in others.items()), advice)
     if not others:
         return Finding(Outcome.OK, f"the registry answers, and has all {len(standings)} schemas")
     missing = f"{len(others)} schemas are" if len(others) > 1 else "1 schema is"

@@ -1,34 +1,39 @@
 """Runs the checks of `bridge doctor`.
 
-A check is skipped if a setting that it needs is missing or a check that it depends on has failed. A check
-that hangs fails after a time limit.
+A check is skipped if a setting that it needs is missing or a check that it depends on has not succeeded. A
+check that hangs is given up after a time limit. What `bridge run` waits for is trouble, what ends it is a
+failure.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
 from typing import NamedTuple
 
 from bridge import clock
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.doctor import feed_checks, kafka_checks
+from bridge.doctor import certificates, feed_checks, kafka_checks, network_checks
 from bridge.doctor.encryption import check_encryption
 from bridge.doctor.finding import Finding, Outcome
-from bridge.errors import BridgeError, SettingsError
+from bridge.errors import BridgeError, FeedError, SettingsError
 from bridge.feed.provider_clock import ask
 from bridge.formatting import format_duration
-from bridge.kafka import clients, topics
 from bridge.kafka.blocking import Worker
 from bridge.kafka.election import group_of
-from bridge.kafka.registry import Registry
+from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.registry import Registry, RegistryUnavailable
 
 CHECK_SECONDS = 30.0
 """Time limit of a check; its requests have shorter limits of their own."""
+AWAITED = (KafkaUnavailable, RegistryUnavailable, FeedError)
+"""Errors after which `bridge run` tries again."""
 
 
 class Check(NamedTuple):
@@ -55,13 +60,12 @@ CHECKS = (
         "compiled",
         lambda _: feed_checks.assess_form(compiled(), feed_checks.outdated(feed_checks.PACKAGE)),
     ),
+    Check("disk", lambda _: feed_checks.assess_disk(Path.cwd(), shutil.disk_usage(Path.cwd()).free)),
+    Check("tokens", lambda s: feed_checks.check_tokens(s, clock.now().wall), after=("settings",)),
+    Check("names", network_checks.check_names),
+    Check("certificates", lambda s: certificates.check_certificates(s, clock.now().wall)),
     Check("kafka", kafka_checks.check_brokers, _KAFKA),
-    Check(
-        "topics",
-        lambda s: kafka_checks.assess_topics(topics.plan(clients.admin(s.kafka), topics.declare(s))),
-        _KAFKA,
-        ("kafka",),
-    ),
+    Check("topics", kafka_checks.check_topics, _KAFKA, ("kafka",)),
     Check("rights", kafka_checks.check_rights, _KAFKA, ("kafka",)),
     Check(
         "registry",
@@ -90,6 +94,7 @@ CHECKS = (
         ("kafka", "registry"),
     ),
     Check("provider", _provider, ("feed.base_url",)),
+    Check("rest", network_checks.check_rest, ("api.base_url",)),
 )
 
 
@@ -109,16 +114,16 @@ def run_checks(
             if check.name != "settings":
                 yield check.name, Finding(Outcome.SKIPPED, "the settings cannot be read")
         return
-    failed: set[str] = set()
+    unmet: set[str] = set()
     for check in checks:
         missing = [name for name in check.settings if not attrgetter(name)(settings)]
-        missing += [name for name in check.after if name in failed]
+        missing += [name for name in check.after if name in unmet]
         if missing:
             finding = Finding(Outcome.SKIPPED, f"needs {' and '.join(missing)}")
         else:
             finding = _run(check, settings, patience)
-        if finding.outcome in (Outcome.FAIL, Outcome.SKIPPED):
-            failed.add(check.name)
+        if finding.outcome not in (Outcome.OK, Outcome.WARN):
+            unmet.add(check.name)
         yield check.name, finding
 
 
@@ -127,7 +132,9 @@ def _run(check: Check, settings: Settings, patience: float) -> Finding:
     try:
         return worker.submit(partial(check.run, settings)).result(patience)
     except TimeoutError:
-        return Finding(Outcome.FAIL, f"no answer in {format_duration(patience)}")
+        return Finding(Outcome.TROUBLE, f"no answer in {format_duration(patience)}")
+    except AWAITED as error:
+        return Finding(Outcome.TROUBLE, str(error))
     except BridgeError as error:
         return Finding(Outcome.FAIL, str(error))
     except Exception as error:  # noqa: BLE001  # whatever it is, the other checks still run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -17,8 +17,15 @@ from bridge.formatting import format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import Foreign, TopicScan, at, headers_of
-from bridge.state.dead_letter import RECEIVED, DeadLetterCause, DeadLetterKind, Outcome, cause_of
+from bridge.kafka.reader import Foreign, TopicScan, at, headers_of, key_of
+from bridge.state.dead_letter import (
+    DeadLetterCause,
+    DeadLetterKind,
+    LetterHeaders,
+    MarkHeaders,
+    Outcome,
+    cause_of,
+)
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -110,9 +117,9 @@ def read_letters(
 
     def take(message: Message) -> None:
         try:
-            letter = _letter_after(message, feed, letters)
-        except (LookupError, ValueError) as error:
-            foreign.add(at(message, NotOurs(f"it has no headers of a dead letter: {error!r}")))
+            letter = letter_after(message, feed, letters)
+        except NotOurs as error:
+            foreign.add(at(message, error))
             return
         body = message.value() or b""
         if letter is not None and (wanted.bet is None or wanted.bet == bet_id(body)):
@@ -124,41 +131,30 @@ def read_letters(
     return sorted(filter(wanted.wants, letters.values()), key=lambda one: (one.received, one.place))
 
 
-def _letter_after(message: Message, feed: str, letters: dict[str, Letter]) -> Letter | None:
-    """Return the letter in a record, None if it is no new one. A mark changes the letter before it.
+def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> Letter | None:
+    """Return the feed's letter in a record, None if it is no new one. A mark changes the letter before it.
 
-    Raises LookupError or ValueError for a record that no bridge has written.
+    Raises NotOurs for a record that no bridge has written.
     """
     headers = headers_of(message)
-    if headers["feed"] != feed:
+    if headers.get("feed", feed) != feed:
         return None
-    kind, key = DeadLetterKind(headers["kind"]), (message.key() or b"").decode()
+    key = key_of(message).decode()
     if not _DIGEST.fullmatch(key):
-        raise ValueError("its key is not a SHA-256")
+        raise NotOurs("its key is not a SHA-256")
     known = letters.get(key)
-    if kind is DeadLetterKind.REDRIVE:
+    if headers.get("kind") == DeadLetterKind.REDRIVE.value:
+        mark = MarkHeaders.read(headers)
         if known is not None:
-            _mark(known, headers)
+            known.outcome, known.tries, known.redriven = mark.outcome, mark.tries, mark.redriven
+            if mark.outcome is Outcome.FAILED:
+                known.reason = mark.reason or known.reason
         return None
-    if kind is DeadLetterKind.SAMPLE or (known is not None and known.open):
+    found = LetterHeaders.read(headers)
+    if found.kind is DeadLetterKind.SAMPLE or (known is not None and known.open):
         return None
-    return Letter(
-        key,
-        kind,
-        headers["reason"],
-        float(headers[RECEIVED]),
-        int(headers["revision"]),
-        int(headers["size"]),
-        message.partition() or 0,
-        message.offset() or 0,
-    )
-
-
-def _mark(letter: Letter, headers: dict[str, str]) -> None:
-    letter.outcome = Outcome(headers["outcome"])
-    letter.tries, letter.redriven = int(headers["tries"]), float(headers["redriven"])
-    if letter.outcome is Outcome.FAILED:
-        letter.reason = headers["reason"]
+    place = message.partition() or 0, message.offset() or 0
+    return Letter(key, found.kind, found.reason, found.received, found.revision, found.size, *place)
 
 
 def bet_id(body: bytes) -> str | None:

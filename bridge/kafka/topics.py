@@ -181,10 +181,13 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
     return changes
 
 
-def apply(client: AdminClient, changes: list[Change], *, replication_factor: int | None) -> None:
+def apply(
+    client: AdminClient, changes: list[Change], *, replication_factor: int | None, only_validate: bool = False
+) -> None:
     """Create and alter topics by `changes`. Adds no partitions.
 
-    Without `replication_factor`, a topic has a copy on each broker, up to 3. Raises as `plan`.
+    Without `replication_factor`, a topic has a copy on each broker, up to 3. With `only_validate` the brokers
+    check rights and settings, and change nothing. Raises as `plan`.
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
@@ -201,7 +204,7 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
             )
             with explained(f"creating {name}", client, f"Create the topic {name}"):
                 _settle(
-                    client.create_topics([new], request_timeout=TIMEOUT_SECONDS),
+                    client.create_topics([new], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate),
                     unless="TOPIC_ALREADY_EXISTS",
                 )
         elif change.action is Action.ALTER:
@@ -211,7 +214,11 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
             ]
             resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
             with explained(f"altering {name}", client, f"AlterConfigs the topic {name}"):
-                _settle(client.incremental_alter_configs([resource], request_timeout=TIMEOUT_SECONDS))
+                _settle(
+                    client.incremental_alter_configs(
+                        [resource], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate
+                    )
+                )
 
 
 def ensure(

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from confluent_kafka import Message
 
 from bridge.errors import NotOurs, SchemaError
-from bridge.formatting import EPOCH
+from bridge.formatting import EPOCH, is_time, parse_unix, parse_whole
 from bridge.kafka.reader import at, headers_of, key_of
 from bridge.kafka.registry import Registry
 from bridge.reader.records import Bet, Currency, DeadLetter, Gap, Place, Removed, Snapshot, Translation
@@ -66,7 +66,7 @@ class Decoder(Generic[T_co]):
 def _redriven_from(headers: Mapping[str, str]) -> float | None:
     """Return the time of receipt in the header of a redriven bet."""
     try:
-        return float(headers["received"])
+        return parse_unix(headers["received"])
     except (LookupError, ValueError):
         return None
 
@@ -127,22 +127,28 @@ def _snapshot(place: _Place, datum: _Datum) -> Snapshot:
 def _dead_letter(place: _Place, message: Message) -> DeadLetter:
     headers = headers_of(message)
     try:
+        revision, size = parse_whole(headers["revision"]), parse_whole(headers["size"])
+        if not is_time(revision) or size < 0:
+            raise ValueError(f"revision {revision}, size {size}")
         return DeadLetter(
             **place,
             body=message.value() or b"",
             kind=headers["kind"],
             reason=headers["reason"],
             feed=headers["feed"],
-            revision=int(headers["revision"]),
-            size=int(headers["size"]),
+            revision=revision,
+            size=size,
         )
     except (LookupError, ValueError) as error:
         raise NotOurs(f"its headers are not those of a dead letter: {error!r}") from None
 
 
 def _time(micros: int) -> datetime:
-    """Return a time that a bridge has read from its clock."""
-    return EPOCH + timedelta(microseconds=micros)
+    """Return a time that a bridge has read from its clock. Raises SchemaError for one that is none."""
+    try:
+        return EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise SchemaError(f"{micros} microseconds are no time between the years 1 and 9999") from None
 
 
 BETS: Final = Topic("bets", "settled-bet", _bet)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urljoin, urlsplit
@@ -21,6 +22,8 @@ Network: TypeAlias = httpx2.AsyncBaseTransport
 MAX_REFUSAL_BYTES: Final = 64 * 1024
 """Read from the body of any status but 200: only its beginning is shown."""
 EXCERPT_CHARACTERS: Final = 200
+KNOCK_SECONDS: Final = 10.0
+"""Time limit of a request for the base address."""
 
 
 class Unavailable(Exception):
@@ -78,25 +81,18 @@ class Transport:
             {"Content-Type": "application/json"} if body else {}
         )
         refusal = bytearray()
-        try:
-            async with (
-                asyncio.timeout(self._timeout),
-                self._http.stream(
-                    "GET", self.base + target, headers=headers, content=body.encode() or None
-                ) as response,
-            ):
-                async for piece in response.aiter_bytes():  # decompressed, at most 1 MiB at once
-                    if response.status_code != 200:
-                        refusal += piece[: MAX_REFUSAL_BYTES - len(refusal)]
-                    elif not take(piece):
-                        break
-                    await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
-        except TimeoutError:
-            raise Unavailable(
-                f"no answer in {format_duration(self._timeout)} (BRIDGE_API__TIMEOUT_SECONDS)"
-            ) from None
-        except httpx2.RequestError as error:
-            raise Unavailable(plain_error(error)) from None
+        async with (
+            _in_time(self._timeout, "BRIDGE_API__TIMEOUT_SECONDS"),
+            self._http.stream(
+                "GET", self.base + target, headers=headers, content=body.encode() or None
+            ) as response,
+        ):
+            async for piece in response.aiter_bytes():  # decompressed, at most 1 MiB at once
+                if response.status_code != 200:
+                    refusal += piece[: MAX_REFUSAL_BYTES - len(refusal)]
+                elif not take(piece):
+                    break
+                await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
         return Answer(
             response.status_code,
             response.headers,
@@ -104,12 +100,34 @@ class Transport:
             bytes(refusal.replace(token.encode(), b"***")),
         )
 
+    async def knock(self) -> int:
+        """Send a GET for the base address, without the token; return the status, whatever it is.
+
+        It is no endpoint of the interface, so no limit counts it. Raises Unavailable if no answer arrives in
+        time.
+        """
+        async with _in_time(KNOCK_SECONDS), self._http.stream("GET", f"{self.base}/") as response:
+            return response.status_code
+
     def pointed_to(self, target: str, location: str) -> str:
         """Return the host that a redirect points to; the rest of the address may hold secrets."""
         try:
             return urlsplit(urljoin(self.base + target, location)).hostname or "nowhere"
         except ValueError:
             return "an invalid address"
+
+
+@asynccontextmanager
+async def _in_time(seconds: float, setting: str = "") -> AsyncIterator[None]:
+    """Limit the time of a request, and translate the HTTP client's errors. Raises Unavailable."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        limit = f"{format_duration(seconds)}{setting and f' ({setting})'}"
+        raise Unavailable(f"no answer in {limit}") from None
+    except httpx2.RequestError as error:
+        raise Unavailable(plain_error(error)) from None
 
 
 def _base(settings: ApiSettings) -> str:

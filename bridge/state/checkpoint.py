@@ -6,19 +6,27 @@ both or neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
+from math import inf, isfinite
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from bridge.clock import MICROS
+from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
-from bridge.formatting import camel_case
+from bridge.formatting import camel_case, is_time
 from bridge.state.counters import Counters
 
 _counts = attrgetter(*(counter.name for counter in fields(Counters)))
+
+
+MOST_COUNTED: Final = 2**62
+"""More than a counter ever holds: it can still grow within the 64 bits of its field."""
+LONGEST_SECONDS: Final = 2**40
+"""Longer than from the first to the last time there is."""
 
 
 class State(Enum):
@@ -140,8 +148,12 @@ class Checkpoint:
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Checkpoint:
-        """Return the checkpoint of such a datum."""
-        return cls(
+        """Return the checkpoint of such a datum.
+
+        Raises SchemaError, with the field, for a number that no bridge writes: with it, the limits would be
+        computed wrongly, or the next checkpoint could not be written.
+        """
+        checkpoint = cls(
             feed=datum["feed"],
             revision=datum["revision"],
             state=_state(datum["state"]),
@@ -173,6 +185,44 @@ class Checkpoint:
             moved=(moved := datum["moved"])
             and Move(moved["at"] / MICROS, moved["by"], moved["from"], moved["to"], moved["reason"]),
         )
+        for field, number in checkpoint._impossible():
+            raise SchemaError(f"not a FeedCheckpoint: {field}: {number!r} is impossible")
+        return checkpoint
+
+    def _impossible(self) -> Iterator[tuple[str, float]]:
+        """Yield the fields that hold an impossible number, by their names in Avro."""
+        times: list[tuple[str, float | None]] = [
+            ("revision", self.revision),
+            ("updatedAt", self.updated_at),
+            ("since", self.since),
+            ("until", self.until),
+            ("newestSettlement", self.newest),
+        ]
+        numbers: list[tuple[str, float | None, float, float]] = [
+            ("skewSeconds", self.skew, -LONGEST_SECONDS, LONGEST_SECONDS),
+        ]
+        for index, attempt in enumerate(self.ledger):
+            name = f"connections[{index}]"
+            times += [(f"{name}.at", attempt.at), (f"{name}.answeredAt", attempt.answered_at)]
+            numbers.append((f"{name}.recoverySeconds", attempt.recovery_seconds, 0, LONGEST_SECONDS))
+        for counter, count in zip(_AVRO_COUNTERS, _counts(self.counters), strict=True):
+            numbers.append((f"counters.{counter}", count, 0, MOST_COUNTED))
+        if self.catch_up is not None:
+            times.append(("catchUp.position", self.catch_up.position))
+            numbers.append(("catchUp.rate", self.catch_up.rate, 0, inf))
+            numbers.append(("catchUp.remainingSeconds", self.catch_up.remaining, 0, inf))
+        if self.moved is not None:
+            times += [
+                ("moved.at", self.moved.at),
+                ("moved.from", self.moved.start),
+                ("moved.to", self.moved.end),
+            ]
+        for name, time in times:
+            if time is not None and not is_time(time):
+                yield name, time
+        for name, number, least, most in numbers:
+            if number is not None and not (isfinite(number) and least <= number <= most):
+                yield name, number
 
 
 _AVRO_COUNTERS = tuple(camel_case(counter.name) for counter in fields(Counters))

@@ -26,13 +26,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from bridge.errors import NotOurs
 from bridge.feed.received import Oversized, Received
+from bridge.formatting import is_time, parse_unix, parse_whole, shortened
 from bridge.kafka.batch import Header, Record
 
 _REASON_BYTES = 2_000
+MOST_TRIES: Final = 2**31
+"""More than a letter is ever redriven."""
 RECEIVED: Final = "received"
 """Header with the time of receipt: of dead letters, and of bets that were redriven."""
 
@@ -137,6 +142,70 @@ def redrive_mark(
     if bet is not None:
         headers += [("bet", bet[0]), ("version", str(bet[1]))]
     return Record(topic=topic, key=key, value=None, timestamp=int(at * 1000), headers=headers)
+
+
+class LetterHeaders(NamedTuple):
+    """The headers of a dead letter, as above."""
+
+    kind: DeadLetterKind
+    """Not REDRIVE."""
+    reason: str
+    feed: str
+    revision: int
+    received: float
+    size: int
+
+    @classmethod
+    def read(cls, headers: Mapping[str, str]) -> LetterHeaders:
+        """Read the headers of a record. Raises NotOurs for any that no bridge has written."""
+        try:
+            kind, revision, size = (
+                DeadLetterKind(headers["kind"]),
+                parse_whole(headers["revision"]),
+                parse_whole(headers["size"]),
+            )
+            if kind is DeadLetterKind.REDRIVE or not is_time(revision) or size < 0:
+                raise ValueError(f"kind {kind.value}, revision {revision}, size {size}")
+            return cls(
+                kind, headers["reason"], headers["feed"], revision, parse_unix(headers[RECEIVED]), size
+            )
+        except (LookupError, ValueError) as error:
+            raise _no_headers("dead letter", error) from None
+
+
+class MarkHeaders(NamedTuple):
+    """The headers of the mark of a redriven dead letter, as above, without those of the bet."""
+
+    outcome: Outcome
+    tries: int
+    redriven: float
+    feed: str
+    reason: str
+    """Empty if there is none."""
+
+    @classmethod
+    def read(cls, headers: Mapping[str, str]) -> MarkHeaders:
+        """Read the headers of a record. Raises NotOurs for any that no bridge has written."""
+        try:
+            outcome, tries = Outcome(headers["outcome"]), parse_whole(headers["tries"])
+            if not 0 <= tries < MOST_TRIES:
+                raise ValueError(f"tries {tries}")
+            redriven = parse_unix(headers["redriven"])
+            return cls(outcome, tries, redriven, headers["feed"], headers.get("reason", ""))
+        except (LookupError, ValueError) as error:
+            raise _no_headers("redriven dead letter", error) from None
+
+
+def original_receipt(headers: Mapping[str, str]) -> float | None:
+    """Return when the message of a redriven bet was received, Unix seconds; None for any other bet."""
+    try:
+        return parse_unix(headers[RECEIVED])
+    except (LookupError, ValueError):
+        return None
+
+
+def _no_headers(what: str, error: Exception) -> NotOurs:
+    return NotOurs(f"its headers are not those of a {what}: {shortened(repr(error))}")
 
 
 def _cut(reason: str) -> bytes:

@@ -8,6 +8,8 @@ from enum import Enum
 from typing import Any
 
 from bridge.clock import MICROS
+from bridge.errors import SchemaError
+from bridge.formatting import is_time
 
 
 class Cause(Enum):
@@ -55,7 +57,10 @@ class Gap:
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Gap:
-        """Return the gap of such a datum."""
+        """Return the gap of such a datum. Raises SchemaError, with the field, for a time that is none."""
+        for name in ("from", "to", "detectedAt"):
+            if not is_time(datum[name] / MICROS):
+                raise SchemaError(f"not a FeedGap: {name}: {datum[name]} is impossible")
         return cls(
             feed=datum["feed"],
             start=datum["from"] / MICROS,

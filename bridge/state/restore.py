@@ -20,10 +20,18 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import format_utc
 from bridge.kafka import admin
-from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of, with_fresh_clients
+from bridge.kafka.reader import (
+    Foreign,
+    OffsetProgress,
+    TopicScan,
+    at,
+    headers_of,
+    key_of,
+    with_fresh_clients,
+)
 from bridge.kafka.topics import Topics
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.dead_letter import RECEIVED, DeadLetterKind
+from bridge.state.dead_letter import DeadLetterKind, original_receipt
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
@@ -124,10 +132,9 @@ class StateReader:
 
     def _has_received(self, checkpoint: Message) -> bool:
         try:
-            datum = self._checkpoints.decode(checkpoint.value() or b"")
+            return self._read(checkpoint).has_received
         except SchemaError:
             return True  # nobody knows
-        return Checkpoint.from_avro(datum).has_received
 
     def is_retired(self, give_up: Callable[[], bool], on_status: Callable[[str], None]) -> bool:
         """Return whether the feed is over (`bridge checkpoint retire`)."""
@@ -198,9 +205,16 @@ class StateReader:
 
     def _drop_foreign(self, found: dict[bytes, _Found]) -> None:
         if (own := found.get(self._key)) is not None:
-            decode(self._checkpoints, own.last, own.last.value() or b"")
+            self._read(own.last)
         for name in [name for name, feed in found.items() if not self._is_checkpoint(feed.last)]:
             del found[name]
+
+    def _read(self, message: Message) -> Checkpoint:
+        """Return a checkpoint. Raises SchemaError, with the record's place."""
+        try:
+            return Checkpoint.from_avro(self._checkpoints.decode(message.value() or b""))
+        except SchemaError as error:
+            raise at(message, error) from None
 
     def _is_checkpoint(self, message: Message) -> bool:
         try:
@@ -215,7 +229,7 @@ class StateReader:
     def _of_another_feed(self, rival: Message, beside: str) -> str:
         prefix, name = self._settings.topics.prefix, shlex.quote((rival.key() or b"").decode())
         try:
-            decode(self._checkpoints, rival, rival.value() or b"")
+            self._read(rival)
         except SchemaError as error:
             return (
                 f"{error}; its key is {name}, so another feed may use the topics {prefix}.…, and two on one "
@@ -283,8 +297,7 @@ class StateReader:
             key = message.key()
             if isinstance(key, bytes) and key in keys:
                 self._take_bet(message, found.deduplicator, foreign)
-                original = dict(message.headers() or []).get(RECEIVED)
-                found.received[key] = float(original) if original else _received(message)
+                found.received[key] = original_receipt(headers_of(message)) or _received(message)
 
         if keys:
             TopicScan(self._topics.bets.name, take, visible=visible, clock=self._clock).read(self._settings)

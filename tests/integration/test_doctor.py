@@ -29,9 +29,15 @@ PLAIN = set() if compiled() else {"compiled"}
 """The check that warns where there is no compiled form."""
 
 
-async def examined(place: Place, base_url: str = NOWHERE) -> tuple[int, dict[str, dict[str, str]]]:
+UNUSED = {"rest"}
+"""The check that is skipped where the REST side is not set."""
+
+
+async def examined(
+    place: Place, base_url: str = NOWHERE, *options: str
+) -> tuple[int, dict[str, dict[str, str]]]:
     """Return the exit code of `bridge doctor`, and its findings by check."""
-    result = await asyncio.to_thread(lambda: place.run("doctor", "--json", FEED__BASE_URL=base_url))
+    result = await asyncio.to_thread(lambda: place.run("doctor", "--json", *options, FEED__BASE_URL=base_url))
     assert result.stdout, result.stderr
     return result.returncode, {finding["check"]: finding for finding in json.loads(result.stdout)}
 
@@ -64,7 +70,7 @@ async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
         code, found = await examined(place, provider.url)
         assert provider.connections == []
     assert by_outcome(found, "warn") == {"topics", "leadership"} | PLAIN
-    assert by_outcome(found, "ok") == found.keys() - {"topics", "leadership"} - PLAIN, found
+    assert by_outcome(found, "ok") == found.keys() - {"topics", "leadership"} - PLAIN - UNUSED, found
     assert code == 0
     assert f"{place.prefix}.bets: create" in found["topics"]["message"]
     assert f"{place.prefix}.bets-value: `bridge run` registers it" in found["registry"]["message"]
@@ -90,8 +96,9 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
     finally:
         leadership.close()
     assert code == 1  # for the provider
-    assert by_outcome(found, "ok") == found.keys() - {"provider"} - PLAIN, found
+    assert by_outcome(found, "ok") == found.keys() - {"provider"} - PLAIN - UNUSED, found
     assert f"{place.prefix}.bets" in found["rights"]["message"]
+    assert f"{place.prefix}.reader" in found["rights"]["message"]
     assert "0 standbys" in found["leadership"]["message"]
     assert found["checkpoint"]["message"].startswith("Live, the position is")
     assert "proper 2 of 5" in found["checkpoint"]["message"]
@@ -115,7 +122,9 @@ async def test_what_would_stop_a_run_is_found(place: Place) -> None:
         registry.set_compatibility(f"{name}-value", "FULL_TRANSITIVE")
     code, found = await examined(place)
     assert code == 1
-    assert by_outcome(found, "fail") == {"topics", "registry", "provider"}
+    assert by_outcome(found, "fail") == {"topics", "registry"}
+    assert by_outcome(found, "trouble") == {"provider"}
+    assert (await examined(place, NOWHERE, "--startup"))[0] == 1
     assert "cleanup.policy is delete, must be compact" in found["topics"]["message"]
     assert "bridge topics apply" in found["topics"]["advice"]
     assert f"{name}-value: not compatible" in found["registry"]["message"]
@@ -124,7 +133,7 @@ async def test_what_would_stop_a_run_is_found(place: Place) -> None:
 
 
 async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -> None:
-    """The others run. No secret is shown."""
+    """The others run. No secret is shown. A bridge would start and wait: an init container lets it."""
     wrong = {
         "KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1",
         "FEED__BASE_URL": NOWHERE,
@@ -134,13 +143,24 @@ async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -
     result = await asyncio.to_thread(lambda: place.run("doctor", **wrong))
     assert result.returncode == 1
     marks = {line.split()[1]: line[0] for line in result.stdout.splitlines() if line[0] != " "}
-    assert {name for name, mark in marks.items() if mark == "✗"} == {"kafka", "provider"}
-    fine = {"settings", "encryption", "compiled", "registry"} - PLAIN
+    assert {name for name, mark in marks.items() if mark == "~"} == {"kafka", "provider"}
+    fine = {
+        "settings",
+        "encryption",
+        "compiled",
+        "disk",
+        "tokens",
+        "names",
+        "certificates",
+        "registry",
+    } - PLAIN
     assert {name for name, mark in marks.items() if mark == "✓"} == fine
-    skipped = {"topics", "rights", "leadership", "transactions", "feeds", "checkpoint"}
+    skipped = {"topics", "rights", "leadership", "transactions", "feeds", "checkpoint", "rest"}
     assert {name for name, mark in marks.items() if mark == "-"} == skipped
     assert "no broker answered" in result.stdout
     assert "wr0ng-secret" not in result.stdout + result.stderr
+    awaited = await asyncio.to_thread(lambda: place.run("doctor", "--startup", **wrong))
+    assert awaited.returncode == 0, awaited.stdout
 
 
 async def test_the_gaps_of_every_feed_are_listed(place: Place) -> None:

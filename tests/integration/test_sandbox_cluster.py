@@ -18,7 +18,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from bridge.errors import DevError
 from bridge.sandbox.cluster import State, down, load, ports, start, up
 from tests.processes import send
-from tests.unit.sandbox.cluster.test_process import eventually
+from tests.unit.sandbox.cluster.test_process import eventually, open_to_others
 
 pytestmark = pytest.mark.long
 
@@ -101,6 +101,9 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         cluster.restart("registry")
         assert (cluster.bootstrap_servers, cluster.registry_url) == (servers, url)
 
+        # The lock is empty. Vert.x gives its cache rights of its own, where nobody else can enter.
+        names = {Path(path).name for path in open_to_others(data)} - {"lock", "vertx-cache"}
+        assert (data.stat().st_mode & 0o777, names) == (0o700, set())
         produce(servers, "bets", b"second")
         assert consume(servers, "bets", 2) == [b"first", b"second"]
         assert register(url, "bets-value") == schema_id

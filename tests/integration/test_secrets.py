@@ -1,20 +1,23 @@
-"""With every secret set and all logging enabled, the log contains no secret."""
+"""With every secret set and all logging enabled, neither the log nor anything that is left has a secret."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote, quote_plus, urlsplit
 
 import pytest
 
-from bridge.sandbox.provider.faults import Drop
+from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
+from tests.processes import Process, start_python
 
 FEED, REGISTRY, BROKER = "f33d/s3cret +ü", "r3gistry:s3cret", "br0ker s3cret"
 KEY, STORE = "a-k3y-that-is-n0ne", "st0re-of-n0 keys"
+ROOT = Path(__file__).parents[2]
 
 
 def forms(secret: str, user: str) -> set[str]:
@@ -62,3 +65,61 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
     assert {"websockets", "librdkafka"} <= libraries
     for value in (secret, REGISTRY, BROKER, KEY, STORE):
         assert [form for form in forms(value, "us3r") if form in said] == []
+
+
+@pytest.mark.parametrize("auth", ["bearer", "query"])
+async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path, auth: str) -> None:
+    """In no file that it could have written, in its output, and in no record of its topics."""
+    marker = "m4rker-of-all-secrets"
+    file = tmp_path / "secret"
+    file.write_text(marker)
+    work = tmp_path / "work"
+    work.mkdir()
+
+    places = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"), str(work))
+
+    def start(command: Sequence[str], given: Mapping[str, str], stdout: Path, stderr: Path) -> Process:
+        environment = {**given, **places, "PYTHONPATH": str(ROOT)}
+        return start_python(["-m", *command], environment, stdout, stderr, work)
+
+    place.start = start
+    settings = SimulatorSettings.model_validate(
+        {"port": 0, "rate": 20, "auth": auth, "auth_name": "key", "auth_value": marker}
+    )
+    async with Simulator(settings) as feed:
+        bridge = place.bridge(
+            "run",
+            "-v",
+            FEED__BASE_URL=feed.url,
+            FEED__AUTH=auth,
+            FEED__AUTH_NAME="key",
+            FEED__AUTH_VALUE_FILE=str(file),
+            REGISTRY__USER="us3r",
+            REGISTRY__PASSWORD=marker,
+            API__TOKEN=marker,
+            KAFKA__DEBUG="all",
+            KAFKA__SASL_USERNAME="us3r",
+            KAFKA__SASL_PASSWORD=marker,
+            KAFKA__SSL_KEY_PASSWORD=marker,
+        )
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        feed.inflict(Refuse(seconds=60))
+        feed.inflict(Drop())
+        await until(lambda: "BackingOff" in bridge.states(), "refused", so_far=bridge.text)
+        bridge.kill()
+    left = dict(left_in(place)) | {str(path): path.read_bytes() for path in files_in(tmp_path) - {file}}
+    assert {"checkpoints", "bets", str(bridge.log)} <= {name.partition(" ")[0] for name in left}
+    looked_for = [form.encode() for form in forms(marker, "us3r")]
+    assert [name for name, content in left.items() if any(form in content for form in looked_for)] == []
+
+
+def files_in(directory: Path) -> set[Path]:
+    return {path for path in directory.rglob("*") if path.is_file()}
+
+
+def left_in(place: Place) -> Iterator[tuple[str, bytes]]:
+    """The place and the content of each record that a bridge has written."""
+    for topic in ("checkpoints", "bets", "deadletters", "gaps"):
+        for record in place.read(topic, isolation="read_uncommitted"):
+            parts = (record.key(), record.headers(), record.value())
+            yield f"{topic} {record.partition()} {record.offset()}", repr(parts).encode()

@@ -37,7 +37,7 @@ DRIVERS = {
     "bridge.sandbox.cluster.supervisor": "watches a process",
     "bridge.sandbox.cluster.maven": "tries again",
     "bridge.doctor.kafka_checks": "waits for a coordinator",
-    "bridge.doctor.runner": "says how old the checkpoint is",
+    "bridge.doctor.runner": "says how old the checkpoint is, and what has expired",
     "bridge.feed.provider_clock": "compares it with the provider's",
     "bridge.cli.repair": "the same",
     "bridge.repair.ownership": "waits for the feed",

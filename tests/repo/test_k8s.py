@@ -60,10 +60,15 @@ def spec(component: str) -> Resource:
 
 
 def container(component: str) -> Resource:
-    """The only one of them."""
+    """The one that stays."""
     [only] = spec(component)["containers"]
     found: Resource = only
     return found
+
+
+def containers(component: str) -> list[Resource]:
+    """That one, and those that run before it."""
+    return [container(component), *spec(component).get("initContainers", ())]
 
 
 @pytest.fixture
@@ -151,16 +156,17 @@ def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
 @each_pod
 def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
     """Named once for all, so that one line says where it really is."""
-    assert container(component)["image"] == "settlement-bridge"
+    assert {each["image"] for each in containers(component)} == {"settlement-bridge"}
     assert kustomization(K8S)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
 
 
 @each_pod
 def test_the_arguments_are_a_command(component: str) -> None:
     """With options that it has."""
-    name, *options = container(component)["args"]
-    group: Any = typer.main.get_command(app)
-    group.commands[name].make_context(name, options)
+    for each in containers(component):
+        name, *options = each["args"]
+        group: Any = typer.main.get_command(app)
+        group.commands[name].make_context(name, options)
 
 
 @each_pod
@@ -207,14 +213,23 @@ def test_a_pod_may_do_nothing_that_it_need_not(component: str) -> None:
         "fsGroup": 10001,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    assert container(component)["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert all(mount["readOnly"] for mount in container(component)["volumeMounts"])
-    asked, allowed = (container(component)["resources"][key] for key in ("requests", "limits"))
-    assert asked.keys() == allowed.keys() == {"cpu", "memory", "ephemeral-storage"}
+    for each in containers(component):
+        assert each["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert all(mount["readOnly"] for mount in each["volumeMounts"])
+        asked, allowed = (each["resources"][key] for key in ("requests", "limits"))
+        assert asked.keys() == allowed.keys() == {"cpu", "memory", "ephemeral-storage"}
+
+
+def test_the_doctor_looks_at_what_the_bridge_is_given() -> None:
+    """The same settings and secrets. What a bridge waits for must not keep it from starting."""
+    [doctor] = spec("bridge")["initContainers"]
+    assert doctor["args"] == ["doctor", "--startup"]
+    for key in ("envFrom", "volumeMounts"):
+        assert doctor[key] == container("bridge")[key]
 
 
 @pytest.mark.parametrize("component", ["bridge"])

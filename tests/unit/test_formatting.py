@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.formatting import format_duration, format_utc, parse_instant, plain_error
+from bridge.formatting import (
+    format_duration,
+    format_utc,
+    is_time,
+    parse_instant,
+    parse_unix,
+    parse_whole,
+    plain_error,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +52,29 @@ def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
 def test_a_duration_has_its_two_largest_units(seconds: float, text: str) -> None:
     """Of which the second is left out where it is nothing."""
     assert format_duration(seconds) == text
+
+
+def test_a_time_is_one_that_a_calendar_has_in_some_zone() -> None:
+    first, last = -62_135_596_800, 253_402_300_799
+    day = 86_400
+    assert [is_time(t) for t in (first, 0, last, first - 14 * 3600, last + 14 * 3600)] == [True] * 5
+    beyond = (first - day - 1, last + day + 2, 1e308, float("inf"), -float("inf"), float("nan"))
+    assert [is_time(t) for t in beyond] == [False] * 6
+
+
+def test_numbers_in_headers_are_parsed_strictly() -> None:
+    assert [parse_unix(text) for text in ("0", "-1.5", "1790000000.123456")] == [
+        0,
+        -1.5,
+        1_790_000_000.123456,
+    ]
+    assert [parse_whole(text) for text in ("0", "-7", str(2**63 - 1))] == [0, -7, 2**63 - 1]
+    for text in ("", "nan", "1e3", "1_0", " 1", "+1", "1.", str(2**63), "9" * 5000):
+        with pytest.raises(ValueError, match=r"^'.{0,201}' is not a "):
+            parse_whole(text)
+    for text in ("", "nan", "1e3", "1_0", " 1", "+1", "1.", "9" * 20):
+        with pytest.raises(ValueError, match="is not a time"):
+            parse_unix(text)
 
 
 def test_a_moment_has_its_zone() -> None:

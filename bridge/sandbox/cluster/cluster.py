@@ -16,7 +16,7 @@ from bridge.errors import DevError, SettingsError
 from bridge.formatting import format_duration
 from bridge.sandbox.cluster import ports, servers, state
 from bridge.sandbox.cluster.downloads import Artifacts, obtain
-from bridge.sandbox.cluster.files import Progress, lock, silent, write_atomically
+from bridge.sandbox.cluster.files import Progress, lock, make_private, silent, write_atomically
 from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.cluster.process import STOP_SECONDS, Server, stop_all
 
@@ -125,7 +125,8 @@ class Cluster:
     def _server(self, name: str, command: list[str], environment: dict[str, str] | None = None) -> Server:
         directory, log = self._data / name, self._data / f"{name}.log"
         temporary = directory / "tmp"  # native libraries and caches go here instead of staying in /tmp
-        temporary.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
+        make_private(temporary)
         command = [command[0], "-Djava.io.tmpdir=tmp", *command[1:]]
         return Server(name, command, directory, log, environment or {})
 
@@ -251,7 +252,7 @@ def down(data: Path, *, progress: Progress = silent) -> bool:
 
 def _locked(data: Path, progress: Progress) -> AbstractContextManager[None]:
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        data.mkdir(0o700, parents=True, exist_ok=True)  # one that is there already stays as it is
     except OSError as error:
         raise SettingsError(
             f"--data {data} cannot be made: {error.strerror}. Name a directory, or one to make."

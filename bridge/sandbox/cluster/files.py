@@ -16,11 +16,23 @@ def silent(line: str) -> None:
     """Drop the line."""
 
 
+def make_private(directory: Path) -> None:
+    """Make a directory that only its owner can enter, also if it is there already."""
+    directory.mkdir(0o700, parents=True, exist_ok=True)
+    directory.chmod(0o700)
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file as `open` does; one that it creates is for its owner alone."""
+    return os.open(path, flags, 0o600)
+
+
 def write_atomically(file: Path, text: str) -> None:
-    """Write a file so that a reader, or a crash, finds either the old content or the new."""
+    """Write a file of the owner alone, so that a reader, or a crash, finds the old content or the new."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.{os.getpid()}")
-    part.write_text(text, "utf-8")
+    with open(part, "w", encoding="utf-8", opener=open_private) as draft:
+        draft.write(text)
     part.replace(file)
 
 

@@ -13,6 +13,7 @@ import psutil
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster import supervisor
+from bridge.sandbox.cluster.files import open_private
 
 TAIL_LINES = 20
 STOP_SECONDS = 15.0
@@ -94,9 +95,9 @@ class Server:
 
     def start(self) -> None:
         """Start it, owned by this process: it dies with us. Raises DevError when the supervisor fails."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(0o700, parents=True, exist_ok=True)
         kept = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
-        with self.log.open("ab") as log:
+        with open(self.log, "ab", opener=open_private) as log:
             self._log_start = log.tell()
             self._supervisor = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, *self.command],
@@ -105,6 +106,7 @@ class Server:
                 stderr=log,
                 cwd=self.directory,
                 env={**kept, **self.environment},
+                umask=0o077,
             )
         assert self._supervisor.stdout is not None
         with self._supervisor.stdout as answer:

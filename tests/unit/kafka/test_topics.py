@@ -47,8 +47,10 @@ class Cluster:
         missing.set_exception(KafkaException(KafkaError(self.refusal)))
         return {"topic": missing}
 
-    def create_topics(self, topics: list[Any], request_timeout: float) -> dict[Any, Future[Any]]:
-        self.created += [topic.topic for topic in topics]
+    def create_topics(
+        self, topics: list[Any], request_timeout: float, validate_only: bool
+    ) -> dict[Any, Future[Any]]:
+        self.created += [] if validate_only else [topic.topic for topic in topics]
         return {topic.topic: done(None) for topic in topics}
 
 

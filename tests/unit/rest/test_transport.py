@@ -90,6 +90,27 @@ def test_no_other_error_of_the_library_can_come_from_a_request() -> None:
     }
 
 
+@pytest.mark.parametrize("status", [200, 401, 404, 503])
+async def test_whether_the_provider_answers_is_asked_without_the_token(status: int) -> None:
+    """At the base address, which is no endpoint; any status is an answer."""
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(status)
+
+    def fail(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused")
+
+    settings = api(base_url="https://user:pass@provider.example/v1/")
+    assert await Transport(settings, httpx2.MockTransport(answer)).knock() == status
+    [request] = seen
+    assert str(request.url) == "https://provider.example/v1/"
+    assert "Authorization" not in request.headers
+    with pytest.raises(Unavailable, match="refused"):
+        await Transport(settings, httpx2.MockTransport(fail)).knock()
+
+
 async def test_only_the_beginning_of_a_huge_refusal_is_kept() -> None:
     """It can be shown even if it ends within a character."""
     answer = await answered(api(), lambda _: httpx2.Response(400, text="." + "ж" * 10**6))

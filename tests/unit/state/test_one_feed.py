@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -108,6 +109,18 @@ def test_a_key_that_is_no_name_of_a_feed_is_quoted(prefix: Prefix) -> None:
     """The command is pasted into a shell."""
     prefix.write("x; reboot", 1)
     assert "`bridge checkpoint retire 'x; reboot'`" in prefix.refusal(A)
+
+
+def test_a_feed_with_an_impossible_checkpoint_may_have_received_something(prefix: Prefix) -> None:
+    """Nobody knows, as of one that cannot be decoded: it is not overlooked."""
+    counters = Counters(received=-1)
+    impossible = Checkpoint(A, 1, State.LIVE, (), counters, 1.0, "me")
+    prefix.write(A, CODEC.encode(impossible.to_avro()))
+    reason = "not a FeedCheckpoint: counters.received: -1 is impossible"
+    assert reason in prefix.refusal(B)
+    assert "so another feed may use the topics" in prefix.refusal(B)
+    prefix.write(A, CODEC.encode(impossible.to_avro()))
+    assert re.search(rf"partition 0.* 1\b.*{reason}", prefix.refusal(A)), prefix.refusal(A)
 
 
 def test_a_third_feed_must_be_settled_before_one_is_retired(prefix: Prefix) -> None:

@@ -177,3 +177,11 @@ def test_an_unreadable_checkpoint_is_an_error(log: Log, value: bytes) -> None:
     log.written, log.stable = [5], [5]
     with pytest.raises(SchemaError, match=r"^settlement\.checkpoints partition 0 offset 4 "):
         store_of(log, "0-4").checkpoint(never, nobody)
+
+
+def test_a_bet_whose_receipt_cannot_be_read_was_received_when_it_was_written(log: Log) -> None:
+    """Its header is no time, so no bridge has redriven it."""
+    log.marks = {1: [("received", b"soon")], 2: [("received", b"nan")], 3: [("received", b"1.5")]}
+    keys = {b"0-%d" % offset for offset in range(1, 5)}
+    found = store_of(log).published(keys, visible=False)
+    assert found.received == {b"0-1": 1.0, b"0-2": 2.0, b"0-3": 1.5, b"0-4": 4.0}

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bridge.sandbox.cluster.files import make_private, write_atomically
 from bridge.sandbox.cluster.process import Server, stop_all, tail
 
 
@@ -48,6 +49,11 @@ def eventually(condition: Callable[[], bool], seconds: float = 5) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return condition()
+
+
+def open_to_others(directory: Path) -> list[str]:
+    """What is below a directory and somebody else may read, write or enter."""
+    return [str(path) for path in directory.rglob("*") if path.lstat().st_mode & 0o077]
 
 
 @pytest.fixture
@@ -199,3 +205,21 @@ def test_the_tail_leaves_stack_frames_out(tmp_path: Path) -> None:
     frames = "\tat kafka.Kafka.main(Kafka.scala:75)\n" * 50
     log.write_text(f"fatal: no\n{frames}Caused by: this\n\t... 18 more\n")
     assert tail(log) == "fatal: no\nCaused by: this"
+
+
+def test_what_a_server_writes_is_its_owners_alone(tmp_path: Path) -> None:
+    """Its log, its files and its directories, although the owner's own files may be read by all."""
+    before = os.umask(0o022)
+    try:
+        writer = program("import os; os.mkdir('made'); open('made/file', 'w').close(); print('here')")
+        server = Server("writer", writer, tmp_path / "run", tmp_path / "log")
+        server.start()
+        assert server.wait(10)
+        write_atomically(tmp_path / "state", "text")
+        shared = tmp_path / "shared"
+        shared.mkdir()
+        make_private(shared)
+    finally:
+        os.umask(before)
+    assert tail(tmp_path / "log") == "here"
+    assert open_to_others(tmp_path) == []

@@ -1,0 +1,128 @@
+"""The dates of certificates: of servers, and of our own and the authorities' in the settings.
+
+Whether a server's chain is trusted is for the checks that connect as the bridge does. These connections trust
+every certificate, so that the dates of one that has expired are known, and send nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cryptography import x509
+
+from bridge.config import Settings
+from bridge.doctor.addresses import Address, addresses
+from bridge.doctor.finding import Finding, Outcome
+from bridge.formatting import format_duration, format_utc, plain_error, plural
+
+SOON_SECONDS: Final = 14 * 86_400.0
+"""A certificate that ends within this time is worth a warning."""
+CONNECT_SECONDS: Final = 5.0
+MOST_AT_ONCE: Final = 8
+
+
+class Validity(NamedTuple):
+    """From when to when a certificate is valid, Unix seconds."""
+
+    begins: float
+    ends: float
+
+
+def check_certificates(settings: Settings, now: float) -> Finding:
+    """Whether the certificates are valid at `now`, Unix seconds, and for two weeks more."""
+    found, unread = dict[str, Validity](), dict[str, str]()
+    reads = _files(settings)
+    reads |= {str(address): partial(of_server, address) for address in addresses(settings) if address.is_tls}
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        for name, future in {name: pool.submit(read) for name, read in reads.items()}.items():
+            try:
+                found[name] = future.result()
+            except (OSError, ValueError) as error:
+                unread[name] = plain_error(error)
+    return assess_certificates(found, unread, now)
+
+
+def assess_certificates(found: Mapping[str, Validity], unread: Mapping[str, str], now: float) -> Finding:
+    """Whether certificates are valid at `now`; `unread` are those that could not be read, with the reason."""
+    invalid = [line for name, validity in found.items() if (line := _invalid(name, validity, now))]
+    soon = [
+        f"{name}: ends in {format_duration(validity.ends - now)}, at {format_utc(validity.ends)}"
+        for name, validity in found.items()
+        if now < validity.ends <= now + SOON_SECONDS
+    ]
+    lines = [*invalid, *soon, *(f"{name}: could not be read: {reason}" for name, reason in unread.items())]
+    if lines:
+        advice = "Renew it where it is issued; restart the bridge after a change of Kafka's files."
+        worst = Outcome.TROUBLE if invalid else Outcome.WARN
+        return Finding(worst, "\n".join(lines), advice if invalid or soon else "")
+    if not found:
+        return Finding(Outcome.OK, "no address uses TLS, or only through a proxy")
+    name, first = min(found.items(), key=lambda item: item[1].ends)
+    count = plural(len(found), "certificate")
+    return Finding(Outcome.OK, f"{count}; the first to end: {name}, at {format_utc(first.ends)}")
+
+
+def _invalid(name: str, validity: Validity, now: float) -> str:
+    if validity.ends <= now:
+        return f"{name}: expired at {format_utc(validity.ends)}"
+    if validity.begins > now:
+        return f"{name}: not valid before {format_utc(validity.begins)}"
+    return ""
+
+
+def of_authorities(file: Path) -> Validity:
+    """Return the validity of the certificate in a PEM file that ends last: most such files hold many."""
+    return max(map(_validity, x509.load_pem_x509_certificates(file.read_bytes())), key=lambda it: it.ends)
+
+
+def of_client(file: Path) -> Validity:
+    """Return the validity of the first certificate in a PEM file; those that signed it may follow."""
+    return _validity(x509.load_pem_x509_certificates(file.read_bytes())[0])
+
+
+def of_server(address: Address) -> Validity:
+    """Return the validity of a server's own certificate. Raises OSError if it shows none."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with (
+        socket.create_connection((address.host, address.port), CONNECT_SECONDS) as connection,
+        context.wrap_socket(connection, server_hostname=address.host) as secured,
+    ):
+        shown = secured.getpeercert(binary_form=True)
+    assert shown is not None  # a server of TLS always shows one
+    return _validity(x509.load_der_x509_certificate(shown))
+
+
+def _files(settings: Settings) -> dict[str, Callable[[], Validity]]:
+    """Return by setting how to read the PEM files that the settings name."""
+    kafka = settings.kafka.public_properties()
+    sections = {"feed": settings.feed, "registry": settings.registry, "api": settings.api}
+    authorities = {f"{name}.ca_file": section.ca_file for name, section in sections.items()}
+    authorities["kafka.ssl_ca_location"] = _path(kafka.get("ssl.ca.location"))
+    clients = {
+        f"{name}.client_certificate_file": section.client_certificate_file
+        for name, section in sections.items()
+    }
+    clients["kafka.ssl_certificate_location"] = _path(kafka.get("ssl.certificate.location"))
+    found: dict[str, Callable[[], Validity]] = {
+        name: partial(of_authorities, file)
+        for name, file in authorities.items()
+        if file is not None and not file.is_dir()
+    }
+    return found | {name: partial(of_client, file) for name, file in clients.items() if file is not None}
+
+
+def _path(location: object) -> Path | None:
+    """Return a location in Kafka's settings as a path; `probe` has librdkafka look for one."""
+    return Path(str(location)) if location not in (None, "", "probe") else None
+
+
+def _validity(certificate: x509.Certificate) -> Validity:
+    return Validity(certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp())

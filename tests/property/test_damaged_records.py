@@ -1,0 +1,421 @@
+"""Damaged checkpoints, gaps and dead letters are refused as documented, and what is read can be used.
+
+Bytes are random, or those of a record with some changed, cut off or put in. Data are valid Avro of numbers
+that no bridge writes. Headers are missing, doubled, no text, or numbers of any size. What is read can be
+shown, used and written again. `make test` tries 200 of each; after a change of what is read, try more:
+
+    DAMAGED=4000 .venv/bin/python -m pytest -n 0 tests/property/test_damaged_records.py
+"""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.audit.findings import Finding, Findings, Proof
+from bridge.audit.letters import LettersCheck
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import Schema, load
+from bridge.config import Settings
+from bridge.doctor.feed_checks import assess_checkpoint
+from bridge.errors import NotOurs, SchemaError
+from bridge.feed.catch_up import CatchUp
+from bridge.feed.rate_limits import Attempt
+from bridge.feed.received import Received
+from bridge.inspection.dead_letters import (
+    Letter,
+    by_cause,
+    kind_as_json,
+    kinds_as_lines,
+    letter_after,
+    letter_as_json,
+    letter_as_lines,
+)
+from bridge.inspection.gaps import gap_as_json, gap_as_line
+from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines
+from bridge.inspection.readers import checkpoint_as_json, checkpoint_as_lines
+from bridge.kafka.reader import headers_of
+from bridge.reader.decoding import DEAD_LETTERS, GAPS
+from bridge.state.checkpoint import Checkpoint, Move, State
+from bridge.state.counters import Counters
+from bridge.state.dead_letter import (
+    DeadLetterKind,
+    LetterHeaders,
+    MarkHeaders,
+    Outcome,
+    dead_letter,
+    original_receipt,
+    redrive_mark,
+)
+from bridge.state.gap import Cause, Gap
+from tests.unit.state.log import Message
+
+damaged = settings(
+    max_examples=int(os.environ.get("DAMAGED", "200")),
+    deadline=timedelta(seconds=5),  # of one example, on a busy machine
+)
+NOW = 1_790_000_000.0
+SETTINGS = Settings()
+SCHEMAS = {7: load("feed-checkpoint"), 8: load("feed-gap"), 9: load("settled-bet")}
+
+
+def schema_by_id(schema_id: int) -> Schema:
+    """As a registry that has three schemas."""
+    if schema_id not in SCHEMAS:
+        raise SchemaError(f"no schema has the id {schema_id}")
+    return SCHEMAS[schema_id]
+
+
+CHECKPOINTS, GAP_CODEC = (Codec(SCHEMAS[schema_id], schema_id, schema_by_id) for schema_id in (7, 8))
+ATTEMPTS = (
+    Attempt(NOW - 60, 0, True, NOW - 59, refused=True),
+    Attempt(NOW - 50, 1_500, False),
+)
+CHECKPOINT = Checkpoint(
+    feed="settlement-v4",
+    revision=1_789_999_970,
+    state=State.CATCHING_UP,
+    ledger=ATTEMPTS,
+    counters=Counters(received=3, published=2, pings=1),
+    updated_at=NOW - 1,
+    owner="host:1:abc",
+    reason="why",
+    since=NOW - 9,
+    until=NOW + 9,
+    newest=NOW - 2,
+    skew=-0.5,
+    catch_up=CatchUp(NOW - 3000, 1234.5, 60.5),
+    moved=Move(NOW - 99, "me@host", 1_789_999_000, 1_789_999_900, "because"),
+)
+GAP = Gap("settlement-v4", NOW - 9, NOW - 1, Cause.TOO_OLD, NOW)
+WRITTEN = {"checkpoint": CHECKPOINTS.encode(CHECKPOINT.to_avro()), "gap": GAP_CODEC.encode(GAP.to_avro())}
+
+LONGS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(
+    [0, -1, 1, 2**62, 2**63 - 1, -(2**63), 253_402_300_800_000_000, -62_135_596_800_000_000]
+)
+DOUBLES = st.floats() | st.sampled_from([float("nan"), float("inf"), 1e308, -1e308, 5e-324])
+
+
+@st.composite
+def damaged_bytes(draw: st.DrawFn, written: bytes) -> bytes:
+    """Random bytes, or those of a record with up to four places changed."""
+    if draw(st.booleans()):
+        return draw(st.binary(max_size=300)) if draw(st.booleans()) else written[:5] + draw(st.binary())
+    data = bytearray(written)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 12)))
+        match draw(st.sampled_from(["change", "cut", "repeat"])):
+            case "change":
+                data[start:end] = draw(st.binary(max_size=12))
+            case "cut":
+                del data[start:]
+            case _:
+                data[start:start] = data[start:end] * draw(st.integers(1, 50))
+    return bytes(data)
+
+
+def numbers_in(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Where the numbers of a datum are: what holds each, and its name or index there."""
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if isinstance(value, dict | list):
+            yield from numbers_in(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield node, key
+
+
+@st.composite
+def hostile_data(draw: st.DrawFn, written: dict[str, Any]) -> dict[str, Any]:
+    """A valid datum with up to three numbers of its types' whole range."""
+    datum = deepcopy(written)
+    for holder, key in draw(st.lists(st.sampled_from(list(numbers_in(datum))), min_size=1, max_size=3)):
+        holder[key] = draw(LONGS if isinstance(holder[key], int) else DOUBLES)
+    return datum
+
+
+def use(checkpoint: Checkpoint) -> None:
+    """Do with a checkpoint what the commands and the next owner do with it."""
+    again = Checkpoint.from_avro(CHECKPOINTS.decode(CHECKPOINTS.encode(checkpoint.to_avro())))
+    assert (again.feed, again.revision, again.counters) == (
+        checkpoint.feed,
+        checkpoint.revision,
+        checkpoint.counters,
+    )
+    orjson.dumps(checkpoint_as_json(checkpoint))
+    checkpoint_as_lines(checkpoint, NOW)
+    forecast = LimitForecast(SETTINGS, checkpoint, NOW, checkpoint.revision)
+    orjson.dumps(forecast_as_json(forecast))
+    forecast_as_lines(forecast)
+    assess_checkpoint(SETTINGS, checkpoint, NOW)
+
+
+@damaged
+@given(damaged_bytes(WRITTEN["checkpoint"]))
+def test_bytes_are_a_checkpoint_that_can_be_used_or_a_schema_error(data: bytes) -> None:
+    try:
+        checkpoint = Checkpoint.from_avro(CHECKPOINTS.decode(data))
+    except SchemaError:
+        return
+    use(checkpoint)
+
+
+@damaged
+@given(hostile_data(CHECKPOINT.to_avro()))
+def test_numbers_are_those_of_a_checkpoint_that_can_be_used_or_a_schema_error(datum: dict[str, Any]) -> None:
+    try:
+        checkpoint = Checkpoint.from_avro(CHECKPOINTS.decode(CHECKPOINTS.encode(datum)))
+    except SchemaError:
+        return
+    use(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        ("revision", 2**62),
+        ("updatedAt", 2**63 - 1),
+        ("until", -(2**63)),
+        ("skewSeconds", float("nan")),
+        ("counters.pings", -1),
+        ("counters.received", 2**63 - 1),
+        ("connections.0.recoverySeconds", -1),
+        ("connections.1.at", 2**62),
+        ("catchUp.rate", 1e400),
+        ("catchUp.remainingSeconds", float("nan")),
+        ("moved.from", 2**62),
+    ],
+)
+def test_an_impossible_number_is_named(path: str, number: float) -> None:
+    """By its field, so that whoever has written it can be found."""
+    datum = CHECKPOINT.to_avro()
+    *parents, name = path.split(".")
+    place: Any = datum
+    for parent in parents:
+        place = place[int(parent) if parent.isdigit() else parent]
+    place[name] = number
+    with pytest.raises(SchemaError) as caught:
+        Checkpoint.from_avro(CHECKPOINTS.decode(CHECKPOINTS.encode(datum)))
+    field = path.replace(".0", "[0]").replace(".1", "[1]")
+    assert str(caught.value).startswith(f"not a FeedCheckpoint: {field}: ")
+
+
+def test_an_undamaged_record_is_read_as_it_was_written() -> None:
+    """Also one of an early settlementTime, and with a long ledger."""
+    for checkpoint in (
+        CHECKPOINT,
+        Checkpoint("f", 0, State.LIVE, ATTEMPTS * 5_000, Counters(), 0.0, "", newest=-62_135_596_800.0),
+    ):
+        read = Checkpoint.from_avro(CHECKPOINTS.decode(CHECKPOINTS.encode(checkpoint.to_avro())))
+        assert read == checkpoint
+    assert Gap.from_avro(GAP_CODEC.decode(WRITTEN["gap"])) == GAP
+
+
+@pytest.mark.parametrize("length", [b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\xfe\xff\xff\xff\x0f"])
+def test_a_length_that_is_a_lie_takes_no_memory(length: bytes) -> None:
+    """Wherever it is: of a text, of a list, or as a number."""
+    data = WRITTEN["checkpoint"]
+    tracemalloc.start()
+    try:
+        for place in range(5, len(data)):
+            with pytest.raises(SchemaError):
+                Checkpoint.from_avro(CHECKPOINTS.decode(data[:place] + length))
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+# Gaps.
+
+
+@damaged
+@given(damaged_bytes(WRITTEN["gap"]) | hostile_data(GAP.to_avro()).map(lambda datum: GAP_CODEC.encode(datum)))
+def test_bytes_are_a_gap_that_can_be_shown_or_a_schema_error(data: bytes) -> None:
+    """Of `bridge gaps` and of the reader alike."""
+    try:
+        datum = GAP_CODEC.decode(data)
+        gap = Gap.from_avro(datum)
+    except SchemaError:
+        pass
+    else:
+        assert GAP_CODEC.decode(GAP_CODEC.encode(gap.to_avro()))["feed"] == gap.feed
+        orjson.dumps(gap_as_json(gap))
+        gap_as_line(gap)
+    place = {"topic": "t", "partition": 0, "offset": 0, "timestamp": 0, "key": "f"}
+    with suppress(SchemaError):
+        GAPS.make(place, GAP_CODEC.decode(data))
+
+
+# Dead letters.
+
+KEY = b"ab" * 32
+NUMBERS = (
+    (LONGS.map(str) | DOUBLES.map(str) | st.text(max_size=8)).map(
+        lambda text: text.encode("utf-8", "replace")
+    )
+    | st.sampled_from([b"", b"9" * 5000, b"1e308", b"-1", b"1_000", "１２".encode(), b" 1", b"nan", b"\xff"])
+    | st.binary(max_size=8)
+)
+VALUES = (
+    NUMBERS | st.sampled_from([*DeadLetterKind, *Outcome]).map(lambda one: one.value.encode()) | st.none()
+)
+RECORDS = [
+    dead_letter("t", Received(b"{}", NOW), DeadLetterKind.ERROR, "data.x: wrong", feed="f", revision=17),
+    dead_letter("t", Received(b"{}", NOW), DeadLetterKind.SAMPLE, "data.x: new", feed="f", revision=17),
+    *(redrive_mark("t", KEY, outcome, feed="f", at=NOW, tries=1, reason="why") for outcome in Outcome),
+]
+
+
+def text_of(headers: Any) -> dict[str, str]:
+    message: Any = Message((0, 0), marks=headers)
+    return headers_of(message)
+
+
+LETTER, MARK = text_of(RECORDS[0].headers), text_of(RECORDS[2].headers)
+
+
+def as_bytes(value: str | bytes | None) -> bytes:
+    return value.encode() if isinstance(value, str) else value or b""
+
+
+@st.composite
+def damaged_headers(draw: st.DrawFn) -> list[tuple[str, bytes]]:
+    """Those of a dead letter or a mark, with some missing, changed or there twice."""
+    found = [(name, as_bytes(value)) for name, value in draw(st.sampled_from(RECORDS)).headers or ()]
+    for _ in range(draw(st.integers(0, 3))):
+        index = draw(st.integers(0, len(found)))
+        match draw(st.sampled_from(["missing", "changed", "twice", "foreign"])):
+            case "missing":
+                del found[index : index + 1]
+            case "foreign":
+                found.insert(index, (draw(st.text(max_size=8)), draw(st.binary(max_size=8))))
+            case how if found:
+                name = found[index % len(found)][0]
+                value: Any = draw(VALUES)
+                if how == "changed":
+                    found[index % len(found)] = (name, value)
+                else:
+                    found.append((name, value))
+            case _:
+                pass
+    return found
+
+
+@damaged
+@given(st.lists(damaged_headers(), max_size=4), st.sampled_from([KEY, KEY, KEY, b"\xff", b"short"]))
+def test_letters_and_marks_are_read_whole_or_not_at_all(
+    records: list[list[tuple[str, bytes]]], key: bytes
+) -> None:
+    """What is read can be shown and written again; a damaged mark changes nothing."""
+    letters = dict[str, Letter]()
+    for offset, headers in enumerate(records):
+        message: Any = Message((0, offset), content=b"{}", called=key, marks=headers)
+        before = {name: (one.outcome, one.tries, one.redriven, one.reason) for name, one in letters.items()}
+        try:
+            letter = letter_after(message, "f", letters)
+        except NotOurs:
+            letter = None
+            after = {name: (o.outcome, o.tries, o.redriven, o.reason) for name, o in letters.items()}
+            assert after == before
+        if letter is not None:
+            letters[letter.key] = letter
+            orjson.dumps(letter_as_json(letter, message))
+            letter_as_lines(letter, message)
+        for one in letters.values():
+            mark = redrive_mark("t", KEY, Outcome.STALE, feed="f", at=NOW, tries=one.tries + 1)
+            assert MarkHeaders.read(text_of(mark.headers)).tries == one.tries + 1
+            assert one.outcome is None or one.redriven is not None
+    kinds = by_cause(letters.values())
+    orjson.dumps([kind_as_json(kind) for kind in kinds])
+    kinds_as_lines(kinds, 0)
+
+
+@damaged
+@given(damaged_headers())
+def test_headers_are_those_of_a_letter_that_can_be_written_again_or_not_ours(
+    headers: list[tuple[str, bytes]],
+) -> None:
+    """For the commands, the reader and the audit."""
+    text = text_of(headers)
+    message: Any = Message((0, 0), content=b"{}", marks=headers)
+    place = {"topic": "t", "partition": 0, "offset": 0, "timestamp": 0, "key": KEY.decode()}
+    with suppress(NotOurs):
+        DEAD_LETTERS.make(place, message)
+    try:
+        found = LetterHeaders.read(text)
+    except NotOurs:
+        pass
+    else:
+        letter = Received(b"{}", found.received)
+        again = dead_letter("t", letter, found.kind, found.reason, feed=found.feed, revision=found.revision)
+        assert LetterHeaders.read(text_of(again.headers)).revision == found.revision
+        DEAD_LETTERS.make(place, message)
+    received = original_receipt(text)
+    assert received is None or f"{received:.6f}"
+    LettersCheck(Findings(), None).take(text, Finding(Proof.DEAD_LETTERS, "", "t", 0, 0, 0, "k"))
+
+
+def test_undamaged_headers_are_read_as_they_were_written() -> None:
+    letter, sample, *marks = (text_of(record.headers) for record in RECORDS)
+    assert LetterHeaders.read(letter) == (DeadLetterKind.ERROR, "data.x: wrong", "f", 17, NOW, 2)
+    assert LetterHeaders.read(sample).kind is DeadLetterKind.SAMPLE
+    assert [MarkHeaders.read(mark) for mark in marks] == [(o, 1, NOW, "f", "why") for o in Outcome]
+    assert original_receipt(letter) == NOW
+
+
+@pytest.mark.parametrize(
+    "value", ["", "nan", "inf", "1e9", "1_000", "１２", " 1", "0x1", "9" * 5000, "1e308"]
+)
+@pytest.mark.parametrize("name", ["revision", "received", "size", "tries", "redriven"])
+def test_a_number_is_written_in_digits(name: str, value: str) -> None:
+    """Python would read most of these as a number."""
+    read: Callable[[dict[str, str]], object] = MarkHeaders.read if name in MARK else LetterHeaders.read
+    with pytest.raises(NotOurs):
+        read(LETTER | MARK | {"kind": "error", name: value})
+    assert original_receipt({"received": value}) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "headers", "wrong"),
+    [
+        (LetterHeaders.read, LETTER, {"revision": str(2**62)}),
+        (LetterHeaders.read, LETTER, {"received": str(2**62)}),
+        (LetterHeaders.read, LETTER, {"size": "-1"}),
+        (LetterHeaders.read, LETTER, {"size": str(2**63)}),
+        (LetterHeaders.read, LETTER, {"kind": "redrive"}),
+        (MarkHeaders.read, MARK, {"tries": "-1"}),
+        (MarkHeaders.read, MARK, {"tries": str(2**31)}),
+        (MarkHeaders.read, MARK, {"redriven": str(-(2**62))}),
+    ],
+)
+def test_a_number_is_within_its_bounds(
+    read: Callable[[dict[str, str]], object], headers: dict[str, str], wrong: dict[str, str]
+) -> None:
+    read(headers)
+    with pytest.raises(NotOurs):
+        read(headers | wrong)
+
+
+def test_a_damaged_mark_leaves_a_letter_open() -> None:
+    """What is right in it must not count alone."""
+
+    def message(offset: int, headers: dict[str, str]) -> Any:
+        marks = [(name, value.encode()) for name, value in headers.items()]
+        return Message((0, offset), content=b"{}", called=KEY, marks=marks)
+
+    letter = letter_after(message(0, LETTER), "f", {})
+    assert letter is not None
+    with pytest.raises(NotOurs):
+        letter_after(message(1, MARK | {"redriven": "soon"}), "f", {letter.key: letter})
+    assert letter.open
+    assert letter_after(message(2, MARK), "f", {letter.key: letter}) is None
+    assert not letter.open

@@ -1,0 +1,240 @@
+"""What `bridge doctor` says of names, certificates, tokens, disk and the REST side."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, Settings
+from bridge.doctor import certificates, feed_checks, network_checks
+from bridge.doctor.addresses import Address, addresses
+from bridge.doctor.certificates import Validity, assess_certificates, check_certificates
+from bridge.doctor.finding import Finding, Outcome
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.tls import Authority
+from tests.unit.snapshots.provider import minted
+
+NOW = 1_790_000_000.0
+DAY = 86_400.0
+HOST = "127.0.0.1"
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the tests may have some."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def settings(kafka: dict[str, Any] | None = None, **sections: Any) -> Settings:
+    return Settings(kafka=KafkaSettings(**(kafka or {})), **sections)
+
+
+# Names.
+
+
+def test_addresses_are_those_of_the_settings() -> None:
+    found = addresses(
+        settings(
+            {"bootstrap_servers": "one, SASL_SSL://two:1,[::1]:2", "security_protocol": "SASL_SSL"},
+            registry=RegistrySettings(url="http://user:pass@registry.example/apis"),
+            feed=FeedSettings(base_url="wss://feed.example/v1"),
+            api=ApiSettings(base_url="https://api.example:8443"),
+        )
+    )
+    assert found == [
+        Address("kafka.bootstrap_servers", "one", 9092, True),
+        Address("kafka.bootstrap_servers", "two", 1, True),
+        Address("kafka.bootstrap_servers", "::1", 2, True),
+        Address("registry.url", "registry.example", 80, False),
+        Address("feed.base_url", "feed.example", 443, True),
+        Address("api.base_url", "api.example", 8443, True),
+    ]
+    assert addresses(settings()) == []
+
+
+def test_what_a_proxy_connects_to_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine behind one may know no name of the outside."""
+    given = settings(
+        {"bootstrap_servers": "broker:9092"},
+        registry=RegistrySettings(url="https://registry.inside"),
+        feed=FeedSettings(base_url="wss://feed.example", proxy="http://proxy.example:3128"),
+        api=ApiSettings(base_url="https://api.example", proxy="none"),
+    )
+    assert [a.host for a in addresses(given)] == ["broker", "registry.inside", "api.example"]
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    assert [a.host for a in addresses(given)] == ["broker", "api.example"]
+    monkeypatch.setenv("no_proxy", ".inside")
+    assert [a.host for a in addresses(given)] == ["broker", "registry.inside", "api.example"]
+
+
+def test_a_name_that_does_not_resolve_is_named_with_its_setting() -> None:
+    """Also one that could not be a name."""
+    for host in ("no-such-host.invalid", "a" * 64):
+        known = Address("registry.url", HOST, 443, True)
+        found = network_checks.resolve([known, Address("feed.base_url", host, 443, True)])
+        assert found.outcome is Outcome.TROUBLE
+        assert found.message.startswith(f"{host}:443 (feed.base_url): ")
+        assert network_checks.resolve([known]) == Finding(Outcome.OK, f"1 host found: {HOST}")
+
+
+# Certificates.
+
+
+@pytest.mark.parametrize(
+    ("validity", "outcome", "words"),
+    [
+        (Validity(NOW - DAY, NOW), Outcome.TROUBLE, "feed: expired at 2026-09-21T"),
+        (Validity(NOW + 1, NOW + 90 * DAY), Outcome.TROUBLE, "feed: not valid before 2026-09-21T"),
+        (Validity(NOW, NOW + 1), Outcome.WARN, "feed: ends in 1s, at 2026-09-21T"),
+        (Validity(NOW, NOW + 14 * DAY), Outcome.WARN, "feed: ends in 14d, at 2026-10-05T"),
+        (
+            Validity(NOW, NOW + 14 * DAY + 1),
+            Outcome.OK,
+            "2 certificates; the first to end: feed, at 2026-10-05T",
+        ),
+    ],
+)
+def test_a_certificate_is_judged_two_weeks_before_its_end(
+    validity: Validity, outcome: Outcome, words: str
+) -> None:
+    """Only what needs attention is named, with what to do."""
+    found = assess_certificates({"feed": validity, "other": Validity(NOW, NOW + 999 * DAY)}, {}, NOW)
+    assert (found.outcome, found.message.startswith(words)) == (outcome, True)
+    assert ("Renew" in found.advice) == (outcome is not Outcome.OK)
+    assert len(found.message.splitlines()) == 1
+
+
+def test_a_certificate_that_cannot_be_read_is_worth_a_warning() -> None:
+    """Whether the address can be used is for the check that uses it."""
+    assert assess_certificates({}, {}, NOW).outcome is Outcome.OK
+    found = assess_certificates({}, {"broker:9093": "Connection refused"}, NOW)
+    assert found == Finding(Outcome.WARN, "broker:9093: could not be read: Connection refused")
+    expired = assess_certificates({"feed": Validity(0, 1)}, {"broker:9093": "no"}, NOW)
+    assert (expired.outcome, len(expired.message.splitlines())) == (Outcome.TROUBLE, 2)
+
+
+@pytest.mark.parametrize(
+    ("ends", "outcome"),
+    [
+        (timedelta(minutes=-1), Outcome.TROUBLE),
+        (timedelta(days=13), Outcome.WARN),
+        (timedelta(days=15), Outcome.OK),
+    ],
+)
+async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta, outcome: Outcome) -> None:
+    """Of every server that speaks TLS, whoever signed its certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(Authority(tmp_path).server_file(HOST, ends))
+    heard = list[bytes]()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(listen, HOST, 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    given = settings(
+        {"bootstrap_servers": f"{HOST}:{port}", "security_protocol": "ssl"},
+        registry=RegistrySettings(url=f"https://{HOST}:{port}"),
+        feed=FeedSettings(base_url="http://127.0.0.1:1"),
+    )
+    now = datetime.now(UTC).timestamp()
+    async with server:
+        found = await asyncio.to_thread(check_certificates, given, now)
+    assert found.outcome is outcome, found
+    assert f"{HOST}:{port} (kafka.bootstrap_servers)" in found.message
+    assert set(heard) == {b""}
+
+
+def test_the_files_of_the_settings_are_read(tmp_path: Path) -> None:
+    """Of authorities the one that lasts longest counts, of the client's chain its own certificate."""
+    authority = Authority(tmp_path)
+    ends = (timedelta(days=9), timedelta(days=99))
+    short, long = (authority.server_file(HOST, end) for end in ends)
+    both, chain = tmp_path / "both.pem", tmp_path / "chain.pem"
+    both.write_bytes(short.read_bytes() + long.read_bytes())
+    chain.write_bytes(short.read_bytes() + long.read_bytes())
+    now = datetime.now(UTC).timestamp()
+    assert round((certificates.of_authorities(both).ends - now) / DAY) == 99
+    assert round((certificates.of_client(chain).ends - now) / DAY) == 9
+
+    locations = {"ssl_certificate_location": str(chain), "ssl_ca_location": str(tmp_path)}
+    found = check_certificates(settings(locations, feed=FeedSettings(ca_file=both)), now)
+    assert found.outcome is Outcome.WARN
+    assert [line.partition(":")[0] for line in found.message.splitlines()] == [
+        "kafka.ssl_certificate_location"
+    ]
+    missing = check_certificates(settings(feed=FeedSettings(ca_file=tmp_path / "nothing.pem")), now)
+    assert missing.message.startswith("feed.ca_file: could not be read: ")
+    empty = tmp_path / "empty.pem"
+    empty.touch()
+    assert "could not be read" in check_certificates(settings(api=ApiSettings(ca_file=empty)), now).message
+
+
+# Tokens.
+
+
+@pytest.mark.parametrize(
+    ("of_feed", "of_api", "outcome"),
+    [
+        (None, None, Outcome.OK),
+        ("opaque", "opaque", Outcome.OK),
+        (NOW + 901, NOW + 901, Outcome.OK),
+        (NOW + 900, NOW + 901, Outcome.WARN),
+        (NOW + 901, NOW + 1, Outcome.WARN),
+        (NOW + 901, NOW, Outcome.TROUBLE),
+        (NOW, NOW + 901, Outcome.FAIL),
+        (NOW, NOW, Outcome.FAIL),
+    ],
+)
+def test_a_token_is_judged_by_its_end(
+    of_feed: float | str | None, of_api: float | str | None, outcome: Outcome
+) -> None:
+    """`bridge run` ends when the provider refuses that of the feed; it does not use the other."""
+
+    def token(end: float | str) -> SecretStr:
+        return SecretStr(end if isinstance(end, str) else minted(end))
+
+    given = settings(
+        feed=FeedSettings() if of_feed is None else FeedSettings(auth="bearer", auth_value=token(of_feed)),
+        api=ApiSettings() if of_api is None else ApiSettings(token=token(of_api)),
+    )
+    found = feed_checks.check_tokens(given, NOW)
+    assert found.outcome is outcome
+    assert ("new token" in found.advice) == (outcome is not Outcome.OK)
+    named = [line.partition(" ")[0] for line in found.message.splitlines()]
+    assert of_feed is None or named == ["feed.auth_value", "api.token"]
+    for secret in (given.feed.auth_value, given.api.token):
+        assert secret is None or secret.get_secret_value() not in found.message
+
+
+# Disk and REST.
+
+
+def test_little_space_is_worth_a_warning() -> None:
+    assert feed_checks.assess_disk(Path("/exports"), 1 << 30).outcome is Outcome.OK
+    found = feed_checks.assess_disk(Path("/exports"), (1 << 30) - 1)
+    assert found.outcome is Outcome.WARN
+    assert "/exports" in found.message
+
+
+async def test_the_rest_side_is_reached_without_asking_an_endpoint() -> None:
+    """So nothing counts against its rate."""
+    async with Simulator(SimulatorSettings(port=0)) as provider:
+        api = ApiSettings(base_url=provider.url, token=SecretStr("s3cret"), proxy="none")
+        found = await asyncio.to_thread(network_checks.check_rest, settings(api=api))
+        assert not provider.rest.requests
+    assert found.outcome is Outcome.OK, found
+    assert "answers (HTTP " in found.message
+    gone = await asyncio.to_thread(network_checks.check_rest, settings(api=api))
+    assert gone.outcome is Outcome.TROUBLE
+    assert "cannot be reached" in gone.message
