@@ -39,7 +39,7 @@ def kustomization(folder: Path) -> dict[str, Any]:
 
 
 def build(folder: Path) -> Built:
-    """The resources of a folder, without what overlays patch and without the hashes in names of ConfigMaps."""
+    """The resources of a folder, without what overlays patch and without hashes in names of ConfigMaps."""
     content = kustomization(folder)
     built = Built([], {folder / "kustomization.yaml"})
     for name in content.get("resources", ()):

@@ -1,8 +1,8 @@
-"""Stands in for kubectl where there is no cluster: it refuses what an API server would refuse, and keeps the rest.
+"""Stands in for kubectl where there is no cluster: it keeps what is applied, and finds nothing else.
 
-`python -m tests.repo.no_cluster STATE KUBECTL ARGUMENTS…`: STATE is the file of the resources that there are, KUBECTL
-the real one, which builds kustomizations and Secrets. It begins as a cluster with Strimzi's Kafka in the namespace
-`kafka`, whose user operator makes a Secret for each KafkaUser.
+`python no_cluster.py STATE KUBECTL ARGUMENTS…`: STATE is the file of the resources, KUBECTL the real one,
+which builds kustomizations and Secrets. The cluster begins with Strimzi's Kafka in the namespace `kafka`,
+whose user operator makes a Secret for each KafkaUser.
 """
 
 from __future__ import annotations
@@ -11,17 +11,13 @@ import base64
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]
-import typer
 import yaml
 
-from bridge.cli import app
-from tests.repo.manifests import OF_OPERATORS, Resource
-
-VERSION = "1.36"
-GIVEN: list[Resource] = [
+GIVEN: list[dict[str, Any]] = [
     {"kind": "Namespace", "metadata": {"name": "kafka"}},
     {"kind": "Secret", "metadata": {"name": "settlement-cluster-ca-cert", "namespace": "kafka"}},
 ]
@@ -32,35 +28,32 @@ class Cluster:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self.resources: list[Resource] = json.loads(file.read_text()) if file.exists() else GIVEN
+        self._resources: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else GIVEN
 
-    def find(self, kind: str, name: str, namespace: str | None) -> Resource:
-        """Return a resource; exits as kubectl does if there is none."""
-        for resource in self.resources:
+    def find(self, kind: str, name: str, namespace: str | None) -> None:
+        """Exit as kubectl does if there is no such resource."""
+        for resource in self._resources:
             metadata = resource["metadata"]
             if (resource["kind"], metadata["name"], metadata.get("namespace")) == (kind, name, namespace):
-                return resource
+                return
         sys.exit(f'Error from server (NotFound): {kind} "{name}" not found in {namespace}')
 
-    def apply(self, resource: Resource, namespace: str | None) -> None:
-        """Keep a valid resource; exits if it is none or if its namespace is missing."""
+    def apply(self, resource: dict[str, Any], namespace: str | None) -> None:
+        """Keep a resource; exits if its namespace is missing or another than the command's."""
         kind, metadata = resource["kind"], resource["metadata"]
-        if kind not in OF_OPERATORS:
-            kubernetes_validate.validate(resource, VERSION, strict=True)
         if kind != "Namespace":
             if namespace and metadata.setdefault("namespace", namespace) != namespace:
                 sys.exit(f"the namespace of {kind} {metadata['name']} does not match {namespace}")
             self.find("Namespace", metadata["namespace"], None)
-        self.resources.append(resource)
+        self._resources.append(resource)
         if kind == "KafkaUser":
-            self.resources.append({"kind": "Secret", "metadata": dict(metadata)})
-        self._file.write_text(json.dumps(self.resources))
+            self._resources.append({"kind": "Secret", "metadata": metadata})
+        self._file.write_text(json.dumps(self._resources))
 
 
 def main(cluster: Cluster, kubectl: str, arguments: list[str]) -> None:
     """Do what a command asks for, in the words that the README uses."""
-    options = dict(zip(arguments, arguments[1:], strict=False))
-    namespace = options.get("-n")
+    namespace = dict(pairwise(arguments)).get("-n")
     match [a for a in arguments if a not in ("-n", namespace)]:
         case ["kustomize", _]:
             print(_real(kubectl, arguments))
@@ -73,14 +66,11 @@ def main(cluster: Cluster, kubectl: str, arguments: list[str]) -> None:
             cluster.apply(yaml.safe_load(made), namespace)
         case ["get", "secret", name, "-o", _]:
             cluster.find("Secret", name, namespace)
-            print(base64.b64encode(f"content of {name}".encode()).decode(), end="")
+            print(base64.b64encode(name.encode()).decode(), end="")
         case ["wait", *_, target] if target.startswith("kafkauser/"):
             cluster.find("KafkaUser", target.partition("/")[2], namespace)
-        case ["rollout", "status", target]:
+        case ["rollout", "status", target] | ["exec", target, "--", "bridge", "doctor"]:
             cluster.find("Deployment", target.partition("/")[2], namespace)
-        case ["exec", target, "--", "bridge", command, *options_of_command]:
-            cluster.find("Deployment", target.partition("/")[2], namespace)
-            typer.main.get_command(app).commands[command].make_context(command, options_of_command)  # type: ignore[attr-defined]
         case other:
             sys.exit(f"not known here: kubectl {' '.join(other)}")
 

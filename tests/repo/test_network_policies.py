@@ -15,6 +15,7 @@ from tests.repo.manifests import (
     OVERLAYS,
     RESOURCES,
     Resource,
+    build,
     environment,
     kustomization,
     kustomized,
@@ -169,12 +170,18 @@ def test_the_provider_is_outside(address: str, reached: bool) -> None:
 
 
 def test_the_scraper_reaches_the_port_that_is_scraped() -> None:
-    """The one that the container names and the PodMonitor reads; only from the namespace of the scraper."""
+    """The one that the container names and the PodMonitor reads."""
     [container] = pods()["bridge"]["spec"]["containers"]
-    [monitor] = of_kind("PodMonitor", kustomized(K8S / "observe")).values()
+    [monitor] = of_kind("PodMonitor", build(K8S / "observe").resources).values()
     scraped = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
     assert {port["name"] for port in container["ports"]} == scraped
     assert ports(SCRAPER, "ingress") == {("TCP", name) for name in scraped}
-    [peer] = rule(SCRAPER, "ingress")["from"]
-    assert peer.keys() == {"namespaceSelector", "podSelector"}
-    assert all(selector["matchLabels"] for selector in peer.values())
+
+
+@pytest.mark.parametrize("name", [DNS, KAFKA, REGISTRY, SCRAPER])
+def test_a_way_within_the_cluster_leads_to_pods_of_one_kind(name: str) -> None:
+    """Not to a whole namespace; those of DNS and of the scraper are in a namespace of a name."""
+    policy = of_kind("NetworkPolicy")[name]["spec"]
+    [[peer]] = [r.get("to") or r["from"] for r in policy.get("egress") or policy["ingress"]]
+    assert peer["podSelector"]["matchLabels"]
+    assert bool(peer["namespaceSelector"]) == (name in (DNS, SCRAPER))

@@ -1,6 +1,6 @@
-"""The ten steps from a clone to a cluster, run as the page of the manifests has them, as far as that goes here.
+"""The ten steps from a clone to a cluster, run as the page of the manifests has them, as far as that goes.
 
-git, the shell, and kubectl's building of manifests and Secrets are real. The API server is `tests.repo.no_cluster`;
+git, the shell, and how kubectl builds manifests and Secrets are real. The API server is `no_cluster.py`;
 podman builds and pushes nothing.
 """
 
@@ -16,9 +16,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 
-from tests.repo.manifests import K8S, Resource, environment, of_kind, pods
+from tests.repo.manifests import K8S, OF_OPERATORS, Resource, environment, of_kind, pods
 from tests.repo.source import ROOT
 
 DIGEST = f"sha256:{'5e771e' * 10}b00c"
@@ -33,7 +34,7 @@ esac
 """
 KUBECTL = """\
 #!/bin/sh
-exec {python} -m tests.repo.no_cluster {state} {kubectl} "$@"
+exec {python} {no_cluster} {state} {kubectl} "$@"
 """
 
 
@@ -57,10 +58,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
         pytest.skip("not a git checkout")
     here = tmp_path_factory.mktemp("steps")
     state = here / "cluster.json"
-    stands_in = {
-        "podman": PODMAN,
-        "kubectl": KUBECTL.format(python=sys.executable, state=state, kubectl=kubectl),
-    }
+    fake = {"python": sys.executable, "no_cluster": Path(__file__).with_name("no_cluster.py")}
+    stands_in = {"podman": PODMAN, "kubectl": KUBECTL.format(**fake, state=state, kubectl=kubectl)}
     (here / "bin").mkdir()
     for name, script in stands_in.items():
         (here / "bin" / name).write_text(script)
@@ -72,7 +71,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
     ran = subprocess.run(
         ["bash", "-c", script],
         cwd=here,
-        env=os.environ | {"URL": str(ROOT), "PATH": path, "PYTHONPATH": str(ROOT)},
+        env=os.environ | {"URL": str(ROOT), "PATH": path},
         capture_output=True,
         text=True,
         check=False,
@@ -85,6 +84,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
 def test_every_step_has_its_commands() -> None:
     """None is only told."""
     assert all(steps())
+
+
+def test_what_is_applied_is_valid(cluster: list[Resource]) -> None:
+    """As Kubernetes sees it, which refuses a field that it does not know."""
+    for resource in cluster:
+        if "apiVersion" in resource and resource["kind"] not in OF_OPERATORS:
+            kubernetes_validate.validate(resource, "1.36", strict=True)
 
 
 def test_the_programs_run_the_image_that_was_pushed(cluster: list[Resource]) -> None:
