@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import ConsumerGroupState, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ResourceType
 
 from bridge import clock
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.formatting import format_duration, plural
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients, rights, topics
 from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
@@ -26,8 +26,8 @@ RETRY_SECONDS = 0.25
 LOOKS = 3
 LOOK_SECONDS = 2.0
 """Between looks for open transactions. A live bridge ends each of its own before the last one."""
-TOPIC_RIGHTS = frozenset({"READ", "WRITE", "DESCRIBE_CONFIGS"})
-GROUP_RIGHTS = frozenset({"READ"})
+TOPIC_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.TOPIC])
+GROUP_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.GROUP])
 SUBJECTS_OF_JOBS = ("translations-value", "currencies-value", "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
 
@@ -73,11 +73,11 @@ def assess_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: froz
     """Whether the allowed operations suffice; None if the cluster does not report them."""
     needed = [(name, TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
     needed.append(("the owner group", GROUP_RIGHTS, on_group))
-    known = [(name, rights, allowed) for name, rights, allowed in needed if allowed is not None]
+    known = [(name, asked, allowed) for name, asked, allowed in needed if allowed is not None]
     if missing := [
-        f"{name}: {', '.join(sorted(rights - allowed))} is not allowed"
-        for name, rights, allowed in known
-        if rights - allowed
+        f"{name}: {', '.join(sorted(asked - allowed))} is not allowed"
+        for name, asked, allowed in known
+        if asked - allowed
     ]:
         advice = 'Grant it: "Rights" in docs/kafka.md lists what is needed, with the commands.'
         return Finding(Outcome.FAIL, "\n".join(missing), advice)
