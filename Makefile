@@ -36,7 +36,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check sbom lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,6 +133,9 @@ mutants: setup ## run mutation tests of rate limits, position, deduplicator and 
 		score = 100 * (s["killed"] + s["timeout"]) / s["total"]; \
 		print("%.1f %% of %d mutants killed, 95 required" % (score, s["total"])); raise SystemExit(score < 95)'
 
+sbom: setup ## write the bill of materials of all that runs in production, dist/sbom.cdx.json (CycloneDX)
+	@$(BIN)/python -m tools.sbom
+
 coverage: setup ## measure which lines and branches of the cores the unit and property tests run; takes minutes
 	@$(PLAIN) nice $(BIN)/coverage run --branch --source=$(subst $(space),$(comma),$(CORES)) -m pytest tests/unit tests/property $(ARGS)
 	@$(BIN)/coverage report --show-missing
@@ -143,7 +146,7 @@ check: setup ## run lint, format, types, schemas
 	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
 
-docs: setup ## generate settings pages, the example file and drawings
+docs: setup ## generate settings pages, the example file, the list of licences and drawings
 	@$(BIN)/python -m tools.docs
 
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
@@ -156,6 +159,8 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --group mutation \
 		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
+	@$(BIN)/uv pip compile --group sbom --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/sbom.txt $(UPGRADE)
 	@$(BIN)/uv pip compile examples/flink-sql/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header -o examples/flink-sql/requirements.txt $(UPGRADE)
 	@$(BIN)/uv pip compile examples/quix-join/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
