@@ -29,6 +29,10 @@ OR_NONE := $(if $(ARGS),|| test $$? -eq 5)
 # Runs a command and prints its output at the end, under a heading.
 REPORT = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$said"; exit $$code
 
+# The name that k8s/overlays/dev has.
+IMAGE   ?= settlement-bridge:$(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bridge/__init__.py)
+BUILDER ?= $(firstword $(foreach tool,buildah podman docker,$(if $(shell command -v $(tool)),$(tool))))
+
 # Before a command: it and its children run compiled modules as plain Python.
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
@@ -36,7 +40,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check sbom lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check sbom image lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,6 +149,10 @@ check: setup ## run lint, format, types, schemas
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
+
+image: ## build the container image with buildah, podman or docker; IMAGE=registry.example/bridge:1 names it
+	@test -n "$(BUILDER)" || { echo "error: none of buildah, podman and docker is installed" >&2; exit 1; }
+	@$(BUILDER) build -f Containerfile -t $(IMAGE) .
 
 docs: setup ## generate settings pages, the example file, the list of licences and drawings
 	@$(BIN)/python -m tools.docs
