@@ -29,6 +29,10 @@ OR_NONE := $(if $(ARGS),|| test $$? -eq 5)
 # Runs a command and prints its output at the end, under a heading.
 REPORT = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$said"; exit $$code
 
+# The name that k8s/overlays/dev has.
+IMAGE   ?= settlement-bridge:$(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bridge/__init__.py)
+BUILDER ?= $(firstword $(foreach tool,buildah podman docker,$(if $(shell command -v $(tool)),$(tool))))
+
 # Before a command: it and its children run compiled modules as plain Python.
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
@@ -36,7 +40,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check screenshots lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check screenshots sbom image lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,6 +137,9 @@ mutants: setup ## run mutation tests of rate limits, position, deduplicator and 
 		score = 100 * (s["killed"] + s["timeout"]) / s["total"]; \
 		print("%.1f %% of %d mutants killed, 95 required" % (score, s["total"])); raise SystemExit(score < 95)'
 
+sbom: setup ## write the bill of materials of all that runs in production, dist/sbom.cdx.json (CycloneDX)
+	@$(BIN)/python -m tools.sbom
+
 coverage: setup ## measure which lines and branches of the cores the unit and property tests run; takes minutes
 	@$(PLAIN) nice $(BIN)/coverage run --branch --source=$(subst $(space),$(comma),$(CORES)) -m pytest tests/unit tests/property $(ARGS)
 	@$(BIN)/coverage report --show-missing
@@ -146,7 +153,11 @@ check: setup ## run lint, format, types, schemas
 screenshots: setup ## take the screenshots of the status page in docs/images again; needs chromium
 	@$(PLAIN) $(BIN)/python -m tests.screenshots $(ARGS)
 
-docs: setup ## generate settings pages, the example file and drawings
+image: ## build the container image with buildah, podman or docker; IMAGE=registry.example/bridge:1 names it
+	@test -n "$(BUILDER)" || { echo "error: none of buildah, podman and docker is installed" >&2; exit 1; }
+	@$(BUILDER) build -f Containerfile -t $(IMAGE) .
+
+docs: setup ## generate settings pages, the example file, the list of licences and drawings
 	@$(BIN)/python -m tools.docs
 
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
@@ -159,6 +170,8 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --group mutation \
 		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
+	@$(BIN)/uv pip compile --group sbom --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/sbom.txt $(UPGRADE)
 	@$(BIN)/uv pip compile examples/flink-sql/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header -o examples/flink-sql/requirements.txt $(UPGRADE)
 	@$(BIN)/uv pip compile examples/quix-join/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \

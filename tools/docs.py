@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools import dashboard, settings
+from tools import dashboard, licences, settings
 from tools.drawing import draw
 
 ROOT = Path(__file__).parents[1]
@@ -16,6 +16,7 @@ def generated() -> dict[Path, str]:
     return {
         Path("docs/configuration.md"): settings.page(),
         Path("bridge.example.toml"): settings.example(),
+        Path("docs/licences.md"): licences.page(),
         Path("k8s/observe/dashboard.json"): dashboard.dashboard(),
         **{d.with_suffix(".svg").relative_to(ROOT): draw(d.read_text("utf-8")) for d in drawings},
     }

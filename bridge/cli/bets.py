@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bridge.cli.output import Config, Json, beginning_with, say, show
+from bridge.cli.output import Config, Json, beginning_with, print_text, say, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -357,9 +357,9 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
         typer.echo(HEAD)
         for count, bet in enumerate(bets, 1):  # noqa: B007
             width = shutil.get_terminal_size().columns
-            typer.echo(as_line(bet, width))
+            print_text(as_line(bet, width))
             for item in names(bet) if names else ():
-                typer.echo(fitting(f"  {as_text(item)}", width))
+                print_text(fitting(f"  {as_text(item)}", width))
         return count
     out = sys.stdout.buffer
     sink = JsonSink(out, names) if form == "json" else CsvSink(out, names)

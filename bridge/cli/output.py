@@ -24,6 +24,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 RATE_SECONDS = 1.0
 """A rate over less time says nothing."""
+_OBEYED = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+"""Control characters → how they are shown."""
 
 
 def beginning_with(values: Iterable[str]) -> Callable[[str], list[str]]:
@@ -36,8 +38,13 @@ def beginning_with(values: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def say(line: str) -> None:
-    """Print a line for a person on stderr."""
-    typer.echo(line, err=True)
+    """Print a line for a person on stderr, as `print_text`."""
+    print_text(line, err=True)
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Print lines for a person. A terminal must not obey control characters in what the provider sent."""
+    typer.echo(text.translate(_OBEYED), err=err)
 
 
 def progress(now: Clock) -> Callable[[str, int, int], None]:
@@ -64,7 +71,7 @@ def progress(now: Clock) -> Callable[[str, int, int], None]:
 
 def show(data: Any, text: str, *, json: bool) -> None:
     """Print a result on stdout: the data for a script, or the text for a person."""
-    print_json(data) if json else typer.echo(text)
+    print_json(data) if json else print_text(text)
 
 
 def print_json(value: Any) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from confluent_kafka import ConsumerGroupState, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ResourceType
 
 from bridge import clock
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients, rights, topics
 from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
@@ -27,8 +27,8 @@ RETRY_SECONDS = 0.25
 LOOKS = 3
 LOOK_SECONDS = 2.0
 """Between looks for open transactions. A live bridge ends each of its own before the last one."""
-TOPIC_RIGHTS = frozenset({"READ", "WRITE", "DESCRIBE_CONFIGS"})
-GROUP_RIGHTS = frozenset({"READ"})
+TOPIC_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.TOPIC])
+GROUP_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.GROUP])
 READER_RIGHTS = frozenset({"DESCRIBE"})
 SUBJECTS_OF_JOBS = ("translations-value", "currencies-value", "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
@@ -99,11 +99,11 @@ def check_rights(settings: Settings) -> Finding:
             allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
     of_jobs = {topic.name for topic in declared.all()} - {topic.name for topic in declared.of_feed()}
     needed = [Needed(name, TOPIC_RIGHTS, found, name in of_jobs) for name, found in allowed.items()]
-    for group, rights in (
+    for group, required in (
         (group_of(settings), GROUP_RIGHTS),
         (f"{settings.topics.prefix}.reader", READER_RIGHTS),
     ):
-        needed.append(Needed(f"the group {group}", rights, _operations(_group(client, group))))
+        needed.append(Needed(f"the group {group}", required, _operations(_group(client, group))))
     return assess_rights(needed)
 
 

@@ -33,10 +33,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from bridge.kafka.rights import NEEDED
 from bridge.sandbox import cluster
 from bridge.sandbox.cluster import servers as server
 from bridge.sandbox.cluster.ports import HOST, Listener, free_port
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place, assert_exact, until
+from tests.integration.snapshots import simulated
 from tests.tls import Authority
 
 PASSWORD, WRONG = "hush-8c1f-hush", "psst-77e0-psst"
@@ -131,7 +133,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         users: list[UserScramCredentialAlteration] = [
             UserScramCredentialUpsertion(user, how, PASSWORD.encode())
-            for user in ("known", "nobody", "describer", "outsider")
+            for user in ("known", "nobody", "describer", "outsider", "least")
         ]
         for added in client.alter_user_scram_credentials(users).values():
             added.result(20)
@@ -294,16 +296,22 @@ def rights(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Place:
     for topic in ("bets", "gaps", "checkpoints", "snapshots"):
         producer.produce(f"rights.{topic}", b"whatever", b"key")
     assert producer.flush(20) == 0
-    granted = [
+    grant(
+        place,
         (ResourceType.TOPIC, "describer", AclOperation.DESCRIBE),
         (ResourceType.GROUP, "describer", AclOperation.READ),
         (ResourceType.TOPIC, "outsider", AclOperation.READ),
         (ResourceType.TOPIC, "outsider", AclOperation.DESCRIBE_CONFIGS),
-    ]
+    )
+    return place
+
+
+def grant(place: Place, *granted: tuple[ResourceType, str, AclOperation]) -> None:
+    """Allow each user its operation on what begins with the prefix of the place and a dot."""
     rules = [
         AclBinding(
             kind,
-            "rights",
+            f"{place.prefix}.",
             ResourcePatternType.PREFIXED,
             f"User:{user}",
             "*",
@@ -315,7 +323,6 @@ def rights(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Place:
     client = place.admin()
     for rule in client.create_acls(rules).values():
         rule.result(20)
-    return place
 
 
 READING = ("tail --from-beginning", "replay", "gaps", "limits", "checkpoint show")
@@ -361,3 +368,22 @@ def test_the_doctor_finds_a_missing_right_before_it_is_needed(
     assert "no right to Describe the group rights-new.settlement-v4.owner" in found["rights"]["message"]
     assert not [name for name in new.admin().list_topics(timeout=10).topics if name.startswith("rights-new")]
     assert found["certificates"]["outcome"] == "warn"  # made to last a day
+
+
+async def test_the_declared_rights_suffice(secured: Secured, place: Place) -> None:
+    """`bridge run` and both snapshot jobs publish to topics that someone else has created."""
+    assert place.run("topics", "apply").returncode == 0
+    grant(place, *((kind, "least", one) for kind, operations in NEEDED.items() for one in operations))
+    async with simulated() as provider:
+        settings = secured.settings(user="least") | {
+            "FEED__BASE_URL": provider.url,
+            "API__BASE_URL": provider.url,
+            "API__TOKEN": provider.rest.tokens.mint(provider.clock()),
+        }
+        bridge = place.bridge(**settings)
+        assert_exact(await place.settled(provider, bridge))
+        for job in ("translations", "currencies"):
+            ran = place.bridge(job, **settings)
+            assert await ran.wait() == 0, ran.text()
+            assert place.read(job)
+        assert await bridge.end() == 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import pytest
 import yaml
 
 from tests.repo.source import ROOT
@@ -12,8 +16,13 @@ from tests.repo.source import ROOT
 Resource: TypeAlias = dict[str, Any]
 
 K8S = ROOT / "k8s"
-ROOTS = (K8S, K8S / "topics", K8S / "observe")
-"""What is applied: the programs, and apart from them the topics and what watches them."""
+BASE = K8S / "base"
+OVERLAYS = (K8S / "overlays" / "dev", K8S / "overlays" / "production")
+ROOTS = (BASE, *OVERLAYS, K8S / "topics", K8S / "user", K8S / "observe")
+"""What is applied: the programs, and apart from them the topics, Kafka's user and what watches them."""
+
+OF_OPERATORS = {"KafkaTopic", "KafkaUser", "PodMonitor", "PrometheusRule"}
+"""Kinds that Kubernetes itself does not know."""
 
 
 class Built(NamedTuple):
@@ -30,11 +39,11 @@ def kustomization(folder: Path) -> dict[str, Any]:
 
 
 def build(folder: Path) -> Built:
-    """The resources of a folder; generated ConfigMaps without the hash in their names."""
+    """The resources of a folder, without what overlays patch and without hashes in names of ConfigMaps."""
     content = kustomization(folder)
     built = Built([], {folder / "kustomization.yaml"})
     for name in content.get("resources", ()):
-        path = folder / name
+        path = (folder / name).resolve()
         if path.is_dir():
             below = build(path)
             built.resources.extend(below.resources)
@@ -45,14 +54,36 @@ def build(folder: Path) -> Built:
     for generator in content.get("configMapGenerator", ()):
         files = [folder / name for name in generator.get("envs", ())]
         data = {name: value for file in files for name, value in variables(file).items()}
+        data |= {name: value for name, _, value in (s.partition("=") for s in generator.get("literals", ()))}
         for entry in generator.get("files", ()):
             name, _, file = entry.rpartition("=")
             data[name] = (folder / file).read_text("utf-8")
             files.append(folder / file)
+        built.files.update(files)
+        if generator.get("behavior") == "merge":
+            [merged] = [r for r in built.resources if _id(r) == ("ConfigMap", generator["name"])]
+            merged["data"] |= data
+            continue
         metadata = {"name": generator["name"], **generator.get("options", {})}
         built.resources.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-        built.files.update(files)
     return built
+
+
+@cache
+def kustomized(folder: Path) -> list[Resource]:
+    """The resources of a folder as kustomize itself builds them. Skips the test where it is not installed."""
+    found = shutil.which("kustomize"), shutil.which("kubectl")
+    command = [found[0], "build"] if found[0] else [found[1], "kustomize"] if found[1] else None
+    if command is None:
+        pytest.skip("neither kustomize nor kubectl is here")
+    ran = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return list(yaml.safe_load_all(ran.stdout))
+
+
+def _id(resource: Resource) -> tuple[str, str]:
+    """What kustomize tells resources apart by."""
+    return resource["kind"], resource["metadata"]["name"]
 
 
 def variables(file: Path) -> dict[str, str]:
@@ -61,26 +92,28 @@ def variables(file: Path) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
-RESOURCES = build(K8S).resources
+RESOURCES = build(BASE).resources
 TOPICS = build(K8S / "topics").resources
 
 
-def of_kind(kind: str) -> dict[str, Resource]:
+def of_kind(kind: str, resources: list[Resource] = RESOURCES) -> dict[str, Resource]:
     """Name → resource, of the programs'."""
-    return {r["metadata"]["name"]: r for r in RESOURCES if r["kind"] == kind}
+    return {r["metadata"]["name"]: r for r in resources if r["kind"] == kind}
 
 
-def pods() -> dict[str, Resource]:
+def pods(resources: list[Resource] = RESOURCES) -> dict[str, Resource]:
     """Component → template of its pods: `bridge`, `translations`, `currencies`."""
-    templates = [r["spec"]["template"] for r in of_kind("Deployment").values()]
-    templates += [r["spec"]["jobTemplate"]["spec"]["template"] for r in of_kind("CronJob").values()]
+    templates = [r["spec"]["template"] for r in of_kind("Deployment", resources).values()]
+    templates += [
+        r["spec"]["jobTemplate"]["spec"]["template"] for r in of_kind("CronJob", resources).values()
+    ]
     return {t["metadata"]["labels"]["app.kubernetes.io/component"]: t for t in templates}
 
 
-def environment(pod: Resource) -> dict[str, str]:
+def environment(pod: Resource, resources: list[Resource] = RESOURCES) -> dict[str, str]:
     """The variables that the only container of a pod is given."""
     [container] = pod["spec"]["containers"]
-    maps = of_kind("ConfigMap")
+    maps = of_kind("ConfigMap", resources)
     given: dict[str, str] = {}
     for source in container["envFrom"]:
         given |= maps[source["configMapRef"]["name"]]["data"]

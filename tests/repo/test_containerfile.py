@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge import __version__
 from tests.repo.manifests import pods
 from tests.repo.source import ROOT
 
@@ -94,6 +97,28 @@ def test_it_runs_the_bridge_as_the_user_that_the_manifests_name() -> None:
     users = {"{runAsUser}:{runAsGroup}".format(**pod["spec"]["securityContext"]) for pod in pods().values()}
     assert users == {user}
     assert user.split(":")[0] != "0"
+
+
+@pytest.mark.parametrize("given", [[], ["IMAGE=registry.example/bridge:1"]], ids=["by itself", "named"])
+def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str]) -> None:
+    """Without a name it gets the one that the overlay for this machine runs."""
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("there is no make")
+    buildah = tmp_path / "buildah"
+    buildah.write_text('#!/bin/sh\nprintf "%s " "$@"')
+    buildah.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        [make, "--no-print-directory", "image", *given],
+        cwd=ROOT,
+        env={"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    name = given[0].partition("=")[2] if given else f"settlement-bridge:{__version__}"
+    assert ran.stdout == f"build -f Containerfile -t {name} . "
 
 
 def test_the_labels_say_what_the_package_says() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import typer
-import yaml
 
 from bridge import __version__
 from bridge.cli import app
@@ -23,7 +20,10 @@ from bridge.kafka import topics
 from bridge.observability import health
 from bridge.observability.endpoints import make_app
 from tests.repo.manifests import (
+    BASE,
     K8S,
+    OF_OPERATORS,
+    OVERLAYS,
     RESOURCES,
     ROOTS,
     TOPICS,
@@ -31,6 +31,7 @@ from tests.repo.manifests import (
     build,
     environment,
     kustomization,
+    kustomized,
     of_kind,
     pods,
 )
@@ -39,8 +40,6 @@ from tests.wsgi import ask
 README = (K8S / "README.md").read_text("utf-8")
 VERSIONS = ["1.31", "1.36"]
 """Of Kubernetes: the oldest that has all that is used, and a recent one."""
-OF_OPERATORS = {"KafkaTopic", "PodMonitor", "PrometheusRule"}
-"""Kinds that Kubernetes itself does not know."""
 FINAL = (SettingsError, AuthError, LeftOut, TopologyError, SinkBroken, ClockError)
 """What a second try at once does not mend."""
 NEEDS = {
@@ -85,9 +84,10 @@ def settings(component: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def test_no_manifest_is_forgotten() -> None:
-    """Each file but the README is part of what is applied."""
+    """Each file is part of what is applied, a namespace by itself; or it is the README."""
     used = {file for root in ROOTS for file in build(root).files}
-    assert {file for file in K8S.rglob("*") if file.is_file()} - used == {K8S / "README.md"}
+    alone = {K8S / "README.md", *(overlay / "namespace.yaml" for overlay in OVERLAYS)}
+    assert {file for file in K8S.rglob("*") if file.is_file()} - used == alone
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -100,12 +100,7 @@ def test_a_resource_is_what_its_kind_allows(resource: Resource, version: str) ->
 @pytest.mark.parametrize("folder", ROOTS, ids=lambda folder: folder.name)
 def test_kustomize_builds_what_is_tested_here(folder: Path) -> None:
     """The same resources, each as its kind allows."""
-    found = shutil.which("kustomize"), shutil.which("kubectl")
-    command = [found[0], "build"] if found[0] else [found[1], "kustomize"] if found[1] else None
-    if command is None:
-        pytest.skip("neither kustomize nor kubectl is here")
-    ran = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=True)
-    built = list(yaml.safe_load_all(ran.stdout))
+    built = kustomized(folder)
     names = {(r["kind"], _unhashed(r)) for r in built}
     assert names == {(r["kind"], r["metadata"]["name"]) for r in build(folder).resources}
     for resource in built:
@@ -157,7 +152,7 @@ def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
 def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
     """Named once for all, so that one line says where it really is."""
     assert {each["image"] for each in containers(component)} == {"settlement-bridge"}
-    assert kustomization(K8S)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
+    assert kustomization(BASE)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
 
 
 @each_pod
@@ -293,14 +288,3 @@ def test_topics_and_programs_name_the_same_cluster() -> None:
     [labels] = kustomization(K8S / "topics")["labels"]
     brokers = environment(PODS["bridge"])["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"]
     assert brokers == f"{labels['pairs']['strimzi.io/cluster']}-kafka-bootstrap:9093"
-
-
-def test_the_example_in_the_readme_changes_what_there_is() -> None:
-    """The image and the ConfigMaps that it names are ours, and what it sets are settings."""
-    [example] = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)]
-    assert {image["name"] for image in example["images"]} == {"settlement-bridge"}
-    assert {generator["behavior"] for generator in example["configMapGenerator"]} == {"merge"}
-    for generator in example["configMapGenerator"]:
-        given = of_kind("ConfigMap")[generator["name"]]["data"]
-        names = {literal.partition("=")[0] for literal in generator["literals"]}
-        assert names <= given.keys()

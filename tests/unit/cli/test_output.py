@@ -1,4 +1,4 @@
-"""How far a topic is read, on one line of a terminal."""
+"""What people see on a terminal: how far a topic is read, and text that is not obeyed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bridge.cli.output import progress
+from bridge.cli.output import print_text, progress, say, show
 from bridge.clock import Instant
 
 
@@ -21,3 +21,13 @@ def test_a_rate_is_shown_once_it_says_something(
         advance("bets", done, 10_000)
     lines = capsys.readouterr().err.split("\r\x1b[K")[1:]
     assert lines == ["bets  10%", "bets  20%", "bets  40%  2,000/s, 3s left"]
+
+
+def test_a_terminal_obeys_nothing_that_the_provider_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters are shown, those of eight bits, too; lines, columns and letters stay."""
+    text = "Malmö\x1b]0;title\x07\x9b2J\r\x7f\tGent\nnext"
+    print_text(text)
+    show({}, text, json=False)
+    say(text)
+    seen = "Malmö\\x1b]0;title\\x07\\x9b2J\\x0d\\x7f\tGent\nnext\n"
+    assert tuple(capsys.readouterr()) == (2 * seen, seen)

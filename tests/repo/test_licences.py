@@ -1,0 +1,92 @@
+"""What runs in production has a known licence without copyleft, and the bill of materials has all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from email.message import Message
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from bridge import __version__
+from tools import licences, sbom
+
+
+@pytest.mark.parametrize("name", licences.locked())
+def test_a_package_has_a_known_licence_and_no_copyleft(name: str) -> None:
+    """By what the installed package declares, in the version that is locked."""
+    installed = metadata.metadata(name)
+    assert installed["Version"] == licences.locked()[name]
+    assert licences.refused(name, licences.declared(installed)) == set()
+
+
+def package(**fields: str) -> Message:
+    """Metadata of a package: `License_Expression="MIT"`."""
+    made = Message()
+    made["Name"] = "something"
+    for name, value in fields.items():
+        made[name.replace("_", "-")] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fields", "licence"),
+    [
+        ({"License_Expression": "MIT OR Apache-2.0", "License": "whatever"}, "MIT OR Apache-2.0"),
+        ({"License": "BSD-3-Clause"}, "BSD-3-Clause"),
+        ({"Classifier": "License :: OSI Approved :: Apache Software License"}, "Apache-2.0"),
+    ],
+)
+def test_a_licence_is_found_where_packages_declare_it(fields: dict[str, str], licence: str) -> None:
+    """The newest field first."""
+    assert licences.declared(package(**fields)) == licence  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"License": "see the file"},
+        {"Classifier": "License :: OSI Approved :: BSD License"},
+        {"Classifier": "Topic :: Software Development"},
+    ],
+)
+def test_a_licence_that_is_not_clear_is_unknown(fields: dict[str, str]) -> None:
+    """And the error names the package."""
+    with pytest.raises(licences.UnknownLicence, match="something"):
+        licences.declared(package(**fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "refused"),
+    [
+        ("something", "MIT AND (Apache-2.0 OR BSD-2-Clause)", set()),
+        ("something", "GPL-3.0-or-later", {"GPL-3.0-or-later"}),
+        ("something", "MIT AND LGPL-2.1-only", {"LGPL-2.1-only"}),
+        ("something", "MPL-2.0", {"MPL-2.0"}),
+        ("certifi", "MPL-2.0", set()),
+        ("certifi", "AGPL-3.0-only", {"AGPL-3.0-only"}),
+    ],
+)
+def test_copyleft_is_refused(name: str, expression: str, refused: set[str]) -> None:
+    """But for the packages that are named for it, with their licence."""
+    assert licences.refused(name, expression) == refused
+
+
+@pytest.mark.long
+def test_the_bill_of_materials_has_what_is_locked(tmp_path: Path) -> None:
+    """Every package with its version, a licence and what needs it; nothing else; nothing of this machine."""
+    sbom.write(tmp_path / "dist" / "sbom.cdx.json")
+    text = (tmp_path / "dist" / "sbom.cdx.json").read_text("utf-8")
+    assert str(tmp_path) not in text
+    bill = json.loads(text)
+    assert bill["bomFormat"] == "CycloneDX"
+    of_itself = bill["metadata"]["component"]
+    assert (of_itself["name"], of_itself["version"]) == ("settlement-bridge", __version__)
+    parts = {re.sub(r"[._]", "-", part["name"].lower()): part for part in bill["components"]}
+    assert {name: part["version"] for name, part in parts.items()} == licences.locked()
+    assert all(part["licenses"] for part in parts.values())
+    needed = {name for entry in bill["dependencies"] for name in entry.get("dependsOn", ())}
+    assert needed == {part["bom-ref"] for part in parts.values()}

@@ -1,0 +1,142 @@
+"""The units of systemd: valid, hardened, and in agreement with the page, the manifests and what they run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from bridge.cli import app
+from bridge.config import Settings, load
+from bridge.errors import GapError, LeftOut
+from tests.repo.source import ROOT
+from tests.repo.test_k8s import FINAL, NEEDS, spec
+
+FOLDER = ROOT / "systemd"
+RUN, SNAPSHOT = FOLDER / "settlement-bridge.service", FOLDER / "settlement-bridge-snapshot@.service"
+TIMERS = sorted(FOLDER.glob("*.timer"))
+PAGE = (ROOT / "docs" / "install.md").read_text("utf-8").partition("\n## With systemd\n")[2]
+PAGE = PAGE.partition("\n## ")[0]
+WORST_EXPOSURE = 15
+"""Tenths, as `systemd-analyze security` rates; a unit without any protection has 96."""
+PROCESSES = {
+    "bridge": (RUN, "run"),
+    "translations": (SNAPSHOT, "translations"),
+    "currencies": (SNAPSHOT, "currencies"),
+}
+"""Component → its unit, and the command that the unit runs for it."""
+each_unit = pytest.mark.parametrize("unit", [RUN, SNAPSHOT], ids=lambda unit: unit.name)
+each_process = pytest.mark.parametrize("component", PROCESSES)
+
+
+def directives(unit: Path) -> dict[str, list[str]]:
+    """Directive → its values, in order, of all sections."""
+    found = defaultdict(list)
+    for name, value in re.findall(r"^(\w+)=(.*)$", unit.read_text("utf-8"), re.MULTILINE):
+        found[name].append(value)
+    return found
+
+
+@pytest.fixture
+def analyzed(tmp_path: Path) -> Path:
+    """The units, with a program that is here instead of the one that is to be installed."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd here")
+    for file in FOLDER.iterdir():
+        (tmp_path / file.name).write_text(
+            file.read_text("utf-8").replace("/opt/bridge/bin/bridge", sys.executable)
+        )
+    return tmp_path
+
+
+def test_systemd_finds_nothing_wrong(analyzed: Path) -> None:
+    """No directive is unknown, no value cannot be parsed, no unit is missing."""
+    units = [str(file) for file in sorted(analyzed.iterdir())]
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@each_unit
+def test_systemd_rates_it_as_well_protected(analyzed: Path, unit: Path) -> None:
+    """By all that a service could be denied."""
+    command = ["systemd-analyze", "security", "--offline=yes", f"--threshold={WORST_EXPOSURE}", "--no-pager"]
+    ran = subprocess.run([*command, str(analyzed / unit.name)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+@each_process
+def test_it_runs_a_command_of_the_bridge(component: str) -> None:
+    """With options that it has."""
+    unit, instance = PROCESSES[component]
+    [command] = directives(unit)["ExecStart"]
+    program, name, *options = command.replace("%i", instance).split()
+    assert program == "/opt/bridge/bin/bridge"
+    group: Any = typer.main.get_command(app)
+    assert options == ["--config", "/etc/settlement-bridge/bridge.toml"]
+    group.commands[name].make_context(name, [options[0], str(ROOT / "bridge.example.toml")])
+
+
+@pytest.fixture
+def settings(component: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Those of the page's file and of the unit."""
+    for name in [name for name in os.environ if name.startswith("BRIDGE_")]:
+        monkeypatch.delenv(name)
+    for variable in directives(PROCESSES[component][0])["Environment"]:
+        name, _, value = variable.partition("=")
+        monkeypatch.setenv(name, value)
+    [text] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    file = tmp_path / "bridge.toml"
+    file.write_text(text)
+    return load(file)
+
+
+@each_process
+def test_nothing_is_missing_of_what_its_command_needs(component: str, settings: Settings) -> None:
+    """With the file that the page shows."""
+    assert settings.missing(*NEEDS[component]) == []
+
+
+@each_unit
+def test_secrets_are_credentials_that_the_page_installs(unit: Path) -> None:
+    """Each is read by one setting, from the folder that systemd makes for this process alone."""
+    given = directives(unit)
+    credentials = dict(value.split(":") for value in given["LoadCredential"])
+    variables = dict(value.split("=") for value in given["Environment"])
+    files = [value for name, value in variables.items() if name.endswith("_FILE")]
+    assert sorted(files) == sorted(f"%d/{name}" for name in credentials)
+    installed = set(re.findall(r"^install -m 600 \S+ (\S+)$", PAGE, re.MULTILINE))
+    assert set(credentials.values()) <= installed
+
+
+def test_it_is_not_started_again_where_a_person_has_to_act() -> None:
+    """The exit codes that the manifests treat so for the jobs, and a gap; `bridge run` leaves nothing out."""
+    [codes] = directives(RUN)["RestartPreventExitStatus"]
+    final = {error.exit_code for error in (*FINAL, GapError)} - {LeftOut.exit_code}
+    assert {int(code) for code in codes.split()} == final
+
+
+def test_it_has_the_bounds_of_the_manifests() -> None:
+    """Seconds to end in, and memory."""
+    for component, (unit, _) in PROCESSES.items():
+        given, pod = directives(unit), spec(component)
+        assert given["TimeoutStopSec"] == [str(pod["terminationGracePeriodSeconds"])]
+        memory = pod["containers"][0]["resources"]["limits"]["memory"]
+        assert given["MemoryMax"] == [memory.removesuffix("i")]
+
+
+def test_the_timers_start_the_jobs() -> None:
+    """Each its own."""
+    units = {re.sub(r".*-(\w+)\.timer", r"\1", timer.name): directives(timer)["Unit"] for timer in TIMERS}
+    assert units == {
+        job: [f"settlement-bridge-snapshot@{job}.service"] for job in ("translations", "currencies")
+    }
