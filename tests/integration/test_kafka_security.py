@@ -360,13 +360,13 @@ def test_the_doctor_finds_a_missing_right_before_it_is_needed(
     secured: Secured, rights: Place, tmp_path: Path
 ) -> None:
     """Also that to create topics, of which the brokers are asked without creating any."""
-    new = Place(secured.cluster, f"{rights.prefix}-new", tmp_path)
+    new = Place(secured.cluster, f"{rights.prefix}.new", tmp_path)
     ran = new.run("doctor", "--startup", "--json", **secured.settings(user="outsider"))
     found = {finding["check"]: finding for finding in json.loads(ran.stdout)}
     assert (ran.returncode, found["topics"]["outcome"], found["rights"]["outcome"]) == (1, "fail", "fail")
-    assert "no right to Create the topic rights-new.checkpoints" in found["topics"]["message"]
-    assert "no right to Describe the group rights-new.settlement-v4.owner" in found["rights"]["message"]
-    assert not [name for name in new.admin().list_topics(timeout=10).topics if name.startswith("rights-new")]
+    assert "no right to Create the topic rights.new.checkpoints" in found["topics"]["message"]
+    assert "no right to Describe the group rights.new.settlement-v4.owner" in found["rights"]["message"]
+    assert not [name for name in new.admin().list_topics(timeout=10).topics if name.startswith("rights.new")]
     assert found["certificates"]["outcome"] == "warn"  # made to last a day
 
 

@@ -150,6 +150,9 @@ async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta
     now = datetime.now(UTC).timestamp()
     async with server:
         found = await asyncio.to_thread(check_certificates, given, now)
+        async with asyncio.timeout(30):
+            while not heard:
+                await asyncio.sleep(0.01)
     assert found.outcome is outcome, found
     assert f"{HOST}:{port} (kafka.bootstrap_servers)" in found.message
     assert set(heard) == {b""}
