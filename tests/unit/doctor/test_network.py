@@ -134,10 +134,11 @@ async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta
     """Of every server that speaks TLS, whoever signed its certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(Authority(tmp_path).server_file(HOST, ends))
-    heard = list[bytes]()
+    heard, silence = list[bytes](), asyncio.Event()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.append(await reader.read())
+        silence.set()
         writer.close()
 
     server = await asyncio.start_server(listen, HOST, 0, ssl=context)
@@ -151,8 +152,7 @@ async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta
     async with server:
         found = await asyncio.to_thread(check_certificates, given, now)
         async with asyncio.timeout(30):
-            while not heard:
-                await asyncio.sleep(0.01)
+            await silence.wait()
     assert found.outcome is outcome, found
     assert f"{HOST}:{port} (kafka.bootstrap_servers)" in found.message
     assert set(heard) == {b""}
