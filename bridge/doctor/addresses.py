@@ -43,7 +43,7 @@ def addresses(settings: Settings) -> list[Address]:
 
 
 def _of_kafka(settings: Settings) -> list[Address]:
-    protocol = str((settings.kafka.model_extra or {}).get("security_protocol", "plaintext")).lower()
+    protocol = str(settings.kafka.public_properties().get("security.protocol", "plaintext")).lower()
     found = []
     for server in (settings.kafka.bootstrap_servers or "").split(","):
         parts = urlsplit(f"//{server.strip().rpartition('://')[2]}")

@@ -110,6 +110,11 @@ def pods(resources: list[Resource] = RESOURCES) -> dict[str, Resource]:
     return {t["metadata"]["labels"]["app.kubernetes.io/component"]: t for t in templates}
 
 
+def containers(pod: Resource) -> list[Resource]:
+    """The containers of a pod, and those that run before them."""
+    return [*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())]
+
+
 def environment(pod: Resource, resources: list[Resource] = RESOURCES) -> dict[str, str]:
     """The variables that the only container of a pod is given."""
     [container] = pod["spec"]["containers"]

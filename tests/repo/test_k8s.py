@@ -29,6 +29,7 @@ from tests.repo.manifests import (
     TOPICS,
     Resource,
     build,
+    containers,
     environment,
     kustomization,
     kustomized,
@@ -63,11 +64,6 @@ def container(component: str) -> Resource:
     [only] = spec(component)["containers"]
     found: Resource = only
     return found
-
-
-def containers(component: str) -> list[Resource]:
-    """That one, and those that run before it."""
-    return [container(component), *spec(component).get("initContainers", ())]
 
 
 @pytest.fixture
@@ -151,14 +147,14 @@ def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
 @each_pod
 def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
     """Named once for all, so that one line says where it really is."""
-    assert {each["image"] for each in containers(component)} == {"settlement-bridge"}
+    assert {each["image"] for each in containers(PODS[component])} == {"settlement-bridge"}
     assert kustomization(BASE)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
 
 
 @each_pod
 def test_the_arguments_are_a_command(component: str) -> None:
     """With options that it has."""
-    for each in containers(component):
+    for each in containers(PODS[component]):
         name, *options = each["args"]
         group: Any = typer.main.get_command(app)
         group.commands[name].make_context(name, options)
@@ -208,7 +204,7 @@ def test_a_pod_may_do_nothing_that_it_need_not(component: str) -> None:
         "fsGroup": 10001,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    for each in containers(component):
+    for each in containers(PODS[component]):
         assert each["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

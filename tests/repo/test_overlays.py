@@ -14,6 +14,7 @@ from tests.repo.manifests import (
     BASE,
     OVERLAYS,
     build,
+    containers,
     kustomized,
     of_kind,
     pods,
@@ -25,7 +26,7 @@ each_overlay = pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda folder: f
 
 def images(overlay: Path) -> set[str]:
     """Those of all pods."""
-    return {c["image"] for pod in pods(kustomized(overlay)).values() for c in pod["spec"]["containers"]}
+    return {c["image"] for pod in pods(kustomized(overlay)).values() for c in containers(pod)}
 
 
 def test_production_names_its_image_by_digest() -> None:
@@ -83,7 +84,7 @@ def test_its_pods_are_restricted(overlay: Path) -> None:
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["runAsUser"] != 0
         assert spec["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
-        for container in (*spec.get("initContainers", ()), *spec["containers"]):
+        for container in containers(pod):
             assert container["securityContext"]["allowPrivilegeEscalation"] is False
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert not any("hostPort" in port for port in container.get("ports", ()))

@@ -19,7 +19,7 @@ from pathlib import Path
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 
-from tests.repo.manifests import K8S, OF_OPERATORS, Resource, environment, of_kind, pods
+from tests.repo.manifests import K8S, OF_OPERATORS, Resource, containers, environment, of_kind, pods
 from tests.repo.source import ROOT
 
 DIGEST = f"sha256:{'5e771e' * 10}b00c"
@@ -95,7 +95,7 @@ def test_what_is_applied_is_valid(cluster: list[Resource]) -> None:
 
 def test_the_programs_run_the_image_that_was_pushed(cluster: list[Resource]) -> None:
     """All three, by its digest."""
-    images = {c["image"] for pod in pods(cluster).values() for c in pod["spec"]["containers"]}
+    images = {c["image"] for pod in pods(cluster).values() for c in containers(pod)}
     assert images == {f"registry.example/settlement-bridge@{DIGEST}"}
 
 
