@@ -7,15 +7,18 @@ import json
 import re
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
 
 from bridge.formatting import format_utc
 from bridge.kafka.open_transactions import HANGING_SECONDS
 from bridge.sandbox import cluster as dev
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.alerts import Scrapes
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.storm.operator import hanging
 from tests.transactions_tool import TransactionsTool
@@ -83,9 +86,15 @@ def rows(printed: str) -> list[dict[str, str]]:
 
 
 async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_commands(
-    place: Place, tool: TransactionsTool
+    place: Place, tool: TransactionsTool, tmp_path: Path
 ) -> None:
     """A live bridge reports it after about a minute; a new owner waits, says why, and goes on afterwards."""
+    scrapes, started = Scrapes(time.time()), time.monotonic()
+
+    def scrape(bridge: Bridge) -> None:
+        families = text_string_to_metric_families(scraped(bridge, "/metrics"))
+        scrapes.take(time.monotonic() - started, {}, families)
+
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5)) as feed:
         settings = {"FEED__BASE_URL": feed.url, **SETTINGS}
         bridge = place.bridge(**settings)
@@ -111,6 +120,9 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
             "the metric of the alert",
             every=1,
         )
+        scrape(bridge)
+        hides = [{"feed": "settlement-v4", "topic": topic, "partition": str(p)} for p in range(PARTITIONS)]
+        scrapes.expect(SettlementTransactionHangs=hides)
         health = json.loads(scraped(bridge, "/healthz"))
         assert (health["state"], len(health["openTransactions"])) == ("Live", PARTITIONS)
         assert all(what.endswith(format_utc(round(since))) for what in health["openTransactions"])
@@ -155,7 +167,10 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         assert_exact(await place.settled(feed, successor))
         assert not feed.breaches
         await until(lambda: open_for(successor, topic) == {}, "the end of the metric", every=1)
+        scrape(successor)
+        scrapes.expect()
         again = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))
         [finding] = [one for one in json.loads(again.stdout) if one["check"] == "transactions"]
         assert finding["outcome"] == "ok", finding
         del other
+    scrapes.judge(tmp_path)

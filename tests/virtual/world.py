@@ -192,6 +192,11 @@ class World:
         if self.other_feed == "unknown":
             self.leadership.term += 1  # nothing wakes the one that waits for it
 
+    @property
+    def runs(self) -> bool:
+        """Return whether the process runs."""
+        return self._process is not None and not self._process.done()
+
     async def kill(self) -> None:
         """Kill the process as SIGKILL does. Raises the error with which the process had ended before."""
         self.feed.cut()

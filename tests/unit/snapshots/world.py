@@ -95,8 +95,8 @@ class Provider:
             case status:
                 raise ApiError(f"{request}: {status}")
 
-    def inject(self, endpoint: Endpoint, **fault: Any) -> None:
-        """Let requests to an endpoint fail: one, or as many as `times` says, where None is all of them."""
+    def inject(self, endpoint: Endpoint | None, **fault: Any) -> None:
+        """Let requests to an endpoint (None: to any) fail: one, or as many as `times` says (None: all)."""
         self.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
 
     def answers(self, endpoint: Endpoint, content: object, times: int | None = None, **fault: Any) -> None:
@@ -292,6 +292,7 @@ class Runs:
         report = make_snapshot(
             chosen, task, self.last, kafka, client, self._codecs, kafka, lambda *_: None, self._clock
         )
+        self.report = report
         self.full = report.full
         self.now += 3600
         assert self.last is not None

@@ -1,0 +1,119 @@
+"""The alerts of k8s/observe, and what Prometheus' own tool makes of scrapes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import Metric
+
+from tests.promtool import promtool
+from tests.repo.source import ROOT
+
+RULES: dict[str, Any] = yaml.safe_load((ROOT / "k8s" / "observe" / "rules.yaml").read_text("utf-8"))["spec"]
+ALERTS: list[dict[str, Any]] = [rule for group in RULES["groups"] for rule in group["rules"]]
+INTERVAL = 15
+"""Seconds between two scrapes, and between two evaluations of the rules."""
+Labels = Mapping[str, str]
+
+
+def run(directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run Prometheus' tool. Skips the test where there is none."""
+    tool = promtool()
+    if tool is None:
+        pytest.skip("there is no promtool: neither on the PATH nor in a package of this system")
+    return subprocess.run([tool, *arguments], cwd=directory, capture_output=True, text=True, check=False)
+
+
+def judge(
+    directory: Path,
+    series: Mapping[str, str],
+    expected: Mapping[str, Mapping[str, Sequence[Labels]]],
+    alerts: Sequence[Mapping[str, Any]] = ALERTS,
+) -> None:
+    """Assert which of the alerts fire, with which labels, at each of these times, and that no other does.
+
+    `series` are in the notation of promtool, with a value each `INTERVAL` seconds.
+    """
+    bare = [{name: value for name, value in rule.items() if name != "annotations"} for rule in alerts]
+    severity = {rule["alert"]: rule["labels"] for rule in alerts}
+    assert {name for found in expected.values() for name in found} <= severity.keys()
+    times = [
+        {
+            "alertname": name,
+            "eval_time": time,
+            "exp_alerts": [{"exp_labels": {**labels, **severity[name]}} for labels in found.get(name, ())],
+        }
+        for time, found in expected.items()
+        for name in severity
+    ]
+    test = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": f"{INTERVAL}s",
+        "tests": [
+            {
+                "interval": f"{INTERVAL}s",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "alert_rule_test": times,
+            }
+        ],
+    }
+    (directory / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "g", "rules": bare}]}), "utf-8")
+    (directory / "test.yaml").write_text(yaml.safe_dump(test), "utf-8")
+    ran = run(directory, "test", "rules", "test.yaml")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+class Scrapes:
+    """What a scraper has got from processes, and what is expected of the alerts. Times are since the start.
+
+    Prometheus' tool begins at 1970, so `epoch`, Unix seconds of the start, is taken off all timestamps.
+    """
+
+    def __init__(self, epoch: float) -> None:
+        self._epoch = epoch
+        self._values: dict[str, dict[int, float]] = {}
+        self._expected: dict[str, dict[str, Sequence[Labels]]] = {}
+        self._last = 0
+
+    def take(self, seconds: float, labels: Labels, families: Iterable[Metric]) -> None:
+        """Take the metrics of a process, which has these labels."""
+        self._last = round(seconds / INTERVAL)
+        for family in families:
+            for sample in family.samples:
+                pairs = ",".join(f'{key}="{value}"' for key, value in {**labels, **sample.labels}.items())
+                begin = self._epoch if sample.name.endswith("_timestamp_seconds") else 0.0
+                values = self._values.setdefault(f"{sample.name}{{{pairs}}}", {})
+                values[self._last] = sample.value - begin
+
+    def expect(self, **alerts: Labels | Sequence[Labels]) -> None:
+        """Expect, as of the last scrape, that these alerts fire with these labels, and that no other does."""
+        self._expected[f"{self._last * INTERVAL}s"] = {
+            name: [labels] if isinstance(labels, Mapping) else labels for name, labels in alerts.items()
+        }
+
+    def judge(self, directory: Path) -> None:
+        """Assert all that was expected."""
+        judge(
+            directory, {name: self._notation(values) for name, values in self._values.items()}, self._expected
+        )
+
+    def _notation(self, values: Mapping[int, float]) -> str:
+        """A series that a scrape lacks is stale at once, and absent from then on."""
+        tokens: list[str] = []
+        for number in range(self._last + 1):
+            if number in values:
+                tokens.append(f"{values[number]:.3f}")
+            else:
+                tokens.append("stale" if number - 1 in values else "_")
+        runs = [(token, len(list(same))) for token, same in groupby(tokens)]
+        return " ".join(token if count == 1 else _repeated(token, count) for token, count in runs)
+
+
+def _repeated(token: str, count: int) -> str:
+    return f"_x{count}" if token == "_" else f"{token}x{count - 1}"

@@ -1,0 +1,90 @@
+"""Each alert of the names fires when its cause has happened, and clears when that has ended.
+
+A job runs each hour against the simulated provider; Prometheus' own tool evaluates the rules. At each moment
+that is named, all alerts are compared: none fires that is not expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.core import GaugeMetricFamily
+
+from bridge.errors import ApiError
+from bridge.sandbox.provider.world.entities import Event
+from bridge.snapshots.metrics import collect
+from bridge.snapshots.status import JobStatus
+from tests.alerts import INTERVAL, Scrapes, run
+from tests.unit.snapshots.world import LANGUAGES, NOW, WORLD, Provider, Runs, mention
+
+EVENTS = WORLD.events
+JOB = {"snapshot": "translations"}
+
+
+class Hourly:
+    """A job that runs each hour, and what a scraper gets from it."""
+
+    def __init__(self) -> None:
+        self.provider = Provider()
+        self.scrapes = Scrapes(NOW)
+        self.runs = Runs()
+        self._status = JobStatus("translations", at=NOW)
+        self._hours = 0
+
+    def __call__(self, hours: int, *events: Event) -> None:
+        """Let hours pass. A run is at the beginning of each, and the first one learns of bets on events."""
+        self.runs.bets(mention(*events))
+        for _ in range(hours):
+            self.runs.now = NOW + 3600 * self._hours
+            try:
+                self.runs.run(self.provider)
+            except ApiError as error:
+                self._status.fail(str(error))
+            else:
+                self._status.publish(self.runs.report)
+            for number in range(3600 // INTERVAL):
+                seconds = 3600 * self._hours + INTERVAL * number
+                self.scrapes.take(seconds, JOB, collect(self._status))
+                for owner in (1, 0):  # of a feed that is well
+                    leader = GaugeMetricFamily("bridge_leader", "", owner)
+                    self.scrapes.take(seconds, {"feed": "f", "owner": str(owner)}, [leader])
+            self._hours += 1
+
+
+@pytest.fixture
+def hourly(tmp_path: Path) -> Iterator[Hourly]:
+    """A job; at the end, its alerts are judged."""
+    run(tmp_path, "--version")  # is there a tool at all?
+    job = Hourly()
+    yield job
+    job.scrapes.judge(tmp_path)
+
+
+def test_names_that_grow_old(hourly: Hourly) -> None:
+    """All runs fail, so the last snapshot stays as it is."""
+    hourly(1, EVENTS[0])
+    hourly.provider.inject(None, status=500, times=None)
+    hourly(5)
+    hourly.scrapes.expect()
+    hourly(2, EVENTS[1])
+    hourly.scrapes.expect(SettlementNamesOld=JOB)
+    hourly.provider.rest.faults.clear()
+    hourly(1)
+    hourly.scrapes.expect()
+
+
+def test_names_that_are_missing_and_stay_owed(hourly: Hourly) -> None:
+    """The provider keeps failing at one event, whose names are missing soon, and owed for long."""
+    hourly.provider.inject("all-event", status=500, times=None)
+    hourly(1, EVENTS[0])
+    hourly.scrapes.expect()
+    hourly(2)
+    missing = [{"kind": "event", "language": language} for language in LANGUAGES]
+    hourly.scrapes.expect(SettlementNamesMissing=missing)
+    hourly(4)
+    hourly.scrapes.expect(SettlementNamesMissing=missing, SettlementNamesOwed=JOB)
+    hourly.provider.rest.faults.clear()
+    hourly(1, EVENTS[1])
+    hourly.scrapes.expect()

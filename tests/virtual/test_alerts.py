@@ -1,0 +1,215 @@
+"""Each alert of a bridge fires when its cause has happened, and clears when that has ended.
+
+The metrics are those of a bridge in virtual time; Prometheus' own tool evaluates the rules. At each moment
+that is named, all alerts are compared: none fires that is not expected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.core import GaugeMetricFamily
+
+from bridge.observability.metrics import collect
+from bridge.observability.status import StatusSnapshot
+from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
+from bridge.state.checkpoint import State
+from tests.alerts import INTERVAL, Scrapes, run
+from tests.virtual.world import EPOCH, HOUR, World, play
+
+FEED = {"feed": "f"}
+MINUTE = 60.0
+
+
+class Prometheus:
+    """Scrapes the process of a world, and one that stands by."""
+
+    def __init__(self, world: World) -> None:
+        self.scrapes = Scrapes(EPOCH)
+        self.standby = True
+        """Whether there is a process that stands by."""
+        self.stuck = False
+        """Whether the event loop of the process has stopped, so that its snapshot stays as it is."""
+        self._world = world
+        self._snapshot = self._take(owner=True)
+        self._task = asyncio.get_running_loop().create_task(self._scrape())
+
+    def expect(self, **alerts: dict[str, str]) -> None:
+        """Expect that these alerts fire now with these labels, and no others."""
+        self._task.done() and self._task.result()
+        self.scrapes.expect(**alerts)
+
+    async def _scrape(self) -> None:
+        while True:
+            self._scrape_one("a", up=self._world.runs, owner=True)
+            if self.standby:
+                self._scrape_one("b", up=True, owner=False)
+            await asyncio.sleep(INTERVAL)
+
+    def _scrape_one(self, pod: str, *, up: bool, owner: bool) -> None:
+        seconds = asyncio.get_running_loop().time()
+        labels = {"job": "monitoring/settlement-bridge", "instance": pod}
+        self.scrapes.take(seconds, labels, [GaugeMetricFamily("up", "", up)])
+        if up:
+            snapshot = self._take(owner=owner) if not (owner and self.stuck) else self._snapshot
+            if owner:
+                self._snapshot = snapshot
+            self.scrapes.take(seconds, {**FEED, "pod": pod}, collect(snapshot, self._world.clock().wall))
+
+    def _take(self, *, owner: bool) -> StatusSnapshot:
+        world, now = self._world, self._world.clock().wall
+        known: dict[str, Any] = {"state": State.STANDBY, "since": EPOCH}
+        if owner:
+            status = world.status
+            known = {"state": status.state, "since": status.since, "until": status.until}
+            known |= world.owner.snapshot() if world.owner else {}
+        return StatusSnapshot(
+            at=now,
+            started_at=EPOCH,
+            feed="f",
+            idle_timeout_seconds=60,
+            owner_id="me",
+            transactions_looked_at=now,
+            **known,
+        )
+
+
+def observed(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Turn a story of a world and its Prometheus into a test. It begins with a live bridge and no alert."""
+
+    def test_of(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        async def whole(world: World, **arguments: Any) -> Scrapes:
+            prometheus = Prometheus(world)
+            world.start()
+            await world.until(State.LIVE)
+            await asyncio.sleep(5 * MINUTE)
+            prometheus.expect()
+            await story(world, prometheus, **arguments)
+            return prometheus.scrapes
+
+        def test(tmp_path: Path, **arguments: Any) -> None:
+            run(tmp_path, "--version")  # is there a tool at all?
+            play(partial(whole, **arguments), **settings).judge(tmp_path)
+
+        test.__doc__ = story.__doc__
+        return test
+
+    return test_of
+
+
+@observed()
+async def test_dead_letters(world: World, prometheus: Prometheus) -> None:
+    """For a quarter of an hour."""
+    world.inflict(Garbage(count=3))
+    await asyncio.sleep(MINUTE)
+    prometheus.expect(SettlementDeadLetters=FEED)
+    await asyncio.sleep(16 * MINUTE)
+    prometheus.expect()
+
+
+@observed()
+async def test_a_refusal(world: World, prometheus: Prometheus) -> None:
+    """For half an hour, though the next attempt succeeds."""
+    world.inflict(Refuse(count=1, status=429))
+    world.inflict(Drop())
+    await asyncio.sleep(3 * MINUTE)
+    prometheus.expect(SettlementRefused=FEED)
+    await asyncio.sleep(31 * MINUTE)
+    prometheus.expect()
+
+
+@observed()
+async def test_a_limit_that_is_nearly_spent(world: World, prometheus: Prometheus) -> None:
+    """Before the bridge has to wait for it."""
+    for _ in range(4):
+        world.inflict(Drop())
+        await asyncio.sleep(20)
+    await asyncio.sleep(90)
+    prometheus.expect(SettlementLimitNearlySpent={**FEED, "limit": "proper"})
+    await asyncio.sleep(6 * MINUTE)
+    prometheus.expect()
+
+
+@observed(scale=100)
+async def test_a_gap(world: World, prometheus: Prometheus) -> None:
+    """Nobody owned the feed for longer than the provider remembers, which is told as well while it lasts."""
+    await world.kill()
+    prometheus.standby = False
+    await asyncio.sleep(HOUR)
+    down = {"job": "monitoring/settlement-bridge", "instance": "a"}
+    prometheus.expect(SettlementNobodyOwns=FEED, SettlementTargetDown=down)
+    world.start()
+    prometheus.standby = True
+    await asyncio.sleep(6 * MINUTE)
+    prometheus.expect(SettlementGap=FEED)
+    await asyncio.sleep(HOUR)
+    prometheus.expect()
+
+
+@observed()
+async def test_a_provider_out_of_reach(world: World, prometheus: Prometheus) -> None:
+    """Half an hour is worth a look, six hours are urgent: in three days, messages are lost.
+
+    By then the attempts spend the limit of those that recover more than an hour.
+    """
+    world.unreachable(7 * HOUR)
+    await asyncio.sleep(45 * MINUTE)
+    prometheus.expect(SettlementNotLive=FEED)
+    await asyncio.sleep(5.5 * HOUR)
+    prometheus.expect(
+        SettlementNotLive=FEED,
+        SettlementRevisionOld=FEED,
+        SettlementLimitNearlySpent={**FEED, "limit": "large"},
+    )
+    await asyncio.sleep(HOUR)
+    prometheus.expect()
+
+
+@observed()
+async def test_kafka_out_of_reach(world: World, prometheus: Prometheus) -> None:
+    """First that there is no commit, and then the state that says why."""
+    world.kafka.away(20 * MINUTE)
+    await asyncio.sleep(8 * MINUTE)
+    prometheus.expect(SettlementCommitStalled=FEED, SettlementWaitingForKafka=FEED)
+    await asyncio.sleep(15 * MINUTE)
+    prometheus.expect()
+
+
+@observed()
+async def test_an_event_loop_that_has_stopped(world: World, prometheus: Prometheus) -> None:
+    """All metrics stay as they are but for the time of day: the last commit grows old."""
+    prometheus.stuck = True
+    await asyncio.sleep(8 * MINUTE)
+    prometheus.expect(SettlementCommitStalled=FEED)
+    prometheus.stuck = False
+    await asyncio.sleep(MINUTE)
+    prometheus.expect()
+
+
+@observed()
+async def test_nobody_stands_by(world: World, prometheus: Prometheus) -> None:
+    """A restart is no reason to say so."""
+    prometheus.standby = False
+    await asyncio.sleep(10 * MINUTE)
+    prometheus.expect()
+    await asyncio.sleep(10 * MINUTE)
+    prometheus.expect(SettlementNoStandby=FEED)
+    prometheus.standby = True
+    await asyncio.sleep(11 * MINUTE)
+    prometheus.expect()
+
+
+@observed()
+async def test_a_process_that_has_died(world: World, prometheus: Prometheus) -> None:
+    """And no standby that could take over gets the feed."""
+    await world.kill()
+    await asyncio.sleep(7 * MINUTE)
+    down = {"job": "monitoring/settlement-bridge", "instance": "a"}
+    prometheus.expect(SettlementNobodyOwns=FEED, SettlementTargetDown=down)
+    world.start()
+    await asyncio.sleep(7 * MINUTE)
+    prometheus.expect()
