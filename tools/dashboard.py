@@ -74,22 +74,22 @@ def _now(board: Dashboard) -> Dashboard:
     )
 
 
+def _durations(title: str, metric: str) -> timeseries.Panel:
+    rates = f"sum by (le) (rate({metric}_bucket{{}}[$__rate_interval]))"
+    levels = ((0.5, "p50"), (0.99, "p99"))
+    return _lines(
+        title, *((f"histogram_quantile({level}, {rates})", name) for level, name in levels), unit="s"
+    )
+
+
 def _flow(board: Dashboard) -> Dashboard:
     rate = "sum by (outcome) (rate(bridge_messages_total{}[$__rate_interval]))"
-    commits = "sum by (le) (rate(bridge_commit_duration_seconds_bucket{}[$__rate_interval]))"
     return (
         board.with_row(Row("Feed to Kafka"))
         .with_panel(_lines("Messages by outcome", (rate, "{{outcome}}"), unit="cps"))
-        .with_panel(
-            _lines(
-                "Duration of a commit",
-                *(
-                    (f"histogram_quantile({level}, {commits})", name)
-                    for level, name in ((0.5, "p50"), (0.99, "p99"))
-                ),
-                unit="s",
-            )
-        )
+        .with_panel(_durations("Duration of a commit", "bridge_commit_duration_seconds"))
+        .with_panel(_durations("From receipt to visible", "bridge_receipt_to_visible_seconds"))
+        .with_panel(_durations("From settlementTime to visible", "bridge_settlement_to_visible_seconds"))
         .with_panel(
             _lines(
                 "Newest settlement behind the provider", ("max(bridge_feed_lag_seconds{})", "lag"), unit="s"

@@ -58,7 +58,7 @@ def assess_certificates(found: Mapping[str, Validity], unread: Mapping[str, str]
     ]
     lines = [*invalid, *soon, *(f"{name}: could not be read: {reason}" for name, reason in unread.items())]
     if lines:
-        advice = "Renew it where it is issued; restart the bridge after a change of Kafka's files."
+        advice = "Renew it where it is issued; no restart is needed."
         worst = Outcome.TROUBLE if invalid else Outcome.WARN
         return Finding(worst, "\n".join(lines), advice if invalid or soon else "")
     if not found:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import inf
+from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
@@ -25,6 +29,8 @@ HEARTBEAT_MS = 500
 """A standby learns with its next heartbeat that the owner has left."""
 STATISTICS_MS = 5_000
 MEET_SECONDS = 2.0
+REFUSED_SECONDS = 60.0
+"""How long an error counts: a client repeats the same one after 30 s."""
 TRANSACTIONS = "__transaction_state"
 """Kafka's topic of transactions, which every broker has or is about to make."""
 _COMMON = {"client.id": "settlement-bridge", "reconnect.backoff.max.ms": 2_000}
@@ -34,6 +40,14 @@ _BY_HAND = {
     "enable.auto.offset.store": False,
 }
 """For every consumer: offsets are committed in transactions, if at all."""
+
+
+_NOT_TRUSTED = {
+    KafkaError._AUTHENTICATION,
+    KafkaError._SSL,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+}
+"""Errors of a client that one side does not trust."""
 
 
 class Brokers:
@@ -54,18 +68,62 @@ class Brokers:
         self._without = 0 if sources & {"configured", "learned"} else self._without + 1
 
 
+class Credentials:
+    """Whether brokers refuse a client for secrets or certificates that have been replaced since it was made.
+
+    librdkafka reads passwords, keys and certificates once, and goes on with them for ever.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._used = _digest(settings)
+        self._refused_at = -inf
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the client is of no use any more. Reads the files, if a broker has refused it just now."""
+        if time.monotonic() > self._refused_at + REFUSED_SECONDS:
+            return False
+        return _digest(self._settings) not in (self._used, None)
+
+    def hear(self, error: KafkaError) -> None:
+        """Take an error of the client."""
+        if error.code() in _NOT_TRUSTED:
+            self._refused_at = time.monotonic()
+
+
+def _digest(settings: KafkaSettings) -> bytes | None:
+    """Return a digest of all properties, secrets included, and of their files; None while one is missing."""
+    try:
+        properties = settings.properties()
+        digest = hashlib.blake2b(repr(sorted(properties.items())).encode())
+        for name, value in properties.items():
+            if name.endswith((".location", ".file")):
+                with suppress(IsADirectoryError):  # of authorities
+                    digest.update(Path(str(value)).read_bytes())
+    except (OSError, SettingsError):
+        return None
+    return digest.digest()
+
+
 class WatchedConsumer(Consumer):
     """A consumer that knows, from being polled, whether its client has to be replaced."""
 
-    def __init__(self, properties: dict[str, Any], **options: Any) -> None:
-        self._brokers = Brokers()  # not a method of this object, which would keep itself alive
+    def __init__(self, properties: dict[str, Any], *, credentials: Credentials, **options: Any) -> None:
+        # Neither is a method of this object, which would keep itself alive.
+        self._brokers, self._credentials = Brokers(), credentials
         statistics = {"statistics.interval.ms": STATISTICS_MS, "stats_cb": self._brokers.hear}
-        super().__init__({**properties, **statistics}, **options)
+
+        def hear(error: KafkaError) -> None:
+            credentials.hear(error)
+            outage.hear(error)
+
+        super().__init__({**properties, **statistics, "error_cb": hear}, **options)
 
     @property
     def is_stranded(self) -> bool:
-        """Whether it has lost all its brokers for good: it reads nothing more, and reports no error."""
-        return self._brokers.lost
+        """Whether it is of no use any more: it reads nothing, and may report no error."""
+        return self._brokers.lost or self._credentials.outdated
 
 
 def producer(
@@ -115,6 +173,7 @@ def reader(
     return _create(
         WatchedConsumer,
         settings,
+        options={"credentials": Credentials(settings)},
         defaults={
             **({"fetch.wait.max.ms": 20} if prompt else {}),
             # Bounds the memory for records read ahead.
@@ -147,6 +206,7 @@ def member(
     return _create(
         WatchedConsumer,
         settings,
+        options={"credentials": Credentials(settings)},
         defaults={
             "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": HEARTBEAT_MS,
@@ -190,8 +250,9 @@ def _create(
     *,
     defaults: Mapping[str, Any] | None = None,
     ours: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> T:
-    """Create a client with the settings, over `defaults` and under `ours`.
+    """Create a client with the settings, over `defaults` and under `ours`; `options` are not librdkafka's.
 
     All clients share the settings: librdkafka ignores those of the other kind of client.
     Raises SettingsError when librdkafka refuses the settings, KafkaUnavailable when it once accepted them.
@@ -200,7 +261,7 @@ def _create(
     outage.properties = properties
     made_of = (kind, frozenset(properties), settings)
     try:
-        client = kind({**properties, "error_cb": outage.hear}, logger=LOG)
+        client = kind({**properties, "error_cb": outage.hear}, logger=LOG, **(options or {}))
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
         if made_of in _accepted:  # a file they name is missing, or descriptors have run out

@@ -199,7 +199,7 @@ class LeaderElection:
 
     def _join_again(self) -> None:
         """Join with a new client. The old one cannot leave: its place is free when its session ends."""
-        get().warning("Kafka client has lost its brokers, joining the group again", group=self.group)
+        get().warning("Kafka client is of no use any more, joining the group again", group=self.group)
         self._end_term()
         while not self._closing.is_set():
             try:

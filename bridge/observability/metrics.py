@@ -102,12 +102,26 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
         "bridge_queue_messages", "Messages read from the socket but not yet handled.", status.queue_messages
     )
     yield Gauge("bridge_batch_records", "Records produced but not yet committed.", status.batch_records)
-    yield HistogramMetricFamily(
-        "bridge_commit_duration_seconds",
-        "Duration of commits since this process last became owner.",
-        list(status.commit_durations.buckets()),
-        status.commit_durations.seconds,
-    )
+    for name, help_, durations in (
+        (
+            "commit_duration",
+            "Duration of commits since this process last became owner.",
+            status.commit_durations,
+        ),
+        (
+            "receipt_to_visible",
+            "Time from the receipt of a transaction's first message to its commit.",
+            status.receipt_to_visible,
+        ),
+        (
+            "settlement_to_visible",
+            "Time from the newest settlementTime to its commit, by the provider's clock.",
+            status.settlement_to_visible,
+        ),
+    ):
+        yield HistogramMetricFamily(
+            f"bridge_{name}_seconds", help_, list(durations.buckets()), durations.seconds
+        )
 
 
 def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:

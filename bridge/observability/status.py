@@ -23,16 +23,22 @@ from bridge.state.gap import Gap
 
 BOUNDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets, seconds: a commit takes 5 ms at best, and 30 s while a broker is replaced."""
+LAG_BOUNDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0, 21_600.0, 86_400.0)
+"""Those of what is as old as an outage was long."""
 
 
 @dataclass(slots=True)
 class DurationHistogram:
     """Durations in seconds, counted in buckets."""
 
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    counts: list[int] = field(default_factory=list)
     """Durations up to each bound and above the one before; the last are above all bounds."""
     seconds: float = 0.0
     """Sum of all durations."""
+    bounds: tuple[float, ...] = BOUNDS
+
+    def __post_init__(self) -> None:
+        self.counts = self.counts or [0] * (len(self.bounds) + 1)
 
     @property
     def count(self) -> int:
@@ -41,16 +47,16 @@ class DurationHistogram:
 
     def observe(self, seconds: float) -> None:
         """Count one duration."""
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.counts[bisect_left(self.bounds, seconds)] += 1
         self.seconds += seconds
 
     def buckets(self) -> Iterator[tuple[str, float]]:
         """Yield each bound with the number of durations up to it, as Prometheus counts them."""
-        return zip((*map(str, BOUNDS), "+Inf"), accumulate(self.counts), strict=True)
+        return zip((*map(str, self.bounds), "+Inf"), accumulate(self.counts), strict=True)
 
     def copy(self) -> DurationHistogram:
         """Return an independent copy."""
-        return DurationHistogram(self.counts.copy(), self.seconds)
+        return DurationHistogram(self.counts.copy(), self.seconds, self.bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +129,12 @@ class StatusSnapshot:
     """Records produced and not yet committed."""
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)
     """Durations of this process's commits."""
+    receipt_to_visible: DurationHistogram = field(default_factory=DurationHistogram)
+    """Of each of its transactions that covers a message, from the receipt of the first to its end."""
+    settlement_to_visible: DurationHistogram = field(
+        default_factory=lambda: DurationHistogram(bounds=LAG_BOUNDS)
+    )
+    """Of each that has the newest settlementTime so far, from that to its end, by the provider's clock."""
 
     def revision_age(self, now: float) -> float | None:
         """How far the committed position is behind the provider's clock; None before the first commit."""

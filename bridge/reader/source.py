@@ -85,7 +85,7 @@ class Source:
         """Yield the next messages; none if none came within `seconds`."""
         self._look()
         if self._consumer.is_stranded:
-            get().warning("Kafka client has lost its brokers, going on with a new one", topic=self.topic)
+            get().warning("Kafka client is of no use any more, going on with a new one", topic=self.topic)
             self._connect_again([place.offset for place in self.cursor.places])
         began, reached = time.monotonic(), self.cursor.reached
         messages = self._consumer.consume(num_messages=2000, timeout=seconds)

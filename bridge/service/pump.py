@@ -96,6 +96,8 @@ class Pump:
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": len(pipeline.batch.records),
             "commit_durations": self.committer.durations.copy(),
+            "receipt_to_visible": checkpointer.receipt_to_visible.copy(),
+            "settlement_to_visible": checkpointer.settlement_to_visible.copy(),
         }
 
     async def _use(self, connection: Connection) -> None:

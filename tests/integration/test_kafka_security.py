@@ -5,6 +5,7 @@ One broker has a listener for each way to be wrong about TLS and SASL, and heeds
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import re
@@ -37,12 +38,20 @@ from bridge.kafka.rights import NEEDED
 from bridge.sandbox import cluster
 from bridge.sandbox.cluster import servers as server
 from bridge.sandbox.cluster.ports import HOST, Listener, free_port
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.snapshots import simulated
 from tests.tls import Authority
 
 PASSWORD, WRONG = "hush-8c1f-hush", "psst-77e0-psst"
-LISTENERS = {"sasl": "SASL_SSL", "expired": "SASL_SSL", "elsewhere": "SASL_SSL", "mutual": "SSL"}
+LISTENERS = {
+    "sasl": "SASL_SSL",
+    "expired": "SASL_SSL",
+    "elsewhere": "SASL_SSL",
+    "mutual": "SSL",
+    "rotated": "SSL",
+}
 COMMANDS = {
     "run": "checkpoints",
     "tail --from-beginning": "bets",
@@ -63,14 +72,17 @@ pytestmark = pytest.mark.xdist_group("security")
 
 
 class Secured(NamedTuple):
-    """A cluster, the ports of its listeners, and the files of the authority it trusts and of another."""
+    """A cluster, the ports of its listeners, and the file of the authority that it trusts."""
 
     cluster: cluster.Cluster
     ports: dict[str, int]
     authority: Path
-    stranger: Path
+    stranger: Authority
+    """Which signs certificates that the brokers refuse."""
     client: tuple[Path, Path]
     """Certificate and key of a client that may do everything."""
+    trusted: Path
+    """The authorities of the clients of the listener `rotated`, which a broker reads when it starts."""
 
     def settings(self, listener: str = "sasl", user: str = "known") -> dict[str, str]:
         """The settings of a client with access."""
@@ -95,6 +107,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     ports: dict[str, int] = {}
     for name in LISTENERS:
         ports[name] = free_port(ports.values())
+    trusted = directory / "trusted.pem"
+    trusted.write_bytes(authority.certificate.read_bytes())
     certificates = {
         "expired": authority.server_file(HOST, timedelta(minutes=-1)),
         "elsewhere": authority.server_file("127.0.0.2"),
@@ -110,8 +124,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             "inter.broker.listener.name=PLAINTEXT",
             "sasl.enabled.mechanisms=SCRAM-SHA-512",
             "listener.name.mutual.ssl.client.auth=required",
+            "listener.name.rotated.ssl.client.auth=required",
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users=User:ANONYMOUS;User:CN=client",
+            "super.users=User:ANONYMOUS;User:CN=client;User:rotated",
         ]
         login = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         for name in LISTENERS:
@@ -120,7 +135,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
                 f"{own}.ssl.keystore.type=PEM",
                 f"{own}.ssl.keystore.location={certificates.get(name) or authority.server_file(HOST)}",
                 f"{own}.ssl.truststore.type=PEM",
-                f"{own}.ssl.truststore.location={authority.certificate}",
+                f"{own}.ssl.truststore.location={trusted if name == 'rotated' else authority.certificate}",
                 f"{own}.scram-sha-512.sasl.jaas.config={login}",
             ]
         return "\n".join([*lines, ""])
@@ -129,15 +144,26 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         patch.setattr(server, "server_properties", properties)
         running = cluster.start(tmp_path_factory.mktemp("secured"), kafka_port=0, registry_port=0)
     with running:
-        client = Place(running, "", directory).admin()
-        how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        users: list[UserScramCredentialAlteration] = [
-            UserScramCredentialUpsertion(user, how, PASSWORD.encode())
-            for user in ("known", "nobody", "describer", "outsider", "least")
-        ]
-        for added in client.alter_user_scram_credentials(users).values():
-            added.result(20)
-        yield Secured(running, ports, authority.certificate, stranger.certificate, authority.client_files())
+        users = "known", "nobody", "describer", "outsider", "least", "rotated"
+        set_password(Place(running, "", directory), PASSWORD, *users)
+        yield Secured(
+            running,
+            ports,
+            authority.certificate,
+            stranger,
+            authority.client_files(),
+            trusted,
+        )
+
+
+def set_password(place: Place, password: str, *users: str) -> None:
+    """Give users a password, which brokers check as soon as they have learnt of it."""
+    how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    changes: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(user, how, password.encode()) for user in users
+    ]
+    for changed in place.admin().alter_user_scram_credentials(changes).values():
+        changed.result(20)
 
 
 @pytest.fixture
@@ -162,7 +188,7 @@ def wrong(secured: Secured) -> dict[str, dict[str, str]]:
         "password": {**right, "KAFKA__SASL_PASSWORD": WRONG},
         "user": {**right, "KAFKA__SASL_USERNAME": "unknown"},
         "mechanism": {**right, "KAFKA__SASL_MECHANISM": "PLAIN"},
-        "authority": {**right, "KAFKA__SSL_CA_LOCATION": str(secured.stranger)},
+        "authority": {**right, "KAFKA__SSL_CA_LOCATION": str(secured.stranger.certificate)},
         "expired": secured.settings("expired"),
         "elsewhere": secured.settings("elsewhere"),
         "TLS to plaintext": {**right, **plain},
@@ -281,6 +307,58 @@ def test_a_client_certificate_has_its_secret_in_a_file(
     settings = secured.settings("mutual") | {f"KAFKA__{name}": value for name, value in given.items()}
     made = place.run("topics", "apply", **settings)
     assert made.returncode == 0, made.stderr
+
+
+# A secret is rotated.
+
+
+async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Place, tmp_path: Path) -> None:
+    """A bridge with a password and one with a certificate go on when brokers no longer take the old ones.
+
+    Connections outlast their credentials: each bridge has its new ones to use when a broker restarts.
+    """
+    (directory := tmp_path / "other").mkdir()
+    other = Place(secured.cluster, f"{place.prefix}c", directory, place.bridges)
+    (password := tmp_path / "password").write_text(PASSWORD)
+    certificate, key = tmp_path / "client.crt", tmp_path / "client.key"
+    for file, content in zip((certificate, key), secured.client, strict=True):
+        file.write_bytes(content.read_bytes())
+    by_password = secured.settings(user="rotated") | {"KAFKA__SASL_PASSWORD_FILE": str(password)}
+    del by_password["KAFKA__SASL_PASSWORD"]
+    by_certificate = {
+        "KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{secured.ports['rotated']}",
+        "KAFKA__SECURITY_PROTOCOL": "SSL",
+        "KAFKA__SSL_CA_LOCATION": str(secured.authority),
+        "KAFKA__SSL_CERTIFICATE_LOCATION": str(certificate),
+        "KAFKA__SSL_KEY_LOCATION": str(key),
+    }
+    async with (
+        Simulator(SimulatorSettings(port=0, rate=20)) as one,
+        Simulator(SimulatorSettings(port=0, rate=20)) as two,
+    ):
+        bridges = {
+            place.bridge(**by_password, FEED__BASE_URL=one.url): (place, one),
+            other.bridge(**by_certificate, FEED__BASE_URL=two.url): (other, two),
+        }
+        for bridge in bridges:
+            await until(lambda b=bridge: "Live" in b.states(), "live", so_far=bridge.text)  # type: ignore[misc]
+
+        await asyncio.to_thread(set_password, place, WRONG, "rotated")
+        secured.trusted.write_bytes(secured.stranger.certificate.read_bytes())
+        await asyncio.to_thread(secured.cluster.servers["kafka-1"].stop)
+        await asyncio.to_thread(secured.cluster.restart, "kafka-1")
+        for bridge, cause in zip(bridges, ("password", "client certificate"), strict=True):
+            told = CAUSES[cause]
+            await until(lambda b=bridge, t=told: t in b.text(), "refused", so_far=bridge.text)  # type: ignore[misc]
+        password.write_text(WRONG)
+        for file, content in zip((certificate, key), secured.stranger.client_files(), strict=True):
+            file.write_bytes(content.read_bytes())
+
+        for bridge, (where, feed) in bridges.items():
+            assert_exact(await where.settled(feed, bridge))
+            assert not feed.breaches
+            assert await bridge.end() == 0
+            assert not {PASSWORD, WRONG} & set(re.findall(r"[\w-]+", bridge.text()))
 
 
 # A right is missing.

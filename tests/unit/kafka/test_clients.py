@@ -200,7 +200,7 @@ SHARED: Any = {
 def plain(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, with dictionaries of their properties for clients."""
     for kind in ("Producer", "WatchedConsumer", "AdminClient"):
-        monkeypatch.setattr(clients, kind, lambda properties, logger: properties)
+        monkeypatch.setattr(clients, kind, lambda properties, **_: properties)
     return clients
 
 
@@ -262,3 +262,40 @@ def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> No
         brokers.hear(json.dumps({"brokers": known}))
         lost.append(brokers.lost)
     assert lost == [False, False, False, False, True, False]
+
+
+@pytest.mark.parametrize("what", ["sasl_password_file", "ssl_certificate_location", "ssl_ca_location"])
+@pytest.mark.parametrize("code", ["_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"])
+def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
+    tmp_path: Path, what: str, code: str
+) -> None:
+    """Not before the one or the other, and not while a file is away."""
+    (file := tmp_path / "file").write_text("old")
+    used = clients.Credentials(KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)}))
+    used.hear(error(getattr(KafkaError, code)))
+    assert not used.outdated
+    file.write_text("new")
+    assert used.outdated
+    file.unlink()
+    # The last password is used on; a certificate that is away makes no client.
+    assert used.outdated == (what == "sasl_password_file")
+    file.write_text("old")
+    assert not used.outdated
+
+
+def test_a_client_that_is_not_refused_is_not_outdated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error long ago is none, nor is one of the network."""
+    (file := tmp_path / "file").write_text("old")
+    settings = KafkaSettings.model_validate(
+        {"ssl_ca_location": str(file), "ssl_keystore_location": str(tmp_path)}
+    )
+    used = clients.Credentials(settings)
+    file.write_text("new")
+    used.hear(error(KafkaError._TRANSPORT))
+    assert not used.outdated
+    used.hear(error(KafkaError._SSL))
+    assert used.outdated
+    monkeypatch.setattr(clients, "REFUSED_SECONDS", 0.0)
+    assert not used.outdated

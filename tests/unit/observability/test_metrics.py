@@ -13,7 +13,7 @@ from bridge.feed.rate_limits import LimitUsage
 from bridge.kafka.open_transactions import OpenTransaction, Place
 from bridge.observability.exposition import exposition
 from bridge.observability.metrics import MAX_PATHS, collect
-from bridge.observability.status import DurationHistogram, StatusSnapshot
+from bridge.observability.status import BOUNDS, LAG_BOUNDS, DurationHistogram, StatusSnapshot
 from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
 from tests.unit.observability.test_status import NOW, STARTED
@@ -52,6 +52,7 @@ OWNER = replace(
     queue_messages=8,
     batch_records=9,
     commit_durations=DurationHistogram([0, 0, 6, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1], 40.25),
+    settlement_to_visible=DurationHistogram([0] * 10 + [1] + [0] * 3, 3600, LAG_BOUNDS),
 )
 Scraped = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -122,6 +123,13 @@ EXPECTED: Scraped = {
     key("commit_duration_seconds_bucket", le="+Inf"): 10,
     key("commit_duration_seconds_count"): 10,
     key("commit_duration_seconds_sum"): 40.25,
+    **{key("receipt_to_visible_seconds_bucket", le=str(le)): 0 for le in (*BOUNDS, "+Inf")},
+    key("receipt_to_visible_seconds_count"): 0,
+    key("receipt_to_visible_seconds_sum"): 0,
+    **{key("settlement_to_visible_seconds_bucket", le=str(le)): 0 for le in LAG_BOUNDS[:-3]},
+    **{key("settlement_to_visible_seconds_bucket", le=str(le)): 1 for le in (*LAG_BOUNDS[-3:], "+Inf")},
+    key("settlement_to_visible_seconds_count"): 1,
+    key("settlement_to_visible_seconds_sum"): 3600,
 }
 
 

@@ -47,6 +47,30 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
     assert seen["next_connect"] == world.clock().wall
 
 
+@in_world(rate=0.5)
+async def test_how_long_messages_take_to_become_visible(world: World) -> None:
+    """By the first of each transaction, and by its newest settlementTime; both show an outage of Kafka."""
+    world.start()
+    await world.until(State.LIVE)
+    await asyncio.sleep(600)
+    assert world.owner is not None
+
+    def seen() -> list[dict[str, float]]:
+        assert world.owner is not None
+        snapshot = world.owner.snapshot()
+        return [dict(snapshot[f"{what}_to_visible"].buckets()) for what in ("receipt", "settlement")]
+
+    receipt, settlement = seen()
+    assert receipt["1.0"] == receipt["+Inf"] == pytest.approx(world.kafka.transactions, abs=10)
+    assert 100 < settlement["10.0"] <= settlement["+Inf"] <= receipt["+Inf"]
+    world.kafka.away(25)
+    await asyncio.sleep(60)
+    later = seen()
+    for before, after, bound in zip((receipt, settlement), later, ("10.0", "10.0"), strict=True):
+        late = after["+Inf"] - after[bound] - (before["+Inf"] - before[bound])
+        assert late == after["30.0"] - after[bound] - (before["30.0"] - before[bound]) >= 1
+
+
 @in_world(rate=5)
 async def test_its_rates_are_those_of_the_last_seconds(world: World) -> None:
     """What is received, and what is committed by then."""
