@@ -52,18 +52,19 @@ def judge(
         for time, found in expected.items()
         for name in severity
     ]
-    test = {
-        "rule_files": ["rules.yaml"],
-        "evaluation_interval": f"{INTERVAL}s",
-        "tests": [
-            {
-                "interval": f"{INTERVAL}s",
-                "input_series": [{"series": name, "values": values} for name, values in series.items()],
-                "alert_rule_test": times,
-            }
-        ],
-    }
     (directory / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "g", "rules": bare}]}), "utf-8")
+    _evaluate(directory, series, rule_files=["rules.yaml"], alert_rule_test=times)
+
+
+def _evaluate(
+    directory: Path, series: Mapping[str, str], *, rule_files: Sequence[str] = (), **expected: Sequence[Any]
+) -> None:
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    test = {
+        "rule_files": list(rule_files),
+        "evaluation_interval": f"{INTERVAL}s",
+        "tests": [{"interval": f"{INTERVAL}s", "input_series": given, **expected}],
+    }
     (directory / "test.yaml").write_text(yaml.safe_dump(test), "utf-8")
     ran = run(directory, "test", "rules", "test.yaml")
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -83,13 +84,14 @@ class Scrapes:
 
     def take(self, seconds: float, labels: Labels, families: Iterable[Metric]) -> None:
         """Take the metrics of a process, which has these labels."""
-        self._last = round(seconds / INTERVAL)
+        number = round(seconds / INTERVAL)
+        self._last = max(self._last, number)
         for family in families:
             for sample in family.samples:
                 pairs = ",".join(f'{key}="{value}"' for key, value in {**labels, **sample.labels}.items())
                 begin = self._epoch if sample.name.endswith("_timestamp_seconds") else 0.0
                 values = self._values.setdefault(f"{sample.name}{{{pairs}}}", {})
-                values[self._last] = sample.value - begin
+                values[number] = sample.value - begin
 
     def expect(self, **alerts: Labels | Sequence[Labels]) -> None:
         """Expect, as of the last scrape, that these alerts fire with these labels, and that no other does."""
@@ -99,9 +101,23 @@ class Scrapes:
 
     def judge(self, directory: Path) -> None:
         """Assert all that was expected."""
-        judge(
-            directory, {name: self._notation(values) for name, values in self._values.items()}, self._expected
-        )
+        judge(directory, self._series(), self._expected)
+
+    def answer(self, directory: Path, queries: Iterable[str]) -> None:
+        """Assert that each query has an answer at one of the scrapes at least."""
+        time = f"{self._last * INTERVAL}s"
+        tests = [
+            {
+                "expr": f"max_over_time((count({query}))[{time}:{INTERVAL}s]) > bool 0",
+                "eval_time": time,
+                "exp_samples": [{"labels": "{}", "value": 1}],
+            }
+            for query in queries
+        ]
+        _evaluate(directory, self._series(), promql_expr_test=tests)
+
+    def _series(self) -> dict[str, str]:
+        return {name: self._notation(values) for name, values in self._values.items()}
 
     def _notation(self, values: Mapping[int, float]) -> str:
         """A series that a scrape lacks is stale at once, and absent from then on."""

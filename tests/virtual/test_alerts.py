@@ -7,21 +7,32 @@ that is named, all alerts are compared: none fires that is not expected.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 
+from bridge.kafka.open_transactions import OpenTransaction, Place
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
+from bridge.sandbox.provider.feed import Policy
+from bridge.snapshots.metrics import collect as collect_of_snapshots
+from bridge.snapshots.model import LeftOut
+from bridge.snapshots.status import JobStatus
 from bridge.state.checkpoint import State
 from tests.alerts import INTERVAL, Scrapes, run
+from tests.repo.source import ROOT
+from tests.unit.snapshots.reports import report
 from tests.virtual.world import EPOCH, HOUR, World, play
 
 FEED = {"feed": "f"}
+JOB = JobStatus.of(report(left_out=(LeftOut("/api/x", "1", "HTTP 500"),)))
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "k8s" / "observe" / "dashboard.json").read_text("utf-8"))
 MINUTE = 60.0
 
 
@@ -34,6 +45,8 @@ class Prometheus:
         """Whether there is a process that stands by."""
         self.stuck = False
         """Whether the event loop of the process has stopped, so that its snapshot stays as it is."""
+        self.open = tuple[OpenTransaction, ...]()
+        """Transactions that hide records."""
         self._world = world
         self._snapshot = self._take(owner=True)
         self._task = asyncio.get_running_loop().create_task(self._scrape())
@@ -74,6 +87,7 @@ class Prometheus:
             idle_timeout_seconds=60,
             owner_id="me",
             transactions_looked_at=now,
+            open_transactions=self.open,
             **known,
         )
 
@@ -213,3 +227,31 @@ async def test_a_process_that_has_died(world: World, prometheus: Prometheus) -> 
     world.start()
     await asyncio.sleep(7 * MINUTE)
     prometheus.expect()
+
+
+def test_every_query_of_the_dashboard_is_answered(tmp_path: Path) -> None:
+    """By a bridge that catches up, is live, and meets what there is to show; and by a snapshot job."""
+    run(tmp_path, "--version")
+    queries = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
+    assert len(queries) > 20
+
+    async def story(world: World) -> Scrapes:
+        prometheus = Prometheus(world)
+        prometheus.open = (OpenTransaction(Place("t.bets", 3, 7), EPOCH, 50),)
+        world.start()
+        await asyncio.sleep(10 * MINUTE)
+        world.inflict(Garbage(count=3))
+        world.network.altered = lambda body: body.replace(b'{"data":{', b'{"data":{"new":1,')
+        for _ in range(6):
+            world.inflict(Drop())
+            await asyncio.sleep(20)
+        return prometheus.scrapes
+
+    scrapes = play(story, history=5 * MINUTE, policy=Policy(replay_rate=1))
+    for number in range(20):
+        seconds = INTERVAL * number
+        scrapes.take(seconds, {"snapshot": "translations"}, collect_of_snapshots(JOB))
+        scrapes.take(seconds, FEED, ProcessCollector(registry=None).collect())
+    scrapes.answer(
+        tmp_path, [query.replace("$feed", "f").replace("$__rate_interval", "1m") for query in queries]
+    )
