@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from bridge.config import KafkaSettings, env_name
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import lacks_trust, outage
 
 T = TypeVar("T")
 
@@ -40,14 +40,6 @@ _BY_HAND = {
     "enable.auto.offset.store": False,
 }
 """For every consumer: offsets are committed in transactions, if at all."""
-
-
-_NOT_TRUSTED = {
-    KafkaError._AUTHENTICATION,
-    KafkaError._SSL,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-}
-"""Errors of a client that one side does not trust."""
 
 
 class Brokers:
@@ -88,7 +80,7 @@ class Credentials:
 
     def hear(self, error: KafkaError) -> None:
         """Take an error of the client."""
-        if error.code() in _NOT_TRUSTED:
+        if lacks_trust(error):
             self._refused_at = time.monotonic()
 
 

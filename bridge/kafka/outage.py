@@ -28,9 +28,10 @@ PROBE_SECONDS = 1.0
 SERVERS = env_name("kafka", "bootstrap_servers")
 NO_ANSWER = "no answer"
 _UNVERIFIED = "certificate verify failed"
+_REJECTED = "alert (certificate|bad certificate|handshake failure|unknown ca)"
 _CAUSES = {
     _UNVERIFIED: ("the broker's certificate is refused", "ssl_ca_location"),
-    "alert (certificate|bad certificate|handshake failure|unknown ca)": (
+    _REJECTED: (
         "the listener requires another client certificate",
         "ssl_certificate_location, ssl_key_location",
     ),
@@ -46,8 +47,20 @@ _CAUSES = {
 """A pattern in an error's code and text → the cause and the settings to check. The first match counts."""
 _PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
 """Causes that are also ordinary outages: logged only while a request waits for its answer."""
+_NO_TRUST = {_UNVERIFIED, _REJECTED, "_AUTHENTICATION", "_SSL"}
+"""Causes that other secrets or certificates may end."""
 _NO_BROKER = {*_CAUSES, "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "_WAIT_COORD"}
 """Errors that mean an outage."""
+
+
+def _kind(error: KafkaError) -> str:
+    text = f"{error.name()} {error.str()}"
+    return next((pattern for pattern in _CAUSES if re.search(pattern, text)), "")
+
+
+def lacks_trust(error: KafkaError) -> bool:
+    """Return whether broker and client do not trust each other."""
+    return _kind(error) in _NO_TRUST
 
 
 class Outage:
@@ -66,8 +79,7 @@ class Outage:
 
     def hear(self, error: KafkaError) -> None:
         """Note the cause from a client's error, without blocking. Logs it unless it may be transient."""
-        text = f"{error.name()} {error.str()}"
-        kind = next((pattern for pattern in _CAUSES if re.search(pattern, text)), "")
+        kind = _kind(error)
         if kind in ("", self._kind) or (self._kind and kind == "_ALL_BROKERS_DOWN"):
             return
         # Without the milliseconds, so that each attempt has the same reason.

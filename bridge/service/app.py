@@ -62,11 +62,13 @@ HEARTBEAT_SECONDS = 1.0
 """Interval between status snapshots."""
 
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 KEPT_BYTES = 16 * 1024 * 1024
 """Free memory that the process keeps, approximately."""
 LARGE_BLOCK_BYTES = 1024 * 1024
 """Larger blocks return to the system as soon as they are freed."""
+HEAPS = 2
+"""For all threads. Each of librdkafka's would have its own, up to eight a processor (decision 0043)."""
 SWITCH_SECONDS = 0.001
 """How long the committing thread waits for the interpreter lock while the event loop is busy."""
 
@@ -85,6 +87,17 @@ def _keep_little_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
         libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        libc.mallopt(_M_ARENA_MAX, HEAPS)
+
+
+def _free_memory() -> None:
+    """Give back what a lost term has left behind.
+
+    Its parts refer to each other (decision 0033), and glibc gives back the end of a heap only (decision 0043).
+    """
+    gc.collect()
+    with contextlib.suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class _Service:
@@ -217,7 +230,7 @@ class _Service:
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
                     else:  # an earlier reason may be outdated
                         self._status.become(State.STANDBY)
-                gc.collect()  # what a lost term has left behind refers to itself (decision 0033)
+                _free_memory()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             worker.close(0)

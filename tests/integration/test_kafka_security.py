@@ -162,7 +162,8 @@ def set_password(place: Place, password: str, *users: str) -> None:
     changes: list[UserScramCredentialAlteration] = [
         UserScramCredentialUpsertion(user, how, password.encode()) for user in users
     ]
-    for changed in place.admin().alter_user_scram_credentials(changes).values():
+    client = place.admin()  # which must outlive its answers
+    for changed in client.alter_user_scram_credentials(changes).values():
         changed.result(20)
 
 
@@ -337,8 +338,8 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
         Simulator(SimulatorSettings(port=0, rate=20)) as two,
     ):
         bridges = {
-            place.bridge(**by_password, FEED__BASE_URL=one.url): (place, one),
-            other.bridge(**by_certificate, FEED__BASE_URL=two.url): (other, two),
+            place.bridge(**by_password | {"FEED__BASE_URL": one.url}): (place, one),
+            other.bridge(**by_certificate | {"FEED__BASE_URL": two.url}): (other, two),
         }
         for bridge in bridges:
             await until(lambda b=bridge: "Live" in b.states(), "live", so_far=bridge.text)  # type: ignore[misc]

@@ -265,14 +265,23 @@ def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> No
 
 
 @pytest.mark.parametrize("what", ["sasl_password_file", "ssl_certificate_location", "ssl_ca_location"])
-@pytest.mark.parametrize("code", ["_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"])
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        KafkaError(KafkaError._AUTHENTICATION),
+        KafkaError(KafkaError._SSL),
+        KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED),
+        # TLS 1.3 has ended its handshake by then.
+        KafkaError(KafkaError._TRANSPORT, "Receive failed: ssl/tls alert certificate unknown"),
+    ],
+)
 def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
-    tmp_path: Path, what: str, code: str
+    tmp_path: Path, what: str, refusal: KafkaError
 ) -> None:
     """Not before the one or the other, and not while a file is away."""
     (file := tmp_path / "file").write_text("old")
     used = clients.Credentials(KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)}))
-    used.hear(error(getattr(KafkaError, code)))
+    used.hear(refusal)
     assert not used.outdated
     file.write_text("new")
     assert used.outdated
