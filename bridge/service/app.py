@@ -93,7 +93,7 @@ def _keep_little_memory() -> None:
 def _free_memory() -> None:
     """Give back what a lost term has left behind.
 
-    Its parts refer to each other (decision 0033), and glibc gives back the end of a heap only (decision 0043).
+    Its parts refer to each other (decision 0033), and of a heap glibc gives back its end only (0043).
     """
     gc.collect()
     with contextlib.suppress(AttributeError):  # another C library
