@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -20,7 +20,7 @@ from bridge.avro.codec import Codec
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
-from bridge.formatting import format_duration, format_utc
+from bridge.formatting import format_duration, format_utc, parse_unix
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, lacks_right
@@ -29,6 +29,8 @@ from bridge.kafka.outage import outage
 from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
 
+RECEIVED: Final = "received"
+"""Header with the time of receipt: of dead letters, and of bets that were redriven."""
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 CONSUME_SECONDS = 0.02
@@ -123,6 +125,14 @@ def headers_of(message: Message) -> dict[str, str]:
         name: value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")
         for name, value in dict(message.headers() or []).items()
     }
+
+
+def original_receipt(headers: Mapping[str, str]) -> float | None:
+    """Return when the message of a redriven bet was received, Unix seconds; None for any other bet."""
+    try:
+        return parse_unix(headers[RECEIVED])
+    except (LookupError, ValueError):
+        return None
 
 
 def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:

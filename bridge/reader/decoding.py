@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from confluent_kafka import Message
 
 from bridge.errors import NotOurs, SchemaError
-from bridge.formatting import EPOCH, is_time, parse_unix, parse_whole
-from bridge.kafka.reader import at, headers_of, key_of
+from bridge.formatting import EPOCH, is_time, parse_whole
+from bridge.kafka.reader import at, headers_of, key_of, original_receipt
 from bridge.kafka.registry import Registry
 from bridge.reader.records import Bet, Currency, DeadLetter, Gap, Place, Removed, Snapshot, Translation
 
@@ -57,18 +57,10 @@ class Decoder(Generic[T_co]):
                 return Removed(**place)
             made = self._make(place, self._codec.decode(value) if self._codec else message)
             if isinstance(made, Bet) and message.headers():
-                return replace(made, redriven_from=_redriven_from(headers_of(message)))
+                return replace(made, redriven_from=original_receipt(headers_of(message)))
             return made
         except SchemaError as error:
             raise at(message, error) from None
-
-
-def _redriven_from(headers: Mapping[str, str]) -> float | None:
-    """Return the time of receipt in the header of a redriven bet."""
-    try:
-        return parse_unix(headers["received"])
-    except (LookupError, ValueError):
-        return None
 
 
 def _bet(place: _Place, datum: Any) -> Bet:

@@ -22,12 +22,13 @@ from bridge.errors import BridgeError
 from bridge.inspection.dead_letters import Filter, Letter, in_portions, read_bodies, read_letters
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Batch, Header, Record
+from bridge.kafka.reader import RECEIVED
 from bridge.kafka.registry import Registry
 from bridge.log import get
 from bridge.repair.judge import Judge, Model, Verdict, in_order
 from bridge.repair.ownership import OwnedFeed, owning
 from bridge.repair.report import Report
-from bridge.state.dead_letter import RECEIVED, DeadLetterKind, Outcome, cause_of, redrive_mark
+from bridge.state.dead_letter import DeadLetterKind, Outcome, cause_of, redrive_mark
 from bridge.state.restore import StateReader
 
 

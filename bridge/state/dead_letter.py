@@ -34,12 +34,11 @@ from bridge.errors import NotOurs
 from bridge.feed.received import Oversized, Received
 from bridge.formatting import is_time, parse_unix, parse_whole, shortened
 from bridge.kafka.batch import Header, Record
+from bridge.kafka.reader import RECEIVED
 
 _REASON_BYTES = 2_000
 MOST_TRIES: Final = 2**31
 """More than a letter is ever redriven."""
-RECEIVED: Final = "received"
-"""Header with the time of receipt: of dead letters, and of bets that were redriven."""
 
 
 class DeadLetterKind(Enum):
@@ -194,14 +193,6 @@ class MarkHeaders(NamedTuple):
             return cls(outcome, tries, redriven, headers["feed"], headers.get("reason", ""))
         except (LookupError, ValueError) as error:
             raise _no_headers("redriven dead letter", error) from None
-
-
-def original_receipt(headers: Mapping[str, str]) -> float | None:
-    """Return when the message of a redriven bet was received, Unix seconds; None for any other bet."""
-    try:
-        return parse_unix(headers[RECEIVED])
-    except (LookupError, ValueError):
-        return None
 
 
 def _no_headers(what: str, error: Exception) -> NotOurs:

@@ -27,11 +27,12 @@ from bridge.kafka.reader import (
     at,
     headers_of,
     key_of,
+    original_receipt,
     with_fresh_clients,
 )
 from bridge.kafka.topics import Topics
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.dead_letter import DeadLetterKind, original_receipt
+from bridge.state.dead_letter import DeadLetterKind
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
