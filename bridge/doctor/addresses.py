@@ -28,7 +28,7 @@ class Address(NamedTuple):
 
 def addresses(settings: Settings) -> list[Address]:
     """Return the addresses of Kafka, registry and provider, without those that a proxy connects to."""
-    found = _of_kafka(settings)
+    found = brokers(settings)
     for setting, url, proxy in (
         ("registry.url", settings.registry.url, "env"),
         ("feed.base_url", settings.feed.base_url, settings.feed.proxy),
@@ -42,7 +42,8 @@ def addresses(settings: Settings) -> list[Address]:
     return found
 
 
-def _of_kafka(settings: Settings) -> list[Address]:
+def brokers(settings: Settings) -> list[Address]:
+    """Return the addresses of Kafka."""
     protocol = str(settings.kafka.public_properties().get("security.protocol", "plaintext")).lower()
     found = []
     for server in (settings.kafka.bootstrap_servers or "").split(","):

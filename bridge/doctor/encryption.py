@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from bridge.config import KafkaSettings, Settings
+from bridge.config import Settings
+from bridge.doctor.addresses import brokers
 from bridge.doctor.finding import Finding, Outcome
 
 _FALSE = ("false", "f", "0")
@@ -17,7 +18,7 @@ _READABLE = ("PLAIN", "OAUTHBEARER")
 
 def check_encryption(settings: Settings) -> Finding:
     """Whether credentials are sent over TLS, unless to this machine, and certificates are verified."""
-    if exposed := [*_unencrypted(settings), *_of_kafka(settings.kafka)]:
+    if exposed := [*_unencrypted(settings), *_of_kafka(settings)]:
         advice = (
             "Use TLS with verified certificates: whoever is on the way can read what is sent, or change it."
         )
@@ -33,8 +34,8 @@ def _unencrypted(settings: Settings) -> Iterator[str]:
         ("api.base_url", api.base_url, api.token is not None or api.token_file is not None),
     ):
         scheme, _, _ = (address or "").partition("://")
-        if address and with_credential and scheme in ("http", "ws") and not _is_local(address):
-            host = urlsplit(address).hostname
+        host = urlsplit(address or "").hostname
+        if host and with_credential and scheme in ("http", "ws") and not _is_local(host):
             yield f"{setting} begins with {scheme}://: the credential is sent to {host} unencrypted"
 
 
@@ -42,16 +43,15 @@ def _has_password(address: str | None) -> bool:
     return bool(urlsplit(address or "").password)
 
 
-def _of_kafka(settings: KafkaSettings) -> Iterator[str]:
-    given = {name: str(value) for name, value in settings.public_properties().items()}
+def _of_kafka(settings: Settings) -> Iterator[str]:
+    given = {name: str(value) for name, value in settings.kafka.public_properties().items()}
     if given.get("enable.ssl.certificate.verification", "").lower() in _FALSE:
         yield "kafka.enable_ssl_certificate_verification is false: anyone can pass for a broker"
     mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper()
-    servers = given["bootstrap.servers"].split(",")
     if (
         given.get("security.protocol", "").lower() == "sasl_plaintext"
         and mechanism in _READABLE
-        and not all(_is_local(f"//{server.strip().rpartition('//')[2]}") for server in servers)
+        and not all(_is_local(broker.host) for broker in brokers(settings))
     ):
         yield (
             f"kafka.security_protocol is sasl_plaintext: {mechanism} sends the credential to the brokers "
@@ -59,9 +59,8 @@ def _of_kafka(settings: KafkaSettings) -> Iterator[str]:
         )
 
 
-def _is_local(address: str) -> bool:
+def _is_local(host: str) -> bool:
     try:
-        host = urlsplit(address).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
