@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -43,14 +44,17 @@ def addresses(settings: Settings) -> list[Address]:
 
 
 def brokers(settings: Settings) -> list[Address]:
-    """Return the addresses of Kafka."""
+    """Return the addresses of Kafka; librdkafka reports what is none."""
     protocol = str(settings.kafka.public_properties().get("security.protocol", "plaintext")).lower()
     found = []
     for server in (settings.kafka.bootstrap_servers or "").split(","):
-        parts = urlsplit(f"//{server.strip().rpartition('://')[2]}")
-        if parts.hostname:
-            port = parts.port or _KAFKA_PORT
-            found.append(Address("kafka.bootstrap_servers", parts.hostname, port, protocol.endswith("ssl")))
+        with suppress(ValueError):
+            parts = urlsplit(f"//{server.strip().rpartition('://')[2]}")
+            if parts.hostname:
+                port = parts.port or _KAFKA_PORT
+                found.append(
+                    Address("kafka.bootstrap_servers", parts.hostname, port, protocol.endswith("ssl"))
+                )
     return found
 
 

@@ -48,10 +48,12 @@ def _of_kafka(settings: Settings) -> Iterator[str]:
     if given.get("enable.ssl.certificate.verification", "").lower() in _FALSE:
         yield "kafka.enable_ssl_certificate_verification is false: anyone can pass for a broker"
     mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper()
+    hosts = [broker.host for broker in brokers(settings)]
+    is_local = bool(hosts) and all(map(_is_local, hosts))
     if (
         given.get("security.protocol", "").lower() == "sasl_plaintext"
         and mechanism in _READABLE
-        and not all(_is_local(broker.host) for broker in brokers(settings))
+        and not is_local
     ):
         yield (
             f"kafka.security_protocol is sasl_plaintext: {mechanism} sends the credential to the brokers "

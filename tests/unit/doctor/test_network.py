@@ -61,6 +61,12 @@ def test_addresses_are_those_of_the_settings() -> None:
     assert addresses(settings()) == []
 
 
+@pytest.mark.parametrize("servers", ["[::", "b:port", "", ",", "//"])
+def test_an_address_that_is_none_is_left_to_librdkafka(servers: str) -> None:
+    """It refuses it, with the setting."""
+    assert addresses(settings({"bootstrap_servers": f"{servers},broker"}))[0].host == "broker"
+
+
 def test_what_a_proxy_connects_to_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine behind one may know no name of the outside."""
     given = settings(
