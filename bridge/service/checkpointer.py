@@ -147,6 +147,5 @@ class Checkpointer:
         self._latest = checkpoint
         if self.last_bets is not None:
             self.last_bets.sent(self.pipeline.batch)
-        batch = self.pipeline.take_batch()
-        self._received_at = batch.opened_at
-        self.committer.start(batch, record, check_generation=check_generation)
+        self._received_at = self.pipeline.batch.opened_at
+        self.committer.start(self.pipeline.take_batch(), record, check_generation=check_generation)

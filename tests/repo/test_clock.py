@@ -50,6 +50,7 @@ DRIVERS = {
     "bridge.reader.source": "gives up waiting for a broker, and looks whether it is the same topic",
     "bridge.clock": "reads it for all others",
     "bridge.sandbox.provider.server": "drives the simulated provider",
+    "bridge.kafka.clients": "knows how long ago a broker refused a client",
     "bridge.kafka.election": "waits for the coordinator",
     "bridge.repair.redrive": "says when it redrives",
     "bridge.service.pump": "lets others have their turn",
