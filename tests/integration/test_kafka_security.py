@@ -6,15 +6,18 @@ One broker has a listener for each way to be wrong about TLS and SASL, and heeds
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
@@ -51,6 +54,7 @@ LISTENERS = {
     "elsewhere": "SASL_SSL",
     "mutual": "SSL",
     "rotated": "SSL",
+    "oauth": "SASL_SSL",
 }
 COMMANDS = {
     "run": "checkpoints",
@@ -123,6 +127,11 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             f"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{kinds}",
             "inter.broker.listener.name=PLAINTEXT",
             "sasl.enabled.mechanisms=SCRAM-SHA-512",
+            # Without a validator of its own, Kafka takes tokens that nobody has signed.
+            "listener.name.oauth.sasl.enabled.mechanisms=OAUTHBEARER",
+            "listener.name.oauth.oauthbearer.sasl.jaas.config="
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+            'unsecuredLoginStringClaim_sub="broker";',
             "listener.name.mutual.ssl.client.auth=required",
             "listener.name.rotated.ssl.client.auth=required",
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -308,6 +317,59 @@ def test_a_client_certificate_has_its_secret_in_a_file(
     settings = secured.settings("mutual") | {f"KAFKA__{name}": value for name, value in given.items()}
     made = place.run("topics", "apply", **settings)
     assert made.returncode == 0, made.stderr
+
+
+# A client has a token.
+
+
+class Issuer(BaseHTTPRequestHandler):
+    """Issues tokens for a user to clients that know the password."""
+
+    asked: ClassVar[list[str]] = []
+    """What clients have sent as their credentials."""
+
+    def do_POST(self) -> None:
+        """Answer a request for a token, as OAuth 2.0's grant of client credentials."""
+        given = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
+        self.asked.append(given)
+        claims = {"sub": "rotated", "iat": time.time(), "exp": time.time() + 300}
+        parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({"alg": "none"}, claims)]
+        token = b".".join([part.rstrip(b"=") for part in parts] + [b""]).decode()
+        is_known = given == f"client:{PASSWORD}"
+        answer = {"access_token": token} if is_known else {"error": "invalid_client"}
+        self.send_response(200 if is_known else 401)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+def test_a_client_gets_its_token_from_an_issuer(secured: Secured, place: Place, tmp_path: Path) -> None:
+    """By librdkafka itself, with a secret in a file; one that the issuer does not know is told."""
+    (file := tmp_path / "secret").write_text(PASSWORD)
+    with ThreadingHTTPServer((HOST, 0), Issuer) as issuer:
+        threading.Thread(target=issuer.serve_forever, daemon=True).start()
+        settings = {
+            "KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{secured.ports['oauth']}",
+            "KAFKA__SECURITY_PROTOCOL": "SASL_SSL",
+            "KAFKA__SSL_CA_LOCATION": str(secured.authority),
+            "KAFKA__SASL_MECHANISM": "OAUTHBEARER",
+            "KAFKA__SASL_OAUTHBEARER_METHOD": "oidc",
+            "KAFKA__SASL_OAUTHBEARER_CLIENT_ID": "client",
+            "KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET_FILE": str(file),
+            "KAFKA__SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL": f"http://{HOST}:{issuer.server_port}/token",
+        }
+        made = place.run("topics", "apply", **settings)
+        assert made.returncode == 0, made.stderr
+        assert Issuer.asked == [f"client:{PASSWORD}"]
+        file.write_text(WRONG)
+        refused = place.run("gaps", **settings)
+        issuer.shutdown()
+    assert refused.returncode == 1
+    assert "the issuer gives no token; check kafka.sasl_oauthbearer_… (Failed to" in refused.stderr
+    assert not {PASSWORD, WRONG} & set(re.findall(r"[\w-]+", refused.stderr))
 
 
 # A secret is rotated.
