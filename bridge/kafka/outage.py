@@ -28,7 +28,7 @@ PROBE_SECONDS = 1.0
 SERVERS = env_name("kafka", "bootstrap_servers")
 NO_ANSWER = "no answer"
 _UNVERIFIED = "certificate verify failed"
-_NO_TOKEN = "acquire SASL OAUTHBEARER token"
+_ISSUER = "acquire SASL OAUTHBEARER token"
 _REJECTED = "alert (certificate|bad certificate|handshake failure|unknown ca)"
 _CAUSES = {
     _UNVERIFIED: ("the broker's certificate is refused", "ssl_ca_location"),
@@ -38,7 +38,7 @@ _CAUSES = {
     ),
     "in state SSL_HANDSHAKE": ("the listener does not speak TLS", "security_protocol"),
     "mechanism handshake": ("the listener does not offer the mechanism", "sasl_mechanism, security_protocol"),
-    _NO_TOKEN: ("the issuer gives no token", "sasl_oauthbearer_…"),
+    _ISSUER: ("the issuer gives no token", "sasl_oauthbearer_…"),
     "_AUTHENTICATION": ("the user or the password is wrong", "sasl_username, sasl_password(_file)"),
     "_SSL": ("TLS failed", "security_protocol, ssl_…"),
     "_RESOLVE": ("the host name is unknown", "bootstrap_servers"),
@@ -49,7 +49,7 @@ _CAUSES = {
 """A pattern in an error's code and text → the cause and the settings to check. The first match counts."""
 _PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
 """Causes that are also ordinary outages: logged only while a request waits for its answer."""
-_NO_TRUST = {_UNVERIFIED, _REJECTED, _NO_TOKEN, "_AUTHENTICATION", "_SSL"}
+_NO_TRUST = {_UNVERIFIED, _REJECTED, _ISSUER, "_AUTHENTICATION", "_SSL"}
 """Causes that other secrets or certificates may end."""
 _NO_BROKER = {*_CAUSES, "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "_WAIT_COORD"}
 """Errors that mean an outage."""
