@@ -108,7 +108,8 @@ class Scrapes:
         time = f"{self._last * INTERVAL}s"
         tests = [
             {
-                "expr": f"max_over_time((count({query}))[{time}:{INTERVAL}s]) > bool 0",
+                # What is not a number, as of an empty histogram, does not equal itself.
+                "expr": f"max_over_time((count(({query}) == ({query})))[{time}:{INTERVAL}s]) > bool 0",
                 "eval_time": time,
                 "exp_samples": [{"labels": "{}", "value": 1}],
             }

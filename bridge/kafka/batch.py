@@ -79,18 +79,27 @@ class Batch:
     messages: int = 0
     """Feed messages that this batch covers, pings and duplicates included."""
     opened_at: float | None = None
-    """Monotonic time of the first message."""
+    """Monotonic time at which the first message was handled."""
+    received_at: float | None = None
+    """When it was received, Unix seconds."""
+    settled_at: float | None = None
+    """The newest settlementTime of its bets, Unix seconds of the provider's clock."""
 
     def add(self, record: Record) -> None:
         """Append a record."""
         self.records.append(record)
         self.bytes += len(record.value or b"") + OVERHEAD_BYTES
 
-    def touch(self, now: float) -> None:
+    def touch(self, now: float, received_at: float) -> None:
         """Count a message, whether or not it adds a record. `now` is monotonic."""
         self.messages += 1
         if self.opened_at is None:
-            self.opened_at = now
+            self.opened_at, self.received_at = now, received_at
+
+    def settle(self, at: float) -> None:
+        """Note the settlementTime of a bet."""
+        if self.settled_at is None or at > self.settled_at:
+            self.settled_at = at
 
     def full(self, limits: BatchSettings) -> bool:
         """Whether the batch has reached its limits."""

@@ -29,6 +29,8 @@ HEARTBEAT_MS = 500
 """A standby learns with its next heartbeat that the owner has left."""
 STATISTICS_MS = 5_000
 MEET_SECONDS = 2.0
+_PROBE = "probe"
+"""Instead of a path: librdkafka looks for the authorities of the system."""
 REFUSED_SECONDS = 60.0
 """How long an error counts: a client repeats the same one after 30 s."""
 TRANSACTIONS = "__transaction_state"
@@ -90,7 +92,7 @@ def _digest(settings: KafkaSettings) -> bytes | None:
         properties = settings.properties()
         digest = hashlib.blake2b(repr(sorted(properties.items())).encode())
         for name, value in properties.items():
-            if name.endswith((".location", ".file")):
+            if name.endswith((".location", ".file")) and value not in ("", _PROBE):
                 with suppress(IsADirectoryError):  # of authorities
                     digest.update(Path(str(value)).read_bytes())
     except (OSError, SettingsError):
@@ -113,9 +115,11 @@ class WatchedConsumer(Consumer):
         super().__init__({**properties, **statistics, "error_cb": hear}, **options)
 
     @property
-    def is_stranded(self) -> bool:
-        """Whether it is of no use any more: it reads nothing, and may report no error."""
-        return self._brokers.lost or self._credentials.outdated
+    def stranded(self) -> str:
+        """Return why it is of no use any more, "" if it is: it reads nothing, and may report no error."""
+        if self._brokers.lost:
+            return "it has lost all its brokers"
+        return "brokers refuse it, and its secrets have changed" if self._credentials.outdated else ""
 
 
 def producer(

@@ -183,8 +183,8 @@ class LeaderElection:
         try:
             self._join()
             while not self._closing.is_set():
-                if self._consumer.is_stranded:
-                    self._join_again()
+                if reason := self._consumer.stranded:
+                    self._join_again(reason)
                 self._poll()
         except Exception as error:  # noqa: BLE001  # any error ends the membership
             self._refuse(f"the membership in {self.group} has ended: {error}")
@@ -197,9 +197,9 @@ class LeaderElection:
             [self._partition.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
 
-    def _join_again(self) -> None:
+    def _join_again(self, reason: str) -> None:
         """Join with a new client. The old one cannot leave: its place is free when its session ends."""
-        get().warning("Kafka client is of no use any more, joining the group again", group=self.group)
+        get().warning("Kafka client is replaced, joining the group again", group=self.group, reason=reason)
         self._end_term()
         while not self._closing.is_set():
             try:

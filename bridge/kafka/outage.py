@@ -29,7 +29,7 @@ SERVERS = env_name("kafka", "bootstrap_servers")
 NO_ANSWER = "no answer"
 _UNVERIFIED = "certificate verify failed"
 _ISSUER = "acquire SASL OAUTHBEARER token"
-_REJECTED = "alert (certificate|bad certificate|handshake failure|unknown ca)"
+_REJECTED = r"alert ((\w+ )?certificate|handshake failure|unknown ca|decrypt error|access denied)"
 _CAUSES = {
     _UNVERIFIED: ("the broker's certificate is refused", "ssl_ca_location"),
     _REJECTED: (

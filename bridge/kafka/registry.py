@@ -63,6 +63,21 @@ class Registry:
             raise SettingsError(f"registry.url is not set. Set {env_name('registry', 'url')}.")
         url = urlsplit(settings.url)
         self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        self._settings = settings
+        self._made: SchemaRegistryClient | None = self._make()
+        self._schemas: dict[int, Schema] = {}
+        self._unknown: dict[int, str] = {}
+        """Ids unknown to the registry, and its error: foreign records may repeat an id a thousand times."""
+
+    @property
+    def _client(self) -> SchemaRegistryClient:
+        """The client; after a failure a new one, which reads password and certificates again."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def _make(self) -> SchemaRegistryClient:
+        settings = self._settings
         properties: dict[str, object] = {
             "url": settings.url,
             "timeout": _TIMEOUT_SECONDS,
@@ -77,14 +92,12 @@ class Registry:
         }
         properties |= {name: str(file) for name, file in files.items() if file is not None}
         try:
-            self._client = SchemaRegistryClient(properties)
+            client = SchemaRegistryClient(properties)
         except (OSError, ValueError, TypeError) as error:
             text = f"{_SETTINGS} cannot be used for {self._address}: {plain_error(error)}"
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
         _accepted.add(settings)
-        self._schemas: dict[int, Schema] = {}
-        self._unknown: dict[int, str] = {}
-        """Ids unknown to the registry, and its error: foreign records may repeat an id a thousand times."""
+        return client
 
     def __enter__(self) -> Self:
         return self
@@ -93,8 +106,10 @@ class Registry:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. The client cannot be used afterwards."""
-        self._client.close()
+        """Close the connections; a later call opens new ones."""
+        if self._made is not None:
+            self._made.close()
+        self._made = None
 
     def register(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, int]:
         """Register schemas under their topics' subjects; return schema (`settled-bet`) → id.
@@ -185,10 +200,15 @@ class Registry:
         try:
             yield
         except SchemaRegistryError as error:
+            if error.http_status_code in (401, 403):
+                self.close()
             raise self._error(what, error) from error
         except ValueError as error:  # the body is no JSON
             raise self._no_registry(what, "what is no JSON") from error
+        except RegistryUnavailable:  # no new client
+            raise
         except Exception as error:  # the errors of the client's HTTP library, which differs by version
+            self.close()
             raise RegistryUnavailable(
                 f"the schema registry at {self._address} did not answer for {what}: {plain_error(error)}. "
                 f"Check {_SETTINGS}, and that it runs."

@@ -110,12 +110,14 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
         ),
         (
             "receipt_to_visible",
-            "Time from the receipt of a transaction's first message to its commit.",
+            "Time from the receipt of a transaction's first message to its commit, since this process last "
+            "became owner.",
             status.receipt_to_visible,
         ),
         (
             "settlement_to_visible",
-            "Time from the newest settlementTime to its commit, by the provider's clock.",
+            "Time from a transaction's newest settlementTime to its commit, by the provider's clock, since "
+            "this process last became owner.",
             status.settlement_to_visible,
         ),
     ):

@@ -23,8 +23,8 @@ from bridge.state.gap import Gap
 
 BOUNDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets, seconds: a commit takes 5 ms at best, and 30 s while a broker is replaced."""
-LAG_BOUNDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0, 21_600.0, 86_400.0)
-"""Those of what is as old as an outage was long."""
+LAG_BOUNDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0, 21600.0, 86400.0, 259200.0)
+"""Those of what may be as old as an outage was long."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,8 @@ class DurationHistogram:
         return sum(self.counts)
 
     def observe(self, seconds: float) -> None:
-        """Count one duration."""
+        """Count one duration; 0 for one that a clock makes negative, which would look like a new start."""
+        seconds = max(0.0, seconds)
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.seconds += seconds
 
@@ -130,11 +131,11 @@ class StatusSnapshot:
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)
     """Durations of this process's commits."""
     receipt_to_visible: DurationHistogram = field(default_factory=DurationHistogram)
-    """Of each of its transactions that covers a message, from the receipt of the first to its end."""
+    """Of each of its transactions that covers a message: from the receipt of the first to the commit."""
     settlement_to_visible: DurationHistogram = field(
         default_factory=lambda: DurationHistogram(bounds=LAG_BOUNDS)
     )
-    """Of each that has the newest settlementTime so far, from that to its end, by the provider's clock."""
+    """Of each with bets: from their newest settlementTime to the commit, by the provider's clock."""
 
     def revision_age(self, now: float) -> float | None:
         """How far the committed position is behind the provider's clock; None before the first commit."""

@@ -29,6 +29,7 @@ Until: TypeAlias = Literal["end"] | Mapping[int, int] | Snapshot | None
 """Where to stop: what is visible at the start, an offset of each partition, or where a snapshot ends. None
 for never: follow the topic."""
 
+RETRY_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 1.0
 """Interval between checks whether the topic was recreated; its first records may be read twice."""
 STALL_SECONDS: Final = 15.0
@@ -84,9 +85,8 @@ class Source:
     def messages(self, seconds: float = POLL_SECONDS) -> Iterator[Message]:
         """Yield the next messages; none if none came within `seconds`."""
         self._look()
-        if self._consumer.is_stranded:
-            get().warning("Kafka client is of no use any more, going on with a new one", topic=self.topic)
-            self._connect_again([place.offset for place in self.cursor.places])
+        if reason := self._consumer.stranded:
+            self._replace(reason)
         began, reached = time.monotonic(), self.cursor.reached
         messages = self._consumer.consume(num_messages=2000, timeout=seconds)
         self._waited += time.monotonic() - began  # without the time that the caller takes
@@ -151,15 +151,28 @@ class Source:
         self.cursor = Cursor(self.topic, starts, self.cursor.ends + ends[len(self.cursor.ends) :])
         self._connect()
 
+    def _replace(self, reason: str) -> None:
+        """Read on with a new client; while none can be made, with the old one."""
+        old = self._consumer
+        try:
+            self._connect()
+        except KafkaUnavailable as error:  # such as a certificate that is just being replaced
+            get().warning("Kafka client cannot be replaced yet", topic=self.topic, reason=str(error))
+            time.sleep(RETRY_SECONDS)
+        else:
+            get().warning("Kafka client is replaced", topic=self.topic, reason=reason)
+            old.close()
+
     def _connect(self) -> None:
         """Read on from the cursor, with a new client."""
-        self._consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
+        consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
         try:
-            clients.meet(self._consumer, self.topic)
-            self._consumer.assign(self.cursor.left)
+            clients.meet(consumer, self.topic)
+            consumer.assign(self.cursor.left)
         except BaseException:
-            self._consumer.close()
+            consumer.close()
             raise
+        self._consumer = consumer
 
     def _look(self) -> None:
         """Check whether the topic was recreated or has more partitions."""

@@ -13,7 +13,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from bridge import __version__
 from bridge.avro.codec import Codecs
@@ -62,6 +62,7 @@ HEARTBEAT_SECONDS = 1.0
 """Interval between status snapshots."""
 
 
+_LIBC: Final = ctypes.CDLL(None)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 KEPT_BYTES = 16 * 1024 * 1024
 """Free memory that the process keeps, approximately."""
@@ -84,10 +85,9 @@ def run(settings: Settings) -> None:
 def _keep_little_memory() -> None:
     """Limit what glibc keeps: by default up to 64 MiB after a large message, and fragments beyond that."""
     with contextlib.suppress(AttributeError):  # another C library
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
-        libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
-        libc.mallopt(_M_ARENA_MAX, HEAPS)
+        _LIBC.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+        _LIBC.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        _LIBC.mallopt(_M_ARENA_MAX, HEAPS)
 
 
 def _free_memory() -> None:
@@ -97,7 +97,7 @@ def _free_memory() -> None:
     """
     gc.collect()
     with contextlib.suppress(AttributeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)
+        _LIBC.malloc_trim(0)
 
 
 class _Service:

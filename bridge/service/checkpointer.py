@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
-from bridge.kafka.batch import BACKLOG, Record, batch_linger
+from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
 from bridge.observability.status import LAG_BOUNDS, DurationHistogram
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
@@ -33,10 +33,8 @@ class Checkpointer:
         self._status = self.dependencies.status
         self._latest = self.committed
         """The last checkpoint, committed or being committed."""
-        self._received_at: float | None = None
-        """When the first message was received that is being committed, monotonic seconds."""
-        self._settled_at: float | None = None
-        """The newest settlementTime that is being committed, if it is the newest of all."""
+        self._committing = Batch()
+        """What is being committed, until it was observed."""
         self.receipt_to_visible = DurationHistogram()
         self.settlement_to_visible = DurationHistogram(bounds=LAG_BOUNDS)
         self.progress = CatchUpTracker()
@@ -104,12 +102,12 @@ class Checkpointer:
     def _observe(self) -> None:
         """Count how long what was committed just now took to become visible."""
         now = self._clock()
-        if self._received_at is not None:
-            self.receipt_to_visible.observe(now.monotonic - self._received_at)
-        if self._settled_at is not None:
+        batch, self._committing = self._committing, Batch()
+        if batch.received_at is not None:
+            self.receipt_to_visible.observe(now.wall - batch.received_at)
+        if batch.settled_at is not None:
             skew = self.timekeeper.skew
-            self.settlement_to_visible.observe(now.wall + (skew.seconds if skew else 0.0) - self._settled_at)
-        self._received_at = self._settled_at = None
+            self.settlement_to_visible.observe(now.wall + (skew.seconds if skew else 0.0) - batch.settled_at)
 
     def _start(self, check_generation: bool = False) -> None:
         now, status, position = self._clock(), self._status, self.pipeline.position
@@ -142,10 +140,8 @@ class Checkpointer:
         follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
         assert follows, "the checkpoint would go back"
         position.taken_back = False
-        if self._latest is None or checkpoint.newest != self._latest.newest:
-            self._settled_at = checkpoint.newest
         self._latest = checkpoint
         if self.last_bets is not None:
             self.last_bets.sent(self.pipeline.batch)
-        self._received_at = self.pipeline.batch.opened_at
+        self._committing = self.pipeline.batch
         self.committer.start(self.pipeline.take_batch(), record, check_generation=check_generation)

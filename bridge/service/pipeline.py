@@ -164,7 +164,7 @@ class Pipeline:
         self.declare(self.missing_in_replay)
 
     def _handle(self, message: Received, now: float) -> str | None:
-        self.batch.touch(now)
+        self.batch.touch(now, message.at)
         self.counters.received += 1
         if message.after_read_pause:
             self.position.catch_up()
@@ -223,6 +223,7 @@ class Pipeline:
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
+            self.batch.settle(settled_at)
             self.counters.published += 1
             self.counters.corrections += verdict is _CORRECTION
         self.position.data(message.at, settled_at)

@@ -171,7 +171,7 @@ async def test_a_client_that_has_lost_its_brokers_is_replaced(
     monkeypatch.setattr(WatchedConsumer, "consume", lambda *_, **__: [])
     write(settings, value, ["new-1"])
     with capture_logs() as lines:
-        monkeypatch.setattr(WatchedConsumer, "is_stranded", property(lambda _: lines == []))
+        monkeypatch.setattr(WatchedConsumer, "stranded", property(lambda _: "lost" if lines == [] else ""))
         await until(lambda: lines != [], "the log reports it")
     monkeypatch.undo()
     await until(lambda: "new-1" in tail.seen, "the new one", so_far=lambda: str(tail.seen))

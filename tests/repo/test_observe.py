@@ -78,6 +78,9 @@ WRITTEN = {"SettlementTransactionsUnwatched", "SettlementNamesNotPublished"}
 def test_each_alert_fires_in_a_test() -> None:
     """By its cause; the causes of two are only written down, as series below."""
     fired = {name for file in FIRED for name in re.findall(r"\b(Settlement\w+)=", (TESTS / file).read_text())}
+    written = set(re.findall(r"\bSettlement\w+", Path(__file__).read_text("utf-8").partition("ALIVE =")[2]))
+    assert written >= WRITTEN
+    assert fired.isdisjoint(WRITTEN)
     assert fired | WRITTEN == set(NAMES)
 
 

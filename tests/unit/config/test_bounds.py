@@ -150,7 +150,7 @@ def position_can_be_promised(settings: Settings) -> None:
 
 def batch_can_be_filled(settings: Settings) -> None:
     batch = Batch()
-    batch.touch(NOW)
+    batch.touch(NOW, NOW)
     batch.add(Record("t", b"k", b"v", int(NOW)))
     batch.full(settings.batch)
     assert NOW + batch_linger(settings.batch, 10**6) < NOW + 3600

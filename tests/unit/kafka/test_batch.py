@@ -42,8 +42,8 @@ def test_a_batch_opens_with_its_first_message() -> None:
     """Whether or not it adds a record: duplicates and pings move the checkpoint too."""
     batch = Batch()
     before = batch.opened_at
-    batch.touch(now=100.0)
-    batch.touch(now=100.015)
+    batch.touch(100.0, 1.0)
+    batch.touch(100.015, 2.0)
     assert (before, batch.opened_at) == (None, 100.0)
     assert (batch.messages, batch.records, batch.bytes) == (2, [], 0)
 

@@ -273,6 +273,8 @@ def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> No
         KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED),
         # TLS 1.3 has ended its handshake by then.
         KafkaError(KafkaError._TRANSPORT, "Receive failed: ssl/tls alert certificate unknown"),
+        KafkaError(KafkaError._SSL, "alert unsupported certificate: in state SSL_HANDSHAKE"),
+        KafkaError(KafkaError._SSL, "alert decrypt error: in state SSL_HANDSHAKE"),
     ],
 )
 def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
@@ -298,7 +300,7 @@ def test_a_client_that_is_not_refused_is_not_outdated(
     """An error long ago is none, nor is one of the network."""
     (file := tmp_path / "file").write_text("old")
     settings = KafkaSettings.model_validate(
-        {"ssl_ca_location": str(file), "ssl_keystore_location": str(tmp_path)}
+        {"ssl_keystore_location": str(file), "ssl_ca_location": str(tmp_path), "https_ca_location": "probe"}
     )
     used = clients.Credentials(settings)
     file.write_text("new")

@@ -117,7 +117,7 @@ class Membership:
 
     def close(self) -> None: ...
 
-    is_stranded = False
+    stranded = ""
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_it_joins_again_as_soon_as_a_client_can_be_made(monkeypatch: pytest.Monk
     joined = LeaderElection(Settings(), "g", "one", lambda: None)
     made[0].assign()
     joined.released(joined.term)
-    made[0].is_stranded = True
+    made[0].stranded = "it has lost all its brokers"
     while len(made) == 1:
         joined.check()
         time.sleep(0.01)
@@ -231,7 +231,7 @@ def test_one_that_cannot_join_again_can_be_closed(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(clients, "member", member)
     joined = LeaderElection(Settings(), "g", "one", lambda: None)
-    first.is_stranded = True
+    first.stranded = "it has lost all its brokers"
     assert tried.wait(10)
     joined.close()
     assert not joined._thread.is_alive()

@@ -52,7 +52,7 @@ OWNER = replace(
     queue_messages=8,
     batch_records=9,
     commit_durations=DurationHistogram([0, 0, 6, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1], 40.25),
-    settlement_to_visible=DurationHistogram([0] * 10 + [1] + [0] * 3, 3600, LAG_BOUNDS),
+    settlement_to_visible=DurationHistogram([0] * 9 + [1] + [0] * 4, 3600, LAG_BOUNDS),
 )
 Scraped = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -126,8 +126,8 @@ EXPECTED: Scraped = {
     **{key("receipt_to_visible_seconds_bucket", le=str(le)): 0 for le in (*BOUNDS, "+Inf")},
     key("receipt_to_visible_seconds_count"): 0,
     key("receipt_to_visible_seconds_sum"): 0,
-    **{key("settlement_to_visible_seconds_bucket", le=str(le)): 0 for le in LAG_BOUNDS[:-3]},
-    **{key("settlement_to_visible_seconds_bucket", le=str(le)): 1 for le in (*LAG_BOUNDS[-3:], "+Inf")},
+    **{key("settlement_to_visible_seconds_bucket", le=str(le)): 0 for le in LAG_BOUNDS[:9]},
+    **{key("settlement_to_visible_seconds_bucket", le=str(le)): 1 for le in (*LAG_BOUNDS[9:], "+Inf")},
     key("settlement_to_visible_seconds_count"): 1,
     key("settlement_to_visible_seconds_sum"): 3600,
 }

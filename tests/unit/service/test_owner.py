@@ -71,6 +71,34 @@ async def test_how_long_messages_take_to_become_visible(world: World) -> None:
         assert late == after["30.0"] - after[bound] - (before["30.0"] - before[bound]) >= 1
 
 
+@pytest.mark.parametrize("ahead", [-3, 3])
+def test_an_age_is_by_the_provider_s_clock(ahead: float) -> None:
+    """Which may be ahead of ours or behind."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await world.until(State.LIVE)
+        await asyncio.sleep(300)
+        assert world.owner is not None
+        found = world.owner.snapshot()["settlement_to_visible"]
+        assert found.count > 100
+        assert 1.0 < found.seconds / found.count < 2.5  # the stream is two seconds out of order
+
+    play(story, rate=0.5, ahead=ahead)
+
+
+@in_world(rate=50, max_records=50)
+async def test_what_waits_for_a_full_batch_waits_since_its_receipt(world: World) -> None:
+    """Though it is handled only when Kafka is there again."""
+    world.start()
+    await world.until(State.LIVE)
+    world.kafka.away(25)
+    await asyncio.sleep(60)
+    assert world.owner is not None
+    found = dict(world.owner.snapshot()["receipt_to_visible"].buckets())
+    assert found["30.0"] - found["10.0"] > 2
+
+
 @in_world(rate=5)
 async def test_its_rates_are_those_of_the_last_seconds(world: World) -> None:
     """What is received, and what is committed by then."""

@@ -143,7 +143,7 @@ class Admin:
 class Client:
     """The part of a consumer that readers use. Like the real one it may return more than was requested."""
 
-    is_stranded = False
+    stranded = ""
 
     def __init__(self, log: Log, waits: Iterator[float]) -> None:
         self._log = log
