@@ -261,3 +261,19 @@ def test_a_ca_file_that_is_missing_later_is_waited_for(url: str, tmp_path: Path)
     settings.ca_file.unlink()
     with pytest.raises(RegistryUnavailable, match=r"registry\.ca_file or .* cannot be used"):
         Registry(settings)
+
+
+def test_files_and_password_are_read_again_after_a_failure(fake: FakeRegistry, tmp_path: Path) -> None:
+    """A bridge keeps its registry for as long as it runs."""
+    (old := tmp_path / "old").mkdir()
+    (password := tmp_path / "password").write_text("before")
+    authority, former = Authority(tmp_path), Authority(old)
+    with served(fake, authority.server_context("127.0.0.1")) as url:
+        settings = RegistrySettings(url=url, ca_file=former.certificate, user="u", password_file=password)
+        with Registry(settings) as registry:
+            with pytest.raises(RegistryUnavailable):
+                registry.register("p")
+            former.certificate.write_bytes(authority.certificate.read_bytes())
+            password.write_text("after")
+            assert set(registry.register("p")) == set(TOPICS)
+    assert fake.users == {"u:after"}
