@@ -166,10 +166,8 @@ def reader(
     The consumer reports the end of each partition, transaction markers included. With `prompt` it does so
     at once, at the price of 50 requests a second while there is nothing to read.
     """
-    return _create(
-        WatchedConsumer,
+    return _consumer(
         settings,
-        options={"credentials": Credentials(settings)},
         defaults={
             **({"fetch.wait.max.ms": 20} if prompt else {}),
             # Bounds the memory for records read ahead.
@@ -179,7 +177,6 @@ def reader(
             "fetch.queue.backoff.ms": 10,
         },
         ours={
-            **_BY_HAND,
             **({} if committed else {"isolation.level": "read_uncommitted"}),
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
@@ -199,17 +196,14 @@ def member(
 
     `poll` calls `committed` with the outcome of each asynchronous commit. `name` becomes the client.id.
     """
-    return _create(
-        WatchedConsumer,
+    return _consumer(
         settings,
-        options={"credentials": Credentials(settings)},
         defaults={
             "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": HEARTBEAT_MS,
             "auto.offset.reset": "latest",
         },
         ours={
-            **_BY_HAND,
             **({"client.id": name} if name else {}),
             "group.id": group,
             "on_commit": committed,
@@ -238,6 +232,18 @@ def session_seconds(settings: KafkaSettings) -> float:
 def admin(settings: KafkaSettings) -> AdminClient:
     """Create an administration client."""
     return _create(AdminClient, settings)
+
+
+def _consumer(
+    settings: KafkaSettings, *, defaults: Mapping[str, Any], ours: Mapping[str, Any]
+) -> WatchedConsumer:
+    return _create(
+        WatchedConsumer,
+        settings,
+        defaults=defaults,
+        ours={**_BY_HAND, **ours},
+        options={"credentials": Credentials(settings)},
+    )
 
 
 def _create(

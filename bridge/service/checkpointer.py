@@ -33,8 +33,8 @@ class Checkpointer:
         self._status = self.dependencies.status
         self._latest = self.committed
         """The last checkpoint, committed or being committed."""
-        self._committing = Batch()
-        """What is being committed, until it was observed."""
+        self._committing: Batch | None = None
+        """What is being committed."""
         self.receipt_to_visible = DurationHistogram()
         self.settlement_to_visible = DurationHistogram(bounds=LAG_BOUNDS)
         self.progress = CatchUpTracker()
@@ -94,15 +94,16 @@ class Checkpointer:
         if not self.committer.collect():
             return False
         self.committed = self._latest
-        self._observe()
+        if self._committing is not None:
+            self._observe(self._committing)
+            self._committing = None
         if self.last_bets is not None:
             self.last_bets.committed()
         return True
 
-    def _observe(self) -> None:
+    def _observe(self, batch: Batch) -> None:
         """Count how long what was committed just now took to become visible."""
         now = self._clock()
-        batch, self._committing = self._committing, Batch()
         if batch.received_at is not None:
             self.receipt_to_visible.observe(now.wall - batch.received_at)
         if batch.settled_at is not None:

@@ -12,6 +12,7 @@ import pytest
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
+from tests.soak.bridges import taken
 
 
 def provider(**settings: object) -> Simulator:
@@ -80,16 +81,15 @@ KEPT_MB = 8.0
 """What modules that are imported late and caches take; with what glibc kept before, it was 16 MB."""
 
 
-def held(bridge: Bridge) -> tuple[int, int]:
+def held(bridge: Bridge) -> tuple[float, float]:
     """The threads and descriptors of a process."""
-    process = Path("/proc", str(bridge.process.pid))
-    return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
+    found = taken(Path("/proc", str(bridge.process.pid)))
+    return found["threads"], found["descriptors"]
 
 
 def resident(bridge: Bridge) -> float:
     """The resident memory of a process, MB."""
-    status = Path("/proc", str(bridge.process.pid), "status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+    return taken(Path("/proc", str(bridge.process.pid)))["rss_mb"]
 
 
 @pytest.mark.long
