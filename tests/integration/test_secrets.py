@@ -12,18 +12,33 @@ import pytest
 from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, until
+from tests.harness import Bridge, Place, until
 from tests.processes import Process, start_python
 
 FEED, REGISTRY, BROKER = "f33d/s3cret +ü", "r3gistry:s3cret", "br0ker s3cret"
 KEY, STORE = "a-k3y-that-is-n0ne", "st0re-of-n0 keys"
 ROOT = Path(__file__).parents[2]
+NAME = "x-api-key"
+"""Of the header or parameter that has the secret."""
 
 
 def forms(secret: str, user: str) -> set[str]:
     """The forms in which a secret may appear."""
     basic = base64.b64encode(f"{user}:{secret}".encode()).decode()
     return {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1], basic}
+
+
+def guarded(auth: str, secret: str) -> Simulator:
+    """A provider that wants to see the secret."""
+    settings = {"port": 0, "rate": 20, "auth": auth, "auth_name": NAME, "auth_value": secret}
+    return Simulator(SimulatorSettings.model_validate(settings))
+
+
+def talkative(place: Place, feed: Simulator, auth: str, **settings: str) -> Bridge:
+    """A bridge of that provider that logs all it can."""
+    common = {"FEED__BASE_URL": feed.url, "FEED__AUTH": auth, "FEED__AUTH_NAME": NAME}
+    common |= {"KAFKA__DEBUG": "all", "KAFKA__SASL_USERNAME": "us3r"}
+    return place.bridge("run", "-v", **common, **settings)
 
 
 @pytest.mark.parametrize("auth", ["bearer", "header", "query"])
@@ -38,19 +53,12 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
     password.write_text(BROKER)
     store = tmp_path / "store"
     store.write_text(STORE)
-    settings = SimulatorSettings.model_validate(
-        {"port": 0, "rate": 20, "auth": auth, "auth_name": "x-api-key", "auth_value": secret}
-    )
-    async with Simulator(settings) as feed:
-        bridge = place.bridge(
-            "run",
-            "-v",
-            FEED__BASE_URL=feed.url,
-            FEED__AUTH=auth,
-            FEED__AUTH_NAME="x-api-key",
+    async with guarded(auth, secret) as feed:
+        bridge = talkative(
+            place,
+            feed,
+            auth,
             FEED__AUTH_VALUE=secret,
-            KAFKA__DEBUG="all",
-            KAFKA__SASL_USERNAME="us3r",
             KAFKA__SASL_PASSWORD_FILE=str(password),
             KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET=KEY,
             KAFKA__SSL_KEYSTORE_PASSWORD_FILE=str(store),
@@ -83,22 +91,15 @@ async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path
         return start_python(["-m", *command], environment, stdout, stderr, work)
 
     place.start = start
-    settings = SimulatorSettings.model_validate(
-        {"port": 0, "rate": 20, "auth": auth, "auth_name": "key", "auth_value": marker}
-    )
-    async with Simulator(settings) as feed:
-        bridge = place.bridge(
-            "run",
-            "-v",
-            FEED__BASE_URL=feed.url,
-            FEED__AUTH=auth,
-            FEED__AUTH_NAME="key",
+    async with guarded(auth, marker) as feed:
+        bridge = talkative(
+            place,
+            feed,
+            auth,
             FEED__AUTH_VALUE_FILE=str(file),
             REGISTRY__USER="us3r",
             REGISTRY__PASSWORD=marker,
             API__TOKEN=marker,
-            KAFKA__DEBUG="all",
-            KAFKA__SASL_USERNAME="us3r",
             KAFKA__SASL_PASSWORD=marker,
             KAFKA__SSL_KEY_PASSWORD=marker,
         )
