@@ -18,6 +18,8 @@ from bridge.observability.http_server import WsgiServer
 from bridge.observability.metrics import collect
 from bridge.observability.rates import Rates
 from bridge.observability.status import StatusSnapshot
+from bridge.observability.status_page import status_page
+from bridge.observability.view import view
 from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
 from bridge.state.dead_letter import DeadLetterCause
@@ -173,6 +175,11 @@ STATES = {
 def clock() -> Instant:
     """Return the moment of the snapshots."""
     return Instant(NOW, 0.0)
+
+
+def pages(take: Callable[[], StatusSnapshot], **options: Any) -> Mapping[str, Page]:
+    """Return the status page of a `bridge run`, its files and its stream."""
+    return status_page("bridge", lambda: view(take(), NOW, decode), **options)
 
 
 def application(pages: Mapping[str, Page], take: Callable[[], StatusSnapshot]) -> WSGIApplication:

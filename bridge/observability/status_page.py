@@ -1,8 +1,7 @@
-"""The status page of `bridge run`: whole without JavaScript, with a stream of what changes on it.
+"""A status page of a program: whole without JavaScript, with a stream of what changes on it.
 
-Both are rendered from one template on the threads of the server, from the snapshot that the metrics are made
-of. Each block of the template is the content of the element with its name as id; the stream sends the blocks
-whose text is new.
+Both are rendered from one template on the threads of the server. Each block of the template is the content of
+the element with its name as id; the stream sends the blocks whose text is new.
 """
 
 from __future__ import annotations
@@ -18,12 +17,9 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bridge import __version__
-from bridge.clock import Clock
 from bridge.formatting import format_duration, format_utc, shortened
 from bridge.observability.endpoints import Answer, Page
 from bridge.observability.http_server import max_connections
-from bridge.observability.status import StatusSnapshot
-from bridge.observability.view import Decode, view
 
 _INTERVAL_SECONDS = 1.0
 _MESSAGES = 300
@@ -34,18 +30,17 @@ _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "page.svg": "im
 
 
 def status_page(
-    status: Callable[[], StatusSnapshot],
-    clock: Clock,
-    decode: Decode,
+    name: str,
+    view: Callable[[], object],
     *,
     streams: int | None = None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Mapping[str, Page]:
     """Return the page, its files and its stream, by path.
 
-    At most `streams` are open at once: a quarter of the server's connections, so that enough are left for
-    probes and scrapers. A browser beyond that gets one message and asks again a few seconds later. `decode`
-    returns the datum of a bet; it is called only if bets are shown.
+    `name` is that of the template, which shows what `view` returns at that moment. At most `streams` are open
+    at once: a quarter of the server's connections, so that enough are left for probes and scrapers. A browser
+    beyond that gets one message and asks again a few seconds later.
     """
     environment = Environment(
         loader=PackageLoader("bridge.observability", "page"),
@@ -55,11 +50,11 @@ def status_page(
         lstrip_blocks=True,
     )
     environment.filters.update(duration=format_duration, utc=_utc, count=_count, rate=_rate, short=shortened)
-    template = environment.get_template("page.html")
+    template = environment.get_template(f"{name}.html")
     slots = threading.Semaphore(max_connections() // 4 if streams is None else streams)
 
     def context() -> dict[str, object]:
-        return {"view": view(status(), clock().wall, decode), "version": f"settlement-bridge {__version__}"}
+        return {"view": view(), "version": f"settlement-bridge {__version__}"}
 
     def page(accept: str) -> Answer:
         body = template.render(context()).encode("utf-8", "replace")

@@ -41,6 +41,7 @@ from bridge.observability.health import judge
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
+from bridge.observability.view import view
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
@@ -148,7 +149,7 @@ class _Service:
             lambda now: collect(self._snapshot, now),
             self._settings.web,
             self._clock,
-            status_page(lambda: self._snapshot, self._clock, self._decode_bet),
+            status_page("bridge", lambda: view(self._snapshot, self._clock().wall, self._decode_bet)),
         )
         heartbeat = asyncio.create_task(self._heartbeat())
         try:

@@ -1,4 +1,4 @@
-"""A snapshot job with `--every`: repeated runs, with health and metrics over HTTP."""
+"""A snapshot job with `--every`: repeated runs, with a status page, health and metrics over HTTP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
+from bridge.observability.status_page import status_page
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.job import Task, run
 from bridge.snapshots.metrics import collect
 from bridge.snapshots.results import Report
 from bridge.snapshots.status import JobStatus
+from bridge.snapshots.view import job_view
 
 _TRANSIENT: Final = (ApiError, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""
@@ -38,7 +40,13 @@ def run_every(
         status.at, status.doing = clock.now().wall, what
         progress(what, done, total)
 
-    app = make_app({"snapshot": task.job}, status.health, lambda _: collect(status), settings.web)
+    app = make_app(
+        {"snapshot": task.job},
+        status.health,
+        lambda _: collect(status),
+        settings.web,
+        more=status_page("snapshots", lambda: job_view(status, clock.now().wall)),
+    )
     with served(app, settings.web):
         while not stop.is_set():
             started = clock.now()

@@ -17,14 +17,13 @@ import pytest
 from bridge.observability.endpoints import Page
 from bridge.observability.http_server import WsgiServer
 from bridge.observability.status import StatusSnapshot
-from bridge.observability.status_page import status_page
 from bridge.state.dead_letter import DeadLetterCause
-from tests import wsgi
-from tests.shown import LIVE, NOW, SHOWING_BETS, STANDBY, STATES, application, clock, decode, serving
+from tests import shown, wsgi
+from tests.shown import LIVE, NOW, SHOWING_BETS, STANDBY, STATES, application, serving
 
 
 def pages(take: Callable[[], StatusSnapshot], streams: int = 1) -> Mapping[str, Page]:
-    return status_page(take, clock, decode, streams=streams, sleep=lambda _: None)
+    return shown.pages(take, streams=streams, sleep=lambda _: None)
 
 
 def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET") -> wsgi.Response:
@@ -155,7 +154,7 @@ def open_stream(server: WsgiServer) -> HTTPResponse:
 def test_streams_leave_connections_to_scrapers() -> None:
     """Although none of them can be evicted."""
     end = Event()
-    found = status_page(lambda: LIVE, clock, decode, streams=2, sleep=lambda _: end.wait(30))
+    found = shown.pages(lambda: LIVE, streams=2, sleep=lambda _: end.wait(30))
     with serving(found, lambda: LIVE, connections=4) as server:
         first = [open_stream(server).readline()[:5] for _ in range(6)]
         assert first == [b"data:"] * 2 + [b"retry"] * 4
@@ -167,7 +166,7 @@ def test_streams_leave_connections_to_scrapers() -> None:
 def test_a_browser_that_leaves_frees_its_stream(capfd: pytest.CaptureFixture[str]) -> None:
     """At the next message, in silence."""
     turn = Semaphore(0)
-    found = status_page(lambda: LIVE, clock, decode, streams=1, sleep=lambda _: turn.acquire())
+    found = shown.pages(lambda: LIVE, streams=1, sleep=lambda _: turn.acquire())
     with serving(found, lambda: LIVE, connections=4) as server:
         left = open_stream(server)
         left.readline()

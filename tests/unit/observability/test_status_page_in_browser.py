@@ -10,19 +10,21 @@ import pytest
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
+from bridge.snapshots.view import job_view
 from tests.browser import CHROMIUM, Tab, browser
-from tests.shown import GAP, LIVE, NOW, STANDBY, STATES, clock, decode, serving
+from tests.shown import GAP, LIVE, NOW, STANDBY, STATES, decode, pages, serving
+from tests.unit.snapshots.reports import JOBS, LATER
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 
 
 class Shown:
-    """A page of a bridge whose status a test changes."""
+    """A page in the browser, such as that of a bridge whose status a test changes."""
 
-    def __init__(self, tab: Tab) -> None:
+    def __init__(self, tab: Tab, url: str = "") -> None:
         self.tab = tab
         self.status: StatusSnapshot = LIVE
-        self.url = ""
+        self.url = url
 
     def take(self) -> StatusSnapshot:
         return self.status
@@ -41,7 +43,7 @@ def tab() -> Iterator[Tab]:
 @pytest.fixture
 def shown(tab: Tab) -> Iterator[Shown]:
     page = Shown(tab)
-    with serving(status_page(page.take, clock, decode), page.take) as server:
+    with serving(pages(page.take), page.take) as server:
         page.url = server.url
         tab.look(1440, 900)
         tab.open(page.url)
@@ -76,12 +78,26 @@ CONTRAST = """(() => {
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("name", STATES)
 def test_each_state_is_readable(shown: Shown, name: str, width: int) -> None:
-    """It fits the width, in a dark scheme and a light one, and the browser complains of nothing."""
     shown.status = STATES[name]
+    is_readable(shown, width, view(STATES[name], NOW, decode).says.sentence)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("name", JOBS)
+def test_each_state_of_a_snapshot_job_is_readable(tab: Tab, name: str, width: int) -> None:
+    seen = job_view(JOBS[name], LATER)
+    with serving(status_page("snapshots", lambda: seen), lambda: LIVE) as server:
+        is_readable(Shown(tab, server.url), width, seen.says.sentence)
+        tab.open("about:blank")
+
+
+def is_readable(shown: Shown, width: int, sentence: str) -> None:
+    """It fits the width, in a dark scheme and a light one, and the browser complains of nothing."""
+    shown.tab.messages.clear()
     for dark in (False, True):
         shown.tab.look(width, 800, dark=dark)
         shown.tab.open(shown.url)
-        assert shown.text("state") == view(STATES[name], NOW, decode).says.sentence
+        assert shown.text("state") == sentence
         assert shown.tab.evaluate("document.documentElement.scrollWidth") <= width
         assert shown.tab.evaluate(CONTRAST) >= 4.5
     assert shown.tab.messages == []
@@ -103,8 +119,8 @@ def test_the_page_follows_the_bridge(shown: Shown) -> None:
 def test_the_page_says_when_it_hears_nothing(tab: Tab) -> None:
     """And takes it back once the bridge answers again. An hour passes for the page alone."""
     later = "Date.now = (now => () => now() + 3600000)(Date.now)"
-    unheard = "document.getElementById('lost').innerText.startsWith('No word from the bridge since')"
-    page = status_page(lambda: LIVE, clock, decode)
+    unheard = "document.getElementById('lost').innerText.startsWith('No word from this process since')"
+    page = pages(lambda: LIVE)
     with serving(page, lambda: LIVE) as server:
         tab.open(server.url)
         tab.wait("heard > 0 && source.readyState === EventSource.OPEN")

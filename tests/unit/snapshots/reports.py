@@ -1,12 +1,13 @@
-"""A report of a run that found one thing of two, for what is made of reports."""
+"""Reports of runs that found one thing of two, and jobs that have made them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from bridge.snapshots.model import Counts, Snapshot
+from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut, Snapshot
 from bridge.snapshots.results import Covered, Report
+from bridge.snapshots.status import JobStatus
 
 AT = 1_790_000_000.0
 SNAPSHOT = Snapshot(
@@ -37,3 +38,33 @@ def report(*, coverage: list[Covered] | None = None, notes: tuple[str, ...] = ()
         coverage=COVERAGE if coverage is None else coverage,
         notes=list(notes),
     )
+
+
+LATER = AT + 60.0
+
+
+def _job(found: Report | None, **changes: Any) -> JobStatus:
+    status = JobStatus("translations", at=LATER - 1)
+    if found:
+        status.publish(found)
+    return replace(status, rests_until=LATER + 840.0, **changes)
+
+
+LEFT_OUT = (
+    LeftOut("/api/translations/all/{eventId}/markets", "90210", "HTTP 500 after 5 attempts"),
+    LeftOut("/api/translations/{lang}/sports", "sv", "the answer ends in the middle"),
+)
+NO_RIGHTS = ("/api/translations/templates/selections",)
+PARTIAL = report(complete=False, left_out=LEFT_OUT, owed=2)
+JOBS = {
+    "job-complete": _job(report()),
+    "job-running": replace(_job(report(), doing="markets"), rests_until=None),
+    "job-partial": _job(PARTIAL),
+    "job-forbidden": _job(
+        report(complete=False, left_out=(LeftOut(NO_RIGHTS[0], None, NO_RIGHT),), forbidden=NO_RIGHTS)
+    ),
+    "job-failed": _job(report(), failed=1, failure="cannot reach api.example.com: Connection refused"),
+    "job-first-run": replace(_job(None, doing="its turn"), rests_until=None),
+    "job-late": replace(_job(report()), rests_until=LATER - 900),
+}
+"""Jobs in each state that their status page tells apart, at LATER."""

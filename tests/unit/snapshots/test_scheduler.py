@@ -46,15 +46,21 @@ class Player:
 
     def readiness(self) -> tuple[int, Any]:
         """Return status and reason of `/readyz` during a run."""
+        status, body = self.get("/readyz")
+        report = orjson.loads(body)
+        assert (report["doing"], report["nextAt"]) == ("events", None)
+        return status, report["reason"]
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        """Return what the server answers during a run."""
         (line,) = logged(self.lines, "health and metrics")
         address = urlsplit(line["address"])
         connection = HTTPConnection(str(address.hostname), address.port, timeout=5)
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         response = connection.getresponse()
-        report = orjson.loads(response.read())
+        body = response.read()
         connection.close()
-        assert (report["doing"], report["nextAt"]) == ("events", None)
-        return response.status, report["reason"]
+        return response.status, body
 
     def _run(
         self, settings: Settings, task: Task, progress: Any, stop: threading.Event, *, patience: float | None
@@ -120,6 +126,20 @@ def test_what_was_left_out_is_logged(play: Player) -> None:
     assert [(line["endpoint"], line["id"]) for line in things] == [("/api/x", str(x)) for x in range(20)]
     assert (whole["leftOut"], whole["owed"]) == (30, 30)
     assert [line["note"] for line in logged(lines, "snapshot note")] == ["odd"]
+
+
+def test_the_page_shows_the_run_that_is_under_way(play: Player) -> None:
+    seen = []
+
+    def step() -> None:
+        seen.append(play.get("/"))
+
+    play(report, step)
+    ((status, page),) = seen
+    assert status == 200
+    assert b"A run is under way" in page
+    assert b"Now at: events" in page
+    assert b"1 published, 0 failed" in page
 
 
 def test_readiness(play: Player) -> None:
