@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.reader import BETS, Place, changes, source
-from tests.unit.state.log import NEVER, Log
+from tests.unit.state.log import NEVER, Client, Log
 
 NOWHERE = Settings(
     kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
@@ -33,6 +33,30 @@ def test_records_not_written_by_a_bridge_are_skipped_and_counted(log: Log) -> No
         bets = list(changes(BETS, settings=NOWHERE))
     assert sorted(bet.offset for bet in bets) == [0, 0, 1, 1, 3, 3, 4, 4]
     assert [line["count"] for line in lines] == [2]
+
+
+def test_a_client_is_replaced_as_soon_as_one_can_be_made(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then the old one reads on. Nothing comes twice."""
+    made = list[int]()
+
+    def connected(number: int) -> None:
+        made.append(number)
+        if number in (2, 3):
+            raise KafkaUnavailable("no client can be made: on purpose")
+
+    log.connected = connected
+    monkeypatch.setattr(Client, "stranded", property(lambda _: "refused" if 2 <= len(log.given) < 8 else ""))
+    monkeypatch.setattr(source, "RETRY_SECONDS", 0)
+    with capture_logs() as lines:
+        bets = list(changes(BETS, settings=NOWHERE))
+    assert sorted((bet.partition, bet.offset) for bet in bets) == [(p, o) for p in range(2) for o in range(5)]
+    assert made[:4] == [1, 2, 3, 4]
+    told = [(line["event"], line["reason"]) for line in lines]
+    assert told[:3] == [
+        ("Kafka client cannot be replaced yet", "no client can be made: on purpose"),
+        ("Kafka client cannot be replaced yet", "no client can be made: on purpose"),
+        ("Kafka client is replaced", "refused"),
+    ]
 
 
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
