@@ -299,8 +299,13 @@ async def _kills(ground: Ground) -> None:
 
 
 async def _unanswered(ground: Ground) -> None:
-    """Commits that took place without an answer, that did not, and that have to be aborted."""
-    bridge = ground.bridge("commits 6 unanswered,10 unsent,14 aborted,18 unanswered,22 unsent,26 aborted")
+    """Commits that took place without an answer, that have to be aborted, that have no markers, that did not.
+
+    The latter come last: after an abort, the bridge looks for all that is missing since a few seconds.
+    """
+    bridge = ground.bridge(
+        "commits 6 unanswered,10 aborted,14 unmarked,18 unanswered,22 aborted,26 unmarked,30 unsent,34 unsent"
+    )
     await ground.live(bridge)
     await asyncio.sleep(3.0)
 

@@ -149,6 +149,19 @@ FAULTS = (
         ),
     ),
     Fault(
+        "what Kafka discards is lost",
+        "after an abort nobody looks for what was acknowledged before it",
+        "unanswered commits",
+        (Anomaly.LOST_WRITE,),
+        (
+            Patch(
+                "kafka/batch_writer.py",
+                "                lost = self._acknowledged.discarded(batch.records)",
+                "                lost = []",
+            ),
+        ),
+    ),
+    Fault(
         "messages dropped during a commit",
         "what is received while a batch is committed is forgotten",
         "replay",

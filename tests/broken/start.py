@@ -4,10 +4,12 @@ COPY is the directory with the copy, MODULES are those that are patched in it, w
 one that is imported. INTERRUPTION is empty or one of
 
     PLACE before|after|delay NUMBER as `tests.interruption.interrupt` takes it
-    commits NUMBER unanswered|unsent|aborted
-                                    the error of the commit of that number: it took place and the answer is
-                                    lost, it did not take place and nobody knows, or it has to be aborted.
-                                    Several are separated by commas: `commits 5 unsent,9 aborted`.
+    commits NUMBER unanswered|unsent|aborted|unmarked
+                                    what becomes of the commit of that number, of those with bets: it takes
+                                    place and the answer is lost, it does not take place and nobody knows, it
+                                    has to be aborted, or it is acknowledged without its markers, and the next
+                                    one has to be aborted (decision 0036). Several are separated by commas:
+                                    `commits 5 unsent,9 aborted`.
 """
 
 from __future__ import annotations
@@ -36,14 +38,28 @@ def fail_commits(outcomes: dict[int, str]) -> None:
     commits = itertools.count(1)
 
     class Failing(Producer):
+        has_bets = False
+        left_open = False
+        """Whether the last commit has left no markers, so that those of this one decide about both."""
+
+        def produce(self, topic: str, *arguments: Any) -> None:
+            self.has_bets |= topic.endswith(".bets")
+            super().produce(topic, *arguments)
+
+        def begin_transaction(self) -> None:
+            if not self.left_open:
+                super().begin_transaction()
+
         def commit_transaction(self, *arguments: Any) -> None:
-            outcome = outcomes.get(next(commits))
+            outcome = "aborted" if self.left_open else outcomes.get(next(commits)) if self.has_bets else None
+            self.has_bets, self.left_open = False, outcome == "unmarked"
             if outcome in (None, "unanswered"):
                 super().commit_transaction(*arguments)
-            if outcome is not None:
-                aborted = outcome == "aborted"
+            if outcome not in (None, "unmarked"):
                 raise KafkaException(
-                    KafkaError(KafkaError._FAIL, f"a test: {outcome}", txn_requires_abort=aborted)
+                    KafkaError(
+                        KafkaError._FAIL, f"a test: {outcome}", txn_requires_abort=outcome == "aborted"
+                    )
                 )
 
     setattr(clients, "Producer", Failing)  # noqa: B010

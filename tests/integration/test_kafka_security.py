@@ -324,7 +324,7 @@ def test_a_client_certificate_has_its_secret_in_a_file(
 
 
 class Issuer(BaseHTTPRequestHandler):
-    """Issues tokens for a user to clients that know the password."""
+    """Issues tokens for themselves to clients that know the password."""
 
     asked: ClassVar[list[str]] = []
     """What clients have sent as their credentials."""
@@ -333,10 +333,11 @@ class Issuer(BaseHTTPRequestHandler):
         """Answer a request for a token, as OAuth 2.0's grant of client credentials."""
         given = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
         self.asked.append(given)
-        claims = {"sub": "rotated", "iat": time.time(), "exp": time.time() + 300}
+        user, _, password = given.partition(":")
+        claims = {"sub": user, "iat": time.time(), "exp": time.time() + 300}
         parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({"alg": "none"}, claims)]
         token = b".".join([part.rstrip(b"=") for part in parts] + [b""]).decode()
-        is_known = given == f"client:{PASSWORD}"
+        is_known = password == PASSWORD
         answer = {"access_token": token} if is_known else {"error": "invalid_client"}
         self.send_response(200 if is_known else 401)
         self.send_header("Content-Type", "application/json")
@@ -347,8 +348,10 @@ class Issuer(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def test_a_client_gets_its_token_from_an_issuer(secured: Secured, place: Place, tmp_path: Path) -> None:
-    """By librdkafka itself, with a secret in a file; one that the issuer does not know is told."""
+def test_a_client_gets_its_token_from_an_issuer(
+    secured: Secured, place: Place, rights: Place, tmp_path: Path
+) -> None:
+    """By librdkafka itself, with a secret in a file. It has the rights of its name."""
     (file := tmp_path / "secret").write_text(PASSWORD)
     with ThreadingHTTPServer((HOST, 0), Issuer) as issuer:
         threading.Thread(target=issuer.serve_forever, daemon=True).start()
@@ -358,16 +361,19 @@ def test_a_client_gets_its_token_from_an_issuer(secured: Secured, place: Place, 
             "KAFKA__SSL_CA_LOCATION": str(secured.authority),
             "KAFKA__SASL_MECHANISM": "OAUTHBEARER",
             "KAFKA__SASL_OAUTHBEARER_METHOD": "oidc",
-            "KAFKA__SASL_OAUTHBEARER_CLIENT_ID": "client",
+            "KAFKA__SASL_OAUTHBEARER_CLIENT_ID": "rotated",
             "KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET_FILE": str(file),
             "KAFKA__SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL": f"http://{HOST}:{issuer.server_port}/token",
         }
         made = place.run("topics", "apply", **settings)
         assert made.returncode == 0, made.stderr
-        assert Issuer.asked == [f"client:{PASSWORD}"]
+        assert Issuer.asked == [f"rotated:{PASSWORD}"]
+        unable = rights.run("gaps", **settings | {"KAFKA__SASL_OAUTHBEARER_CLIENT_ID": "describer"})
         file.write_text(WRONG)
         refused = place.run("gaps", **settings)
         issuer.shutdown()
+    assert unable.returncode == 6
+    assert "no right to Read the topic rights.gaps; grant it: " in unable.stderr
     assert refused.returncode == 1
     assert "the issuer gives no token; check kafka.sasl_oauthbearer_… (Failed to" in refused.stderr
     assert PASSWORD not in refused.stderr

@@ -145,15 +145,29 @@ async def test_a_right_that_is_missing(
         await jobs.published("currencies")
 
 
-async def test_a_feed_that_may_not_be_written(guarded: Place) -> None:
-    """`bridge run` does the same, whichever write fails first."""
+@pytest.mark.parametrize(
+    ("kind", "name", "operation", "code", "says"),
+    [
+        (TOPIC, "bets", WRITE, 8, "Write the topic {}.bets"),
+        (TOPIC, "checkpoints", WRITE, 8, "Write the topic {}.checkpoints"),
+        (ID, "settlement-v4", WRITE, 8, "Write the transactional id {}.settlement-v4"),
+        (GROUP, "settlement-v4.owner", READ, 6, "Read the group {}.settlement-v4.owner"),
+    ],
+)
+async def test_a_right_of_the_feed(
+    guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, says: str
+) -> None:
+    """Missing or taken away while it runs, `bridge run` ends with the documented code and names it."""
     settings = SimulatorSettings.model_validate({"port": 0, "rate": 200})
     async with Simulator(settings) as feed:
-        bridge = guarded.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-        with denied(guarded, TOPIC, "bets", WRITE):
-            assert await bridge.wait() == 8, bridge.text()
-        assert "Topic authorization failed" in bridge.text()
+        for is_granted_at_first in (False, True):
+            bridge = guarded.bridge(FEED__BASE_URL=feed.url)
+            if is_granted_at_first:
+                await until(lambda b=bridge: "Live" in b.states(), "live", so_far=bridge.text)  # type: ignore[misc]
+            with denied(guarded, kind, name, operation):
+                assert await bridge.wait() == code, bridge.text()
+            assert f"no right to {says.format(guarded.prefix)}; grant it" in bridge.text()
+            assert "Traceback" not in bridge.text()
 
 
 @pytest.mark.parametrize("topic", ["currencies", "snapshots"])
