@@ -40,7 +40,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check screenshots sbom image lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom image lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,6 +150,11 @@ check: setup ## run lint, format, types, schemas
 	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
 
+cluster: setup ## apply the manifests to a Kubernetes API server, built from its sources; needs Go, the first build takes minutes
+	@command -v go >/dev/null || { echo "error: go is not installed" >&2; exit 1; }
+	@cd tests/kubernetes && go build -o $(CURDIR)/.kubernetes/kubernetes .
+	@$(BIN)/python -m pytest tests/kubernetes $(ARGS)
+
 screenshots: setup ## take the screenshots of the status page in docs/images again; needs chromium
 	@$(PLAIN) $(BIN)/python -m tests.screenshots $(ARGS)
 
@@ -182,6 +187,6 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
-	@rm -rf .venv .venv-* .bridge-dev .chaos build dist *.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev .chaos .kubernetes build dist *.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,6 +15,7 @@ from bridge import log
 from bridge.sandbox import cluster as dev
 from tests.harness import IN_VAIN, Bridge, Place
 from tests.processes import send
+from tests.tls import Authority
 
 # A busy machine fails no test.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,11 +36,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
     """A broker and a registry for this run, which end with it."""
     with dev.start(tmp_path_factory.mktemp("cluster"), kafka_port=0, registry_port=0) as running:
         yield running
+        running.close(grace=0)  # nobody reads its thousands of partitions again
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The only certificate that clients of a test trust: each that is made reads all of them, in 50 ms."""
+    return Authority(tmp_path_factory.mktemp("authority")).certificate
 
 
 @pytest.fixture
-def place(cluster: dev.Cluster, tmp_path: Path) -> Iterator[Place]:
+def place(
+    cluster: dev.Cluster, authority: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
     """Topics of this test on the shared cluster, and the bridges that it starts."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     bridges: list[Bridge] = []
     yield Place(cluster, f"t{next(_numbers)}", tmp_path, bridges)
     for bridge in bridges:

@@ -43,11 +43,21 @@ class Bridge:
     def __init__(self, process: Process, log: Path) -> None:
         self.process, self.log = process, log
         self._address: str | None = None
+        self._lines: list[dict[str, Any]] = []
+        self._read = 0
+        """Bytes of the log that are in them."""
 
     def lines(self) -> list[dict[str, Any]]:
         """Its complete log lines: a reader can see the beginning of one that is being written."""
-        lines = self.log.read_text().splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
+        with self.log.open("rb") as log:
+            log.seek(self._read)
+            for line in log:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                if line.startswith(b"{"):
+                    self._lines.append(json.loads(line))
+        return self._lines.copy()
 
     def states(self) -> list[str]:
         """The states it has been in, in order, without repetitions for another reason."""
@@ -187,7 +197,7 @@ class Place:
                     consumer, heard_at = self._consumer(isolation), time.monotonic()
                     consumer.assign([TopicPartition(name, p, next_.get(p, 0)) for p in open_])
                 # It waits for as many as it is asked for, also where the last ones are here already.
-                for message in consumer.consume(1000, timeout=0.05):
+                for message in consumer.consume(1000, timeout=0.02):
                     heard_at = time.monotonic()
                     error, partition = message.error(), message.partition() or 0
                     offset = message.offset() or 0
@@ -255,7 +265,10 @@ class Place:
             await asyncio.sleep(0.3)  # the broker and the bridge need the machine as well
         # What is doubled may still be on its way.
         await asyncio.sleep(0.5)
-        return await asyncio.to_thread(Audit(self, provider).go_on)  # also what lies behind what was read
+        tally = await asyncio.to_thread(audit.go_on)
+        visible = len(await asyncio.to_thread(self.read, "bets"))
+        assert visible == tally.published, f"{visible} bets are visible, {tally.published} were read"
+        return tally
 
 
 class Audit:

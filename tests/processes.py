@@ -23,6 +23,8 @@ from typing import Protocol
 
 from bridge.sandbox.cluster.process import Server
 
+INHERITED = dict(os.environ)
+"""The environment of the test run, before any test has changed it."""
 SERVER = multiprocessing.get_context("forkserver")
 """There is one in each process, so this one is for all tests."""
 SERVER.set_forkserver_preload(["tests.imported"])

@@ -146,10 +146,11 @@ class Source:
 
     def _connect_again(self, starts: list[int]) -> None:
         """Read from these offsets, with a new client."""
-        self.close()
         ends = [inf if self._follows else 0.0] * len(starts)
         self.cursor = Cursor(self.topic, starts, self.cursor.ends + ends[len(self.cursor.ends) :])
+        old = self._consumer
         self._connect()
+        old.close()
 
     def _replace(self, reason: str) -> None:
         """Read on with a new client; while none can be made, with the old one."""

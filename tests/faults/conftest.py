@@ -1,4 +1,4 @@
-"""Faults hit processes that were started as a user starts them."""
+"""A fault hits processes that were started as a user starts them, where that may make a difference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.processes import start_cold
 
 
 @pytest.fixture
-def place(place: Place) -> Place:
-    """A place whose commands start without preloaded imports."""
+def cold(place: Place) -> Place:
+    """A place whose commands start without preloaded imports, with the memory and the time that they take."""
     place.start = start_cold
     return place

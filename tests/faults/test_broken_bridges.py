@@ -12,6 +12,8 @@ from tests.broken.copies import copied
 from tests.broken.fault import SOUND, Fault
 from tests.broken.faults import FAULTS
 
+pytestmark = pytest.mark.xdist_group("broken")
+"""One sound copy is made for all of them."""
 NAMES = ("last record of a batch lost", "integer through a double", "dead letter truncated")
 DRILL = "replay"
 

@@ -29,19 +29,19 @@ async def live(bridge: Bridge, times: int = 1) -> None:
     )
 
 
-async def test_killed_at_any_moment(place: Place) -> None:
+async def test_killed_at_any_moment(cold: Place) -> None:
     """Three kills of the bridge, in replay and live, leave no trace in the topic."""
     async with provider(limits_scale=300, history_seconds=20) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
+        bridge = cold.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
         for number in range(3):
             await until(lambda n=number: len(feed.connections) > n, f"connection {number + 1}")  # type: ignore[misc]
             await asyncio.sleep(0.4 * number)
             bridge.kill()
-            bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
-        assert_exact(await place.settled(feed, bridge))
+            bridge = cold.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
+        assert_exact(await cold.settled(feed, bridge))
         assert await bridge.end() == 0
         assert not feed.breaches
-    place.balanced_counters()
+    cold.balanced_counters()
 
 
 async def test_a_standby_takes_over_when_the_owner_dies(place: Place) -> None:
@@ -61,18 +61,18 @@ async def test_a_standby_takes_over_when_the_owner_dies(place: Place) -> None:
         assert await second.end() == 0
 
 
-async def test_a_clean_end_hands_over_at_once(place: Place) -> None:
+async def test_a_clean_end_hands_over_at_once(cold: Place) -> None:
     """On SIGTERM the owner commits its batch, leaves the group and exits with 0; the standby continues."""
     async with provider() as feed:
-        first = place.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
-        second = place.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
+        first = cold.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
+        second = cold.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
         await until(lambda: "Live" in first.states() + second.states(), "one of them is live")
         owner, standby = (first, second) if "Live" in first.states() else (second, first)
         assert await owner.end() == 0
         assert owner.states()[-1] == "Stopped"
         # A session lasts 45 s: had the group not been left, the standby would wait that long.
         await until(lambda: "Live" in standby.states(), "the standby is live", 30)
-        assert_exact(await place.settled(feed, standby))
+        assert_exact(await cold.settled(feed, standby))
         assert await standby.end() == 0
 
 

@@ -30,19 +30,19 @@ def standby_reasons(bridge: Bridge) -> list[str]:
 
 
 @pytest.mark.long
-async def test_a_standby_reports_the_member_it_waits_for(place: Place) -> None:
+async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
     """The log and `checkpoint show` name the dead member and the time at which Kafka removes it."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "40000"}  # time for two commands while it lasts
     async with provider() as feed:
-        first = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        first = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: "Live" in first.states(), "live")
         dead = owner_id(first)
         first.kill()
-        second = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        second = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: bool(standby_reasons(second)), "whom it waits for", so_far=second.text)
         text, data = await asyncio.gather(
-            asyncio.to_thread(place.run, "checkpoint", "show", **settings),
-            asyncio.to_thread(place.run, "checkpoint", "show", "--json", **settings),
+            asyncio.to_thread(cold.run, "checkpoint", "show", **settings),
+            asyncio.to_thread(cold.run, "checkpoint", "show", "--json", **settings),
         )
         [line] = [line for line in second.lines() if "reason" in line]
         assert line["reason"] == f"waits for {dead}; if it is dead, its place is free by {line['until']}"
@@ -53,9 +53,9 @@ async def test_a_standby_reports_the_member_it_waits_for(place: Place) -> None:
         assert found["freeBy"] > found["updatedAt"]
         assert found["lastCommitAgeSeconds"] > 0
         await until(lambda: "Live" in second.states(), "taking over", so_far=second.text)
-        assert place.checkpoint()["awaited"] == [owner_id(second)]
+        assert cold.checkpoint()["awaited"] == [owner_id(second)]
         assert await second.end() == 0
-    await until(lambda: place.checkpoint()["awaited"] == [], "nobody is left")
+    await until(lambda: cold.checkpoint()["awaited"] == [], "nobody is left")
 
 
 async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None:
@@ -93,16 +93,16 @@ def resident(bridge: Bridge) -> float:
 
 
 @pytest.mark.long
-async def test_a_term_that_was_lost_leaves_nothing_behind(place: Place) -> None:
+async def test_a_term_that_was_lost_leaves_nothing_behind(cold: Place) -> None:
     """A former owner has no more threads, descriptors and memory than a bridge that has only stood by.
 
     At that rate a transaction is open when it is stopped.
     """
     settings = {"LIMITS__SCALE": "100"}
     async with provider(second="replace", limits_scale=100, rate=2000) as feed:
-        owner = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        owner = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: "Live" in owner.states(), "live")
-        other = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        other = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: bool(standby_reasons(other)), "whom it waits for", so_far=other.text)
         await asyncio.sleep(3.0)  # it looks around once more
         of_standby, before = held(other), resident(other)
@@ -129,15 +129,15 @@ async def test_a_term_that_was_lost_leaves_nothing_behind(place: Place) -> None:
 
 
 @pytest.mark.long
-async def test_dead_members_pile_up_and_go(place: Place) -> None:
+async def test_dead_members_pile_up_and_go(cold: Place) -> None:
     """Bridges are killed faster than a session ends; the first that stays up owns the feed."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "6000"}
     async with provider() as feed:
-        bridges = [place.bridge(FEED__BASE_URL=feed.url, **settings)]
+        bridges = [cold.bridge(FEED__BASE_URL=feed.url, **settings)]
         await until(lambda: "Live" in bridges[0].states(), "live")
         for _ in range(4):
             bridges[-1].kill()
-            bridges.append(place.bridge(FEED__BASE_URL=feed.url, **settings))
+            bridges.append(cold.bridge(FEED__BASE_URL=feed.url, **settings))
             await until(
                 lambda: bool(standby_reasons(bridges[-1])) or "Live" in bridges[-1].states(),
                 "whom it waits for",

@@ -20,7 +20,7 @@ from bridge.sandbox.provider.world.entities import Sizes
 from bridge.sandbox.provider.world.words import LANGUAGES
 from examples.engines import FOLDER, ROOT, command_of
 from tests.harness import Place
-from tests.processes import as_from_a_terminal
+from tests.processes import INHERITED, as_from_a_terminal
 
 PROVIDER = SimulatorSettings(
     port=0,
@@ -38,7 +38,7 @@ def set_up(engine: str) -> None:
     if not (FOLDER / engine / "requirements.txt").is_file():
         return
     environment = ROOT / ".venv" / engine
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    inherited = {name: value for name, value in INHERITED.items() if not name.startswith("MAKE")}
     with environment.with_name(f"{engine}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         target = str((environment / ".set-up").relative_to(ROOT))

@@ -16,8 +16,6 @@ from examples.truth import Truth
 from tests.harness import Place, assert_exact, until
 from tests.integration.engines import PROVIDER, Engine, abort, misnamed, publish_names
 
-pytestmark = pytest.mark.long
-
 ENGINE = "flink-sql"
 NEW_NAME = "Another sport"
 KEYS = {"profit_and_loss": ("sportId", "leagueId", "currency"), "settlements_by_minute": ("minute",)}
@@ -25,10 +23,13 @@ DISORDERLY = PROVIDER.model_copy(
     update={"rate": 4, "history_seconds": 150, "max_out_of_orderness_seconds": 30.0}
 )
 
-pytestmark = pytest.mark.skipif(
-    not (ROOT / ".venv" / ENGINE / ".set-up").is_file(),
-    reason="`make examples` installs PyFlink, 1 GB, and runs this example",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not (ROOT / ".venv" / ENGINE / ".set-up").is_file(),
+        reason="`make examples` installs PyFlink, 1 GB, and runs this example",
+    ),
+]
 
 
 async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:

@@ -16,7 +16,7 @@ from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.publishing import settings_of
 
-HISTORY = 240
+HISTORY = 120
 """Seconds of the feed before the simulator starts."""
 KEPT = ("connections", "counters", "newestSettlement", "skewSeconds")
 """What a move leaves as it is."""

@@ -64,6 +64,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster
         running = cluster.start(tmp_path_factory.mktemp("strict"), kafka_port=0, registry_port=0)
     with running:
         yield running
+        running.close(grace=0)
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation)
 async def test_a_right_that_is_missing(
     guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, says: str
 ) -> None:
-    """The documented exit code and the right, without a retry; once it is granted the job succeeds."""
+    """The documented exit code and the right, without a retry; the next run publishes."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(guarded, provider), Topics(guarded)
         await jobs.fill()
@@ -142,7 +143,8 @@ async def test_a_right_that_is_missing(
         assert TRIED_AGAIN not in refused.stderr
         assert "Traceback" not in refused.stderr
         assert topics.snapshots("currencies") == []
-        await jobs.published("currencies")
+        if code == 8:  # it had begun to write
+            await jobs.published("currencies")
 
 
 @pytest.mark.parametrize(

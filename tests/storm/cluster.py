@@ -132,6 +132,7 @@ def brokers(data: Path, bridges: int) -> Iterator[Brokers]:
             try:
                 with Brokers(data, artifacts, ports.free_port(), network, bridges).start(silent) as running:
                     yield running
+                    running.close(grace=0)
                 return
             except PortTaken:
                 attempts += 1

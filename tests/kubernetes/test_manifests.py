@@ -1,0 +1,197 @@
+"""The manifests on a real API server: what it admits, and what its controllers make of them.
+
+Run by `make cluster`. Strimzi's operators and podman are stood in for; there is no node that runs a pod.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.kubernetes.control_plane import Kubectl, control_plane
+from tests.repo.manifests import K8S, OF_OPERATORS, ROOTS, Resource, kustomized, of_kind
+from tests.repo.source import ROOT
+from tests.repo.test_ten_steps import PODMAN, steps
+
+PROGRAM = ROOT / ".kubernetes" / "kubernetes"
+PATIENCE_SECONDS = 60.0
+PRODUCTION = K8S / "overlays" / "production"
+KUBECTL = """\
+#!/bin/sh
+set -e
+kubectl() {{ {command} "$@"; }}
+case "$*" in wait*kafkauser/*)
+    # What Strimzi's user operator does.
+    kubectl -n kafka patch kafkauser settlement-bridge --subresource=status --type=merge \\
+        -p '{{"status":{{"conditions":[{{"type":"Ready","status":"True"}}]}}}}'
+    kubectl -n kafka create secret generic settlement-bridge --from-literal=password=secret
+esac
+kubectl "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    """A cluster with the kinds of Strimzi and of the Prometheus operator, and a Kafka of Strimzi's."""
+    with control_plane(PROGRAM, tmp_path_factory.mktemp("control-plane")) as running:
+        resources = [resource for folder in ROOTS for resource in kustomized(folder)]
+        kinds = {(r["apiVersion"], r["kind"]) for r in resources if r["kind"] in OF_OPERATORS}
+        assert {kind for _, kind in kinds} == OF_OPERATORS
+        running("apply", "-f", "-", given=yaml.safe_dump_all(definition(*of) for of in sorted(kinds)))
+        running("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        running("create", "namespace", "kafka")
+        running(
+            *("-n", "kafka", "create", "secret", "generic", "settlement-cluster-ca-cert"),
+            "--from-literal=ca.crt=certificate",
+        )
+        yield running
+
+
+def definition(version: str, kind: str) -> Resource:
+    """The definition of a kind that takes anything: what is in it is for its operator to refuse."""
+    group, _, version = version.partition("/")
+    plural = f"{kind.lower()}s"
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": anything},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def applied(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the commands of the first nine of the ten steps say; the tenth waits for pods that run."""
+    here = tmp_path_factory.mktemp("steps")
+    (here / "bin").mkdir()
+    stands_in = {"podman": PODMAN, "kubectl": KUBECTL.format(command=" ".join(kubectl.command))}
+    for name, script in stands_in.items():
+        (here / "bin" / name).write_text(script)
+        (here / "bin" / name).chmod(0o755)
+    first, *others = steps()[:9]
+    tokens = "echo feed > feed-token.txt\necho api > api-token.txt"
+    ran = subprocess.run(
+        ["bash", "-c", "\n".join(["set -euo pipefail", first, tokens, *others])],
+        cwd=here,
+        env=os.environ | {"URL": str(ROOT), "PATH": f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr
+
+
+def items(kubectl: Kubectl, namespace: str, kind: str, *selection: str) -> list[Resource]:
+    found: list[Resource] = json.loads(kubectl("-n", namespace, "get", kind, "-o", "json", *selection))[
+        "items"
+    ]
+    return found
+
+
+def names(kubectl: Kubectl, namespace: str, kind: str) -> set[str]:
+    return {item["metadata"]["name"] for item in items(kubectl, namespace, kind)}
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.5)
+
+
+def test_the_ten_steps_end_in_pods(kubectl: Kubectl, applied: str) -> None:
+    """In a namespace that enforces the restricted standard, without a warning."""
+    assert "Warning" not in applied
+    until(lambda: len(items(kubectl, "settlement", "pods")) == 2, "owner and standby")
+    for job in names(kubectl, "settlement", "cronjobs"):
+        kubectl("-n", "settlement", "create", "job", f"--from=cronjob/{job}", f"{job}-now")
+    until(lambda: len(items(kubectl, "settlement", "pods")) == 4, "a pod of each job")
+    failures = items(kubectl, "settlement", "events", "--field-selector=reason=FailedCreate")
+    assert failures == []
+    assert len(items(kubectl, "kafka", "kafkatopics")) == 8
+
+
+def test_what_is_kept_is_what_was_written(kubectl: Kubectl, applied: str) -> None:
+    """The API server drops no field that the manifests have: a second apply has nothing to change."""
+    again = kubectl("apply", "-k", str(ROOT / "k8s" / "topics"), "-n", "kafka").splitlines()
+    assert again
+    assert all(line.endswith(" unchanged") for line in again)
+
+
+@pytest.mark.parametrize("folder", ROOTS, ids=lambda folder: folder.name)
+def test_no_field_is_unknown(kubectl: Kubectl, applied: str, folder: Path) -> None:
+    """Of every kustomization; checked by the server, nothing is kept."""
+    said = kubectl(
+        "create",
+        "--dry-run=server",
+        "--validate=strict",
+        "-n",
+        "default",
+        "-o",
+        "name",
+        "-f",
+        "-",
+        given=yaml.safe_dump_all(local(kustomized(folder))),
+    )
+    assert len(said.splitlines()) == len(kustomized(folder))
+
+
+def local(resources: list[Resource]) -> list[Resource]:
+    """The resources without their namespaces, which may not be there."""
+    return [r | {"metadata": {k: v for k, v in r["metadata"].items() if k != "namespace"}} for r in resources]
+
+
+def test_the_other_overlay_has_a_namespace_of_its_own(kubectl: Kubectl, applied: str) -> None:
+    kubectl("apply", "-f", str(K8S / "overlays" / "dev" / "namespace.yaml"))
+    kubectl("apply", "-k", str(K8S / "overlays" / "dev"))
+    until(lambda: len(items(kubectl, "settlement-dev", "pods")) == 1, "its only pod")
+    assert len(items(kubectl, "settlement", "deployments")) == 1
+
+
+def test_a_pod_that_is_not_restricted_is_refused(kubectl: Kubectl, applied: str) -> None:
+    """So the namespace does what its labels say."""
+    template = of_kind("Deployment", kustomized(PRODUCTION))["settlement-bridge"]["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    pod["metadata"] = {"name": "as-it-is", "namespace": "settlement"}
+    dry = ("create", "--dry-run=server", "-f", "-")
+    kubectl(*dry, given=yaml.safe_dump(pod))
+    [container] = pod["spec"]["containers"]
+    del container["securityContext"]
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        kubectl(*dry, given=yaml.safe_dump(pod))
+    assert "violates PodSecurity" in refused.value.stderr
+
+
+def test_deleting_the_programs_leaves_the_rest(kubectl: Kubectl, applied: str) -> None:
+    """The Secrets, the topics and the namespace. It is the last test, because it deletes."""
+    secrets = names(kubectl, "settlement", "secrets")
+    kubectl("delete", "-k", str(PRODUCTION))
+    until(
+        lambda: not items(kubectl, "settlement", "pods", "-l", "app.kubernetes.io/component=bridge"), "no pod"
+    )
+    assert len(secrets) == 3
+    assert names(kubectl, "settlement", "secrets") == secrets
+    assert not items(kubectl, "settlement", "deployments")
+    assert len(items(kubectl, "kafka", "kafkatopics")) == 8
