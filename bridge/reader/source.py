@@ -65,7 +65,7 @@ class Source:
         ends = self._ends(until)
         self.cursor = Cursor(topic, self._starts(start, len(ends)), ends)
         self._begun_at = self.cursor.reached
-        self._connect()
+        self._consumer = self._client(self.cursor)
 
     def close(self) -> None:
         """Close the consumer."""
@@ -85,8 +85,8 @@ class Source:
     def messages(self, seconds: float = POLL_SECONDS) -> Iterator[Message]:
         """Yield the next messages; none if none came within `seconds`."""
         self._look()
-        if reason := self._consumer.stranded:
-            self._replace(reason)
+        if (reason := self._consumer.stranded) and self._replace(self.cursor):
+            get().warning("Kafka client is replaced", topic=self.topic, reason=reason)
         began, reached = time.monotonic(), self.cursor.reached
         messages = self._consumer.consume(num_messages=2000, timeout=seconds)
         self._waited += time.monotonic() - began  # without the time that the caller takes
@@ -144,36 +144,27 @@ class Source:
             raise SettingsError(f"{self.topic} has no partition {unknown[0]}: it has {count}")
         return given
 
-    def _connect_again(self, starts: list[int]) -> None:
-        """Read from these offsets, with a new client."""
-        ends = [inf if self._follows else 0.0] * len(starts)
-        self.cursor = Cursor(self.topic, starts, self.cursor.ends + ends[len(self.cursor.ends) :])
-        old = self._consumer
-        self._connect()
-        old.close()
-
-    def _replace(self, reason: str) -> None:
-        """Read on with a new client; while none can be made, with the old one."""
-        old = self._consumer
+    def _replace(self, cursor: Cursor) -> bool:
+        """Read on from a cursor with a new client. Return whether one could be made, else keep the old."""
         try:
-            self._connect()
+            consumer = self._client(cursor)
         except KafkaUnavailable as error:  # such as a certificate that is just being replaced
             get().warning("Kafka client cannot be replaced yet", topic=self.topic, reason=str(error))
             time.sleep(RETRY_SECONDS)
-        else:
-            get().warning("Kafka client is replaced", topic=self.topic, reason=reason)
-            old.close()
+            return False
+        self._consumer.close()
+        self._consumer, self.cursor = consumer, cursor
+        return True
 
-    def _connect(self) -> None:
-        """Read on from the cursor, with a new client."""
+    def _client(self, cursor: Cursor) -> clients.WatchedConsumer:
         consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
         try:
             clients.meet(consumer, self.topic)
-            consumer.assign(self.cursor.left)
+            consumer.assign(cursor.left)
         except BaseException:
             consumer.close()
             raise
-        self._consumer = consumer
+        return consumer
 
     def _look(self) -> None:
         """Check whether the topic was recreated or has more partitions."""
@@ -194,11 +185,14 @@ class Source:
                 get().warning("topic deleted, waiting until it is recreated", topic=self.topic)
                 self._id = None
         elif found != self._id:
-            get().warning("topic recreated, reading it from the beginning", topic=self.topic)
-            self._id = found
-            self._connect_again([0] * count)  # the old client has cached what the topic was like
+            # The old client has cached what the topic was like.
+            if self._replace(Cursor(self.topic, [0] * count, [inf] * count)):
+                get().warning("topic recreated, reading it from the beginning", topic=self.topic)
+                self._id = found
         elif (added := count - len(self.cursor.places)) > 0:
-            self._connect_again([*(place.offset for place in self.cursor.places), *[0] * added])
+            starts = [*(place.offset for place in self.cursor.places), *[0] * added]
+            ends = [*self.cursor.ends, *[inf if self._follows else 0.0] * added]
+            self._replace(Cursor(self.topic, starts, ends))
 
 
 def _moment(start: datetime | timedelta) -> float:

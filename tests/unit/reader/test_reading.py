@@ -59,6 +59,33 @@ def test_a_client_is_replaced_as_soon_as_one_can_be_made(log: Log, monkeypatch: 
     ]
 
 
+@pytest.mark.parametrize("change", ["more partitions", "recreated"])
+def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
+    log: Log, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Not as if the old client had read it."""
+    monkeypatch.setattr(source, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(source, "RETRY_SECONDS", 0)
+    reading = source.Source(NOWHERE, "bets", "start", None)
+    read = [(m.partition(), m.offset()) for _ in range(6) for m in reading.messages(0)]
+    assert len(read) == 10
+
+    def connected(number: int) -> None:
+        if number == 2:
+            raise KafkaUnavailable("no client can be made: on purpose")
+
+    log.connected = connected
+    if change == "recreated":
+        log.id, log.written, log.stable = "another", [3, 3], [3, 3]
+    else:
+        log.written, log.stable = [5, 5, 3], [5, 5, 3]
+    with capture_logs() as lines:
+        read = [(m.partition(), m.offset()) for _ in range(6) for m in reading.messages(0)]
+    partitions = range(2) if change == "recreated" else [2]
+    assert sorted(read) == [(p, o) for p in partitions for o in range(3)]
+    assert lines[0]["event"] == "Kafka client cannot be replaced yet"
+
+
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
     """The command does not wait for ever, and reports the cause."""
     log.waits = [(0, 0, NEVER)]

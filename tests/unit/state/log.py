@@ -62,6 +62,7 @@ class Log:
     """Partitions with a few records each, one a second from 1970 on, and their readers."""
 
     there: bool = True
+    id: str = "an id"
     written: list[int] = field(default_factory=lambda: [5, 5])
     """Behind the last record."""
     stable: list[int] = field(default_factory=lambda: [5, 5])
@@ -117,7 +118,7 @@ class Log:
 
     def _topic_id(self, client: Admin, *_: Any) -> str | None:
         client.knows_the_brokers = True
-        return "an id" if self.there else None
+        return self.id if self.there else None
 
     def _partition_count(self, client: Admin, _: str) -> int:
         client.knows_the_brokers = True
