@@ -17,7 +17,7 @@ from prometheus_client import Metric
 from bridge import clock as instant
 from bridge.clock import Clock
 from bridge.config import WebSettings
-from bridge.log import get
+from bridge.log import concealed, get
 from bridge.observability.exposition import exposition
 from bridge.observability.health import Health, HealthStatus
 from bridge.observability.hosts import is_ours
@@ -72,7 +72,8 @@ def make_app(
         def answer(accept: str) -> Answer:
             found = health(clock().wall)
             ok, reason = choose(found)
-            body = orjson.dumps({"ok": ok, "reason": reason, **found.report})
+            # A reason may quote what a provider has answered, and that the request with its token.
+            body = orjson.dumps({"ok": ok, "reason": concealed(reason), **found.report})
             status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
             return Answer(status, "application/json", body)
 

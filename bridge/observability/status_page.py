@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bridge import __version__
 from bridge.formatting import format_duration, format_utc, shortened
+from bridge.log import concealed
 from bridge.observability.endpoints import Answer, Page
 from bridge.observability.http_server import max_connections
 
@@ -49,7 +50,7 @@ def status_page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(duration=format_duration, utc=_utc, count=_count, rate=_rate, short=shortened)
+    environment.filters.update(duration=format_duration, utc=_utc, count=_count, rate=_rate, short=_short)
     template = environment.get_template(f"{name}.html")
     slots = threading.Semaphore(max_connections() // 4 if streams is None else streams)
 
@@ -96,6 +97,11 @@ def _message(changed: Mapping[str, str]) -> bytes:
 
 def _utc(seconds: float) -> str:
     return format_utc(round(seconds)).replace("T", " ").replace("Z", " UTC")
+
+
+def _short(text: str) -> str:
+    """Of a text that may be anybody's: a provider may quote the request with its token."""
+    return shortened(concealed(text))
 
 
 def _count(number: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bridge.formatting import format_duration, plural
 from bridge.observability.bets import ShownBet, shown
-from bridge.observability.health import LOOP_SECONDS, healthy
+from bridge.observability.health import LOOP_SECONDS, Says, healthy
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 from bridge.state.dead_letter import DeadLetterCause
@@ -29,16 +29,6 @@ NEARLY = 0.8
 
 
 Decode = Callable[[bytes], Mapping[str, Any]]
-
-
-class Says(NamedTuple):
-    """The state in words."""
-
-    tone: str
-    """`good`, `busy` (it ends by itself) or `bad` (somebody has to look)."""
-    sentence: str
-    todo: str = ""
-    """What somebody should do; empty for nothing."""
 
 
 _SILENT = Says(

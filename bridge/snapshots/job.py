@@ -34,6 +34,7 @@ from bridge.snapshots.plan import Estimate, JobInput, Scope
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.results import Outcome, Report
 from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.status import ITS_TURN
 from bridge.snapshots.storage import DAY_SECONDS, JobStorage, last_snapshot, topic_of
 from bridge.snapshots.translations import Translations
 
@@ -86,12 +87,14 @@ def run(
     task: Task,
     progress: ProgressCallback,
     stop: threading.Event,
+    on_trouble: Callable[[str], None] = lambda _: None,
     *,
     patience: float | None = BUSY_SECONDS,
 ) -> Report | None:
     """Make and publish one snapshot; returns None if `stop` was set before it got the lock.
 
     Waits `patience` seconds for another run to end; with None it waits, and tries to publish, without limit.
+    `on_trouble` is called, maybe by another thread, with the reason why Kafka has failed and is tried again.
     Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError: nothing is
     published then, unless the message says that this is unknown.
     """
@@ -106,12 +109,13 @@ def run(
     def trouble(reason: str) -> None:
         # Not progress: a job that fails to publish must not look healthy.
         get().warning("Kafka failed, retrying", job=task.job, reason=reason)
+        on_trouble(reason)
 
     with Registry(settings.registry) as registry, closing(Lock(settings, task.job, stop, trouble)) as lock:
         ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
-        if not lock.acquire(patience, lambda: progress("its turn", 0, 1)):
+        if not lock.acquire(patience, lambda: progress(ITS_TURN, 0, 1)):
             return None
-        progress("its turn", 1, 1)
+        progress(ITS_TURN, 1, 1)
         last_moment = None if patience is None else PUBLISH_SECONDS
         with closing(Publisher(settings, task.job, lock, last_moment)) as publisher:
             last = publisher.open(None if patience is None else OPEN_SECONDS)

@@ -37,8 +37,11 @@ def run_every(
     status = JobStatus(task.job, at=clock.now().wall)
 
     def report_progress(what: str, done: int, total: int) -> None:
-        status.at, status.doing = clock.now().wall, what
+        status.progress(clock.now().wall, what)
         progress(what, done, total)
+
+    def report_trouble(reason: str) -> None:
+        status.trouble = reason
 
     app = make_app(
         {"snapshot": task.job},
@@ -51,9 +54,9 @@ def run_every(
         while not stop.is_set():
             started = clock.now()
             due = started.monotonic + seconds
-            status.at, status.rests_until = started.wall, None
+            status.begin(started.wall)
             try:
-                report = run(settings, task, report_progress, stop, patience=None)
+                report = run(settings, task, report_progress, stop, report_trouble, patience=None)
             except _TRANSIENT as error:
                 status.fail(str(error))
                 get().error("snapshot failed, the last one is unchanged", job=task.job, reason=str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from bridge.formatting import format_duration, format_utc
@@ -12,6 +12,8 @@ from bridge.snapshots.results import Covered, Report
 STUCK_SECONDS: Final = 4_200.0
 """A run without progress for this time is stuck. A provider may ask for a pause of an hour."""
 LATE_SECONDS: Final = 60.0
+ITS_TURN: Final = "its turn"
+"""The step of a run that waits for the lock."""
 
 
 @dataclass(slots=True)
@@ -25,10 +27,12 @@ class JobStatus:
     """What it fetches, or waits for."""
     rests_until: float | None = None
     """When the next run is due; None during a run."""
+    trouble: str = ""
+    """Why the run that is under way cannot go on, such as Kafka not answering; empty if it can."""
     last: Report | None = None
     """The last snapshot that it published."""
-    coverage: list[Covered] = field(default_factory=list)
-    """Coverage of the last run that read bets."""
+    covered: Report | None = None
+    """The last that looked up ids of bets."""
     failure: str = ""
     """Why the last run failed; empty if it did not."""
     published: int = 0
@@ -44,10 +48,25 @@ class JobStatus:
         status.publish(report)
         return status
 
+    @property
+    def coverage(self) -> list[Covered]:
+        """Coverage of the last run that had any: of all recent ids in a full run, else of the new ones."""
+        return self.covered.coverage if self.covered else []
+
+    def begin(self, now: float) -> None:
+        """A run begins."""
+        self.at, self.doing, self.trouble, self.rests_until = now, "", "", None
+
+    def progress(self, now: float, what: str) -> None:
+        """The run is at this step."""
+        self.at, self.doing = now, what
+        if what != ITS_TURN:  # which it waits for while Kafka is away, too
+            self.trouble = ""
+
     def publish(self, report: Report) -> None:
         """Count a run that published."""
         self.last = report
-        self.coverage = report.coverage or self.coverage
+        self.covered = report if report.coverage else self.covered
         self.failure = ""
         self.published += 1
         self.written += report.written

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from bridge.observability.view import Says
-from bridge.snapshots.model import Counts, LeftOut, Snapshot
+from bridge.observability.health import Says
+from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, LeftOut
 from bridge.snapshots.results import Covered
-from bridge.snapshots.status import JobStatus
+from bridge.snapshots.status import ITS_TURN, JobStatus
 
 MOST_LEFT_OUT: Final = 20
 MOST_KINDS: Final = 50
 MOST_LANGUAGES: Final = 5
+NEARLY_ALL: Final = 95
+"""Percent of ids with a name, below which the alert fires, too."""
 
 _STUCK = Says("bad", "Stuck: this job makes no progress.", "Read in the log what it waits for; restart it.")
+_TROUBLE = Says(
+    "bad",
+    "Kafka fails, and the run tries again. The last snapshot is unchanged.",
+    "Bring back what the reason names; the run then goes on by itself.",
+)
+_WAITING = Says("busy", "Waiting for another run of this job to end, or for Kafka.")
 _RUNNING = Says("busy", "A run is under way. The topic changes when it is complete, in one transaction.")
 _FAILED = Says(
     "bad",
-    "The last run failed. The last snapshot stands as it was.",
+    "The last run failed. The last snapshot is unchanged.",
     "Nothing if the next run succeeds; if they keep failing, act on the reason.",
 )
-_NOTHING = Says("busy", "Waiting for the first run.")
 _COMPLETE = Says("good", "The last snapshot is complete.")
-_NARROWED = Says("good", "The last snapshot has the part that this job was started for.")
+_NARROWED = Says("good", "The last snapshot contains what --kind, --language or --event selected.")
 _LEFT_OUT = Says(
     "busy",
-    "The last snapshot is partial: the provider left something unanswered.",
-    "Nothing: the next run asks for it again. What is left out stands as it was.",
+    "The last snapshot is partial: requests of it failed.",
+    "The next run asks again. If the same is left out again and again, tell the provider.",
+)
+_TOO_LARGE = Says(
+    "bad",
+    "The last snapshot is partial: a record is too large for Kafka.",
+    "Ask the provider about the names below: nothing else has a megabyte of them.",
 )
 _FORBIDDEN = Says(
     "bad",
-    "The last snapshot is partial: the provider gives no right to some of it.",
-    "Ask the provider for the rights named below, or select kinds with --kind.",
+    "The last snapshot is partial: the provider denies access to some endpoints (403).",
+    "Ask the provider for access to the endpoints below",
 )
 
 
@@ -42,16 +53,19 @@ class Coverage(NamedTuple):
     """The share of the ids of a kind that have a name, in the language that has the fewest."""
 
     kind: str
-    share: float
-    """From 0 to 1."""
-    percent: str
-    """The same, rounded down: 100 % is all."""
+    percent: float
+    """Rounded down to two digits: 100 is all."""
     words: str
+
+    @property
+    def is_low(self) -> bool:
+        """Whether somebody should look."""
+        return self.percent < NEARLY_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A snapshot job at one moment, in words and figures."""
+    """A snapshot job at one moment, in words and figures. None is what is not known."""
 
     now: float
     status: JobStatus
@@ -59,62 +73,87 @@ class JobView:
     """In a word, for the title."""
     says: Says
     reason: str
-    next_in: float | None
-    """Seconds until the next run; None during a run."""
     coverage: tuple[Coverage, ...]
-    kinds: Mapping[str, Counts]
+    kinds: Mapping[str, Counts] | None
     more_kinds: int
-    left_out: tuple[LeftOut, ...]
-    more_left_out: int
+    left_out: tuple[LeftOut, ...] | None
+    """What nobody but the provider can mend comes first."""
+    more_left_out: str
+
+    def since(self, moment: float) -> float:
+        """How long ago that was, in whole seconds; 0 for what another thread has noted just now."""
+        return max(0.0, round(self.now - moment))
 
 
 def job_view(status: JobStatus, now: float) -> JobView:
-    """Return what there is to say at `now`, Unix seconds."""
+    """Return what there is to say at `now`, Unix seconds, about a job that other threads go on with."""
+    status = replace(status)
     snapshot = status.last.snapshot if status.last else None
-    state, says, reason = _state(status, snapshot, now)
+    state, says, reason = _state(status, now)
     counts = snapshot.counts if snapshot else {}
-    left_out = snapshot.left_out if snapshot else ()
+    left_out = sorted(snapshot.left_out, key=_urgency) if snapshot else []
+    more = len(left_out) - MOST_LEFT_OUT
+    at_least = "at least " if len(left_out) == MAX_LEFT_OUT else ""
     return JobView(
         now=now,
         status=status,
         state=state,
         says=says,
         reason=reason,
-        next_in=None if status.rests_until is None else max(0.0, status.rests_until - now),
         coverage=tuple(_covered(row) for row in status.coverage),
-        kinds=dict(sorted(counts.items())[:MOST_KINDS]),
+        kinds=dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None,
         more_kinds=max(0, len(counts) - MOST_KINDS),
-        left_out=left_out[:MOST_LEFT_OUT],
-        more_left_out=max(0, len(left_out) - MOST_LEFT_OUT),
+        left_out=tuple(left_out[:MOST_LEFT_OUT]) if snapshot else None,
+        more_left_out=f"and {at_least}{more:,} more" if more > 0 else "",
     )
 
 
-def _state(status: JobStatus, snapshot: Snapshot | None, now: float) -> tuple[str, Says, str]:
+def _state(status: JobStatus, now: float) -> tuple[str, Says, str]:
     healthy = status.health(now).healthy
     if not healthy.ok:
         return "Stuck", _STUCK, healthy.reason
-    if status.rests_until is None:
-        return "Running", _RUNNING, status.failure and f"the run before failed: {status.failure}"
+    state, says, reason = _last(status)
+    if status.rests_until is not None:
+        return state, says, reason
+    if status.trouble:
+        return "Retrying", _TROUBLE, status.trouble
+    running = _WAITING if status.doing == ITS_TURN else _RUNNING
+    if says.tone == "good":
+        return "Running", running, ""
+    # What was wrong with the last one still is.
+    return "Running", Says(says.tone, running.sentence, says.todo), f"{says.sentence} {reason}".strip()
+
+
+def _last(status: JobStatus) -> tuple[str, Says, str]:
+    """Return what the last run leaves to be said."""
     if status.failure:
         return "Failed", _FAILED, status.failure
-    if snapshot is None:
-        return "Waiting", _NOTHING, ""
+    if status.last is None:
+        return "Running", Says("good", ""), ""
+    snapshot = status.last.snapshot
     if snapshot.complete:
         return "Complete", _COMPLETE, ""
-    if snapshot.left_out or snapshot.owed:
-        why = f"{left.endpoint}: {left.why}" if (left := next(iter(snapshot.left_out), None)) else ""
-        return "Partial", _FORBIDDEN if snapshot.forbidden else _LEFT_OUT, why
-    return "Narrowed", _NARROWED, ""
+    if not snapshot.left_out:  # it owes what it was told not to ask for
+        return "Narrowed", _NARROWED, ""
+    first = min(snapshot.left_out, key=_urgency)
+    why = f"{first.endpoint}: {first.why}" if first.endpoint else f"{first.id}: {first.why}"
+    if snapshot.forbidden:
+        selected = ", or leave their kinds out with --kind." if snapshot.job == "translations" else "."
+        return "Partial", _FORBIDDEN._replace(todo=_FORBIDDEN.todo + selected), ", ".join(snapshot.forbidden)
+    return "Partial", _LEFT_OUT if first.endpoint else _TOO_LARGE, why
+
+
+def _urgency(left: LeftOut) -> int:
+    """Return a lower number for what the next run cannot mend: no right, or too large."""
+    return 0 if left.why == NO_RIGHT else 1 if not left.endpoint else 2
 
 
 def _covered(row: Covered) -> Coverage:
     lacking = sorted((named, language) for language, named in row.named.items() if named < row.seen)
-    words = f"{row.seen:,} ids in bets, all with a name in each language"
-    if lacking:
-        counts = [f"{language} {named:,}" for named, language in lacking[:MOST_LANGUAGES]]
-        more = f" and {len(lacking) - MOST_LANGUAGES} more languages" if len(lacking) > MOST_LANGUAGES else ""
-        words = f"of {row.seen:,} ids in bets have a name: {', '.join(counts)}{more}"
-        if row.missing:
-            words += f"; without one is {row.missing[0]}"
-    share = min(map(row.share, row.named), default=1.0)
-    return Coverage(row.kind, share, f"{math.floor(10_000 * share) / 100:g} %", words)
+    if not lacking:
+        return Coverage(row.kind, 100.0, f"all {row.seen:,} have a name in every language")
+    counts = [f"{named:,} in {language}" for named, language in lacking[:MOST_LANGUAGES]]
+    more = f" and fewer than all in {len(lacking) - MOST_LANGUAGES} more" if lacking[MOST_LANGUAGES:] else ""
+    example = f"; e.g. {row.missing[0]} lacks a language" if row.missing else ""
+    words = f"of {row.seen:,}, {', '.join(counts)} have a name{more}{example}"
+    return Coverage(row.kind, 10_000 * lacking[0][0] // row.seen / 100, words)

@@ -7,7 +7,7 @@ from typing import Any
 
 from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut, Snapshot
 from bridge.snapshots.results import Covered, Report
-from bridge.snapshots.status import JobStatus
+from bridge.snapshots.status import ITS_TURN, JobStatus
 
 AT = 1_790_000_000.0
 SNAPSHOT = Snapshot(
@@ -44,7 +44,7 @@ LATER = AT + 60.0
 
 
 def _job(found: Report | None, **changes: Any) -> JobStatus:
-    status = JobStatus("translations", at=LATER - 1)
+    status = JobStatus(found.snapshot.job if found else "translations", at=LATER - 1)
     if found:
         status.publish(found)
     return replace(status, rests_until=LATER + 840.0, **changes)
@@ -56,6 +56,7 @@ LEFT_OUT = (
 )
 NO_RIGHTS = ("/api/translations/templates/selections",)
 PARTIAL = report(complete=False, left_out=LEFT_OUT, owed=2)
+TOO_LARGE = LeftOut("", "sport:3", "1,200,000 bytes of names, more than Kafka's 1,000,000")
 JOBS = {
     "job-complete": _job(report()),
     "job-running": replace(_job(report(), doing="markets"), rests_until=None),
@@ -63,8 +64,14 @@ JOBS = {
     "job-forbidden": _job(
         report(complete=False, left_out=(LeftOut(NO_RIGHTS[0], None, NO_RIGHT),), forbidden=NO_RIGHTS)
     ),
+    "job-too-large": _job(report(complete=False, left_out=(*LEFT_OUT, TOO_LARGE), owed=3)),
+    "job-narrowed": _job(report(complete=False, owed=235, coverage=[])),
     "job-failed": _job(report(), failed=1, failure="cannot reach api.example.com: Connection refused"),
-    "job-first-run": replace(_job(None, doing="its turn"), rests_until=None),
+    "job-first-run": replace(_job(None, doing=ITS_TURN), rests_until=None),
+    "job-retrying": replace(
+        _job(report(), doing="publishing", trouble="no broker answers"), rests_until=None
+    ),
+    "job-currencies": _job(report(job="currencies", coverage=[], counts={"Fiat": Counts(31, 31)})),
     "job-late": replace(_job(report()), rests_until=LATER - 900),
 }
 """Jobs in each state that their status page tells apart, at LATER."""

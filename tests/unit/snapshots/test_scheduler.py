@@ -33,6 +33,8 @@ class Player:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lines: Lines = []
+        self.trouble: Callable[[str], None]
+        """What the run that is under way was given to report trouble."""
         self._left: list[Step] = []
         monkeypatch.setattr(scheduler, "run", self._run)
 
@@ -63,8 +65,16 @@ class Player:
         return response.status, body
 
     def _run(
-        self, settings: Settings, task: Task, progress: Any, stop: threading.Event, *, patience: float | None
+        self,
+        settings: Settings,
+        task: Task,
+        progress: Any,
+        stop: threading.Event,
+        on_trouble: Callable[[str], None],
+        *,
+        patience: float | None,
     ) -> Report | None:
+        self.trouble = on_trouble
         assert patience is None, "it waits for its turn as long as it takes"
         progress("events", 1, 2)
         return self._left.pop(0)()
@@ -133,13 +143,16 @@ def test_the_page_shows_the_run_that_is_under_way(play: Player) -> None:
 
     def step() -> None:
         seen.append(play.get("/"))
+        play.trouble("no broker answers")
+        seen.append(play.get("/"))
 
     play(report, step)
-    ((status, page),) = seen
+    (status, page), (_, troubled) = seen
     assert status == 200
     assert b"A run is under way" in page
-    assert b"Now at: events" in page
+    assert b"Step: events" in page
     assert b"1 published, 0 failed" in page
+    assert b"no broker answers" in troubled
 
 
 def test_readiness(play: Player) -> None:

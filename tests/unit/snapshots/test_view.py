@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
 
+from bridge import log
 from bridge.observability.status_page import status_page
 from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut
 from bridge.snapshots.results import Covered
-from bridge.snapshots.status import JobStatus
-from bridge.snapshots.view import JobView, job_view
-from tests.unit.snapshots.reports import JOBS, LATER, NO_RIGHTS, report
+from bridge.snapshots.status import ITS_TURN, JobStatus
+from bridge.snapshots.view import job_view
+from tests.unit.snapshots.reports import JOBS, LATER, LEFT_OUT, NO_RIGHTS, TOO_LARGE, report
+
+MARKETS = f"{LEFT_OUT[0].endpoint}: {LEFT_OUT[0].why}"
 
 
-def seen(name: str) -> JobView:
-    return job_view(JOBS[name], LATER)
-
-
-def shown(status: JobStatus) -> str:
-    body = status_page("snapshots", lambda: job_view(status, LATER))["/"]("").body
+def shown(status: JobStatus, now: float = LATER) -> str:
+    body = status_page("snapshots", lambda: job_view(status, now))["/"]("").body
     assert isinstance(body, bytes)
     return body.decode()
 
 
-def covered(*rows: Covered) -> JobStatus:
-    return replace(JOBS["job-complete"], coverage=list(rows))
+def published(*coverage: Covered, **snapshot: Any) -> JobStatus:
+    """A job that rests after a run with this in its snapshot."""
+    status = JobStatus.of(report(coverage=list(coverage), **snapshot))
+    return replace(status, rests_until=LATER + 1)
 
 
 @pytest.mark.parametrize(
@@ -34,89 +37,185 @@ def covered(*rows: Covered) -> JobStatus:
     [
         ("job-complete", "Complete", "good", ""),
         ("job-running", "Running", "busy", ""),
-        (
-            "job-partial",
-            "Partial",
-            "busy",
-            "/api/translations/all/{eventId}/markets: HTTP 500 after 5 attempts",
-        ),
-        ("job-forbidden", "Partial", "bad", f"{NO_RIGHTS[0]}: {NO_RIGHT}"),
+        ("job-partial", "Partial", "busy", MARKETS),
+        ("job-forbidden", "Partial", "bad", NO_RIGHTS[0]),
+        ("job-too-large", "Partial", "bad", f"{TOO_LARGE.id}: {TOO_LARGE.why}"),
+        ("job-narrowed", "Narrowed", "good", ""),
         ("job-failed", "Failed", "bad", "cannot reach api.example.com: Connection refused"),
         ("job-first-run", "Running", "busy", ""),
+        ("job-retrying", "Retrying", "bad", "no broker answers"),
+        ("job-currencies", "Complete", "good", ""),
         ("job-late", "Stuck", "bad", "the next run should have begun 15m ago"),
     ],
 )
 def test_a_job_says_how_it_is(name: str, state: str, tone: str, reason: str) -> None:
-    view = seen(name)
+    view = job_view(JOBS[name], LATER)
     assert (view.state, view.says.tone, view.reason) == (state, tone, reason)
     assert (view.says.todo == "") == (tone == "good" or state == "Running")
 
 
-def test_a_run_after_a_failed_one_says_so() -> None:
-    status = replace(JOBS["job-failed"], rests_until=None)
-    assert job_view(status, LATER).reason.startswith("the run before failed: cannot reach")
-
-
-def test_a_narrowed_snapshot_is_what_was_asked_for() -> None:
-    """Partial in the record, but nothing is missing."""
-    status = JobStatus.of(report(complete=False))
-    status.rests_until = LATER + 1
+@pytest.mark.parametrize(
+    ("name", "tone", "todo", "reason"),
+    [
+        ("job-complete", "busy", "", ""),
+        ("job-partial", "busy", "The next run asks again.", f"requests of it failed. {MARKETS}"),
+        ("job-forbidden", "bad", "Ask the provider for access", f"(403). {NO_RIGHTS[0]}"),
+        ("job-failed", "bad", "Nothing if the next run succeeds", "unchanged. cannot reach api"),
+    ],
+)
+def test_a_run_hides_nothing_of_the_one_before(name: str, tone: str, todo: str, reason: str) -> None:
+    """One that takes longer than its interval is followed by the next at once."""
+    status = replace(JOBS[name])
+    status.begin(LATER)
     view = job_view(status, LATER)
-    assert (view.state, view.says.tone) == ("Narrowed", "good")
+    assert (view.state, view.says.tone) == ("Running", tone)
+    assert view.says.sentence.startswith("A run is under way")
+    assert view.says.todo.startswith(todo)
+    assert reason in view.reason
+    assert "Step: starting" in shown(status)
+
+
+def test_trouble_with_kafka_ends_with_the_next_step() -> None:
+    """Waiting for its turn is none: it does that while Kafka is away."""
+    status = replace(JOBS["job-complete"])
+    status.begin(LATER)
+    status.trouble = "no broker answers"
+    status.progress(LATER, ITS_TURN)
+    assert job_view(status, LATER).state == "Retrying"
+    status.progress(LATER, "events")
+    assert job_view(status, LATER).state == "Running"
+
+
+def test_what_the_next_run_cannot_mend_comes_first() -> None:
+    """And is not among those that are cut off."""
+    many = tuple(LeftOut("/a", str(n), "HTTP 500") for n in range(25))
+    forbidden = LeftOut("/z", None, NO_RIGHT)
+    view = job_view(
+        published(complete=False, left_out=(*many, TOO_LARGE, forbidden), forbidden=("/z",)), LATER
+    )
+    assert view.left_out
+    assert view.left_out[:2] == (forbidden, TOO_LARGE)
+    assert view.more_left_out == "and 7 more"
+    assert view.says.todo.endswith("with --kind.")
+
+
+def test_currencies_have_no_kinds_to_leave_out() -> None:
+    status = published(
+        job="currencies", complete=False, left_out=(LeftOut("/z", None, NO_RIGHT),), forbidden=("/z",)
+    )
+    assert "--kind" not in job_view(status, LATER).says.todo
+
+
+def test_a_record_that_is_cut_off_itself_says_at_least() -> None:
+    many = tuple(LeftOut("/a", str(n), "HTTP 500") for n in range(1_000))
+    assert job_view(published(complete=False, left_out=many), LATER).more_left_out == "and at least 980 more"
 
 
 def test_coverage_is_that_of_the_language_with_the_fewest_names() -> None:
-    rows = job_view(covered(Covered("event", 2_000, {"en": 2_000, "sv": 1_999, "de": 3}, ["event:7"])), LATER)
-    (row,) = rows.coverage
-    assert row.share == pytest.approx(0.0015)
-    assert row.words == "of 2,000 ids in bets have a name: de 3, sv 1,999; without one is event:7"
+    named = {"en": 2_000, "sv": 1_999, "de": 3}
+    (row,) = job_view(published(Covered("event", 2_000, named, ["event:7"])), LATER).coverage
+    assert (row.percent, row.is_low) == (0.15, True)
+    assert row.words == "of 2,000, 3 in de, 1,999 in sv have a name; e.g. event:7 lacks a language"
 
 
 @pytest.mark.parametrize(
-    ("named", "percent"),
-    [(0, "0 %"), (1, "0 %"), (99_999, "99.99 %"), (100_000, "100 %"), (50_010, "50.01 %")],
+    ("named", "seen", "percent"),
+    [
+        (0, 1, 0.0),
+        (1, 100_000, 0.0),
+        (57, 100, 57.0),
+        (99_999, 100_000, 99.99),
+        (100_000, 100_000, 100.0),
+        (1, 3, 33.33),
+    ],
 )
-def test_one_missing_name_is_never_100_percent(named: int, percent: str) -> None:
-    (row,) = job_view(covered(Covered("event", 100_000, {"en": named})), LATER).coverage
+def test_one_missing_name_is_never_100_percent(named: int, seen: int, percent: float) -> None:
+    (row,) = job_view(published(Covered("event", seen, {"en": named})), LATER).coverage
     assert row.percent == percent
+
+
+def test_coverage_says_of_which_ids() -> None:
+    """Of the new ones, unless everything was asked for again."""
+    status = JOBS["job-complete"]
+    assert "Of the ids that were new in the run of 2026-09-21 14:13:20 UTC" in shown(status)
+    assert status.covered
+    whole = replace(status, covered=replace(status.covered, full=True))
+    assert "Of all ids that recent bets refer to" in shown(whole)
+
+
+def test_what_is_not_known_is_not_called_nothing() -> None:
+    """Before the first run of a process has published."""
+    page = shown(JOBS["job-first-run"])
+    assert page.count("Not known: no run of this process has published yet.") == 2
+    assert "Nothing.</p>" not in page.partition("leftout-title")[2]
+
+
+def test_currencies_have_no_coverage() -> None:
+    page = shown(JOBS["job-currencies"])
+    assert "Currency snapshots" in page
+    assert "Coverage" not in page
+
+
+def test_a_late_run_was_due() -> None:
+    assert "The next run was due 15m ago" in shown(JOBS["job-late"])
+
+
+def test_no_age_is_negative() -> None:
+    """Another thread may have noted progress since the page took its time."""
+    page = shown(replace(JOBS["job-running"], at=LATER + 0.2))
+    assert "last progress 0s ago" in page
 
 
 def test_many_of_anything_are_cut() -> None:
     """And the page says how many more there are."""
-    many = replace(
-        JOBS["job-complete"],
-        last=report(
-            counts={f"kind {n:03}": Counts(1) for n in range(60)},
-            left_out=tuple(LeftOut("/x", str(n), "because") for n in range(25)),
-        ),
-        coverage=[Covered("event", 9, {f"l{n}": 1 for n in range(12)})],
+    status = published(
+        Covered("event", 9, {f"l{n}": 1 for n in range(12)}),
+        counts={f"kind {n:03}": Counts(1) for n in range(60)},
+        left_out=tuple(LeftOut("/x", str(n), "because") for n in range(25)),
     )
-    page = shown(many)
-    assert "and 10 more kinds" in page
-    assert "and 5 more, in the Snapshot record" in page
-    assert "and 7 more languages" in page
+    page = shown(status)
+    assert "Kinds that are not shown: 10" in page
+    assert "and 5 more; the Snapshot record" in page
+    assert "fewer than all in 7 more" in page
     assert page.count("<tr>") == 2 + 50 + 20
 
 
 def test_foreign_text_is_escaped() -> None:
     """Kinds of currencies, languages and reasons come from the provider."""
     bad = "<script>alert('x')</script>"
-    status = replace(
-        JOBS["job-failed"],
-        failure=bad,
-        last=report(counts={bad: Counts(1)}, left_out=(LeftOut(bad, bad, bad),)),
-        coverage=[Covered("event", 2, {bad: 1}, [bad])],
+    status = published(
+        Covered("event", 2, {bad: 1}, [bad]),
+        complete=False,
+        counts={bad: Counts(1)},
+        left_out=(LeftOut(bad, bad, bad),),
     )
-    page = shown(status)
+    page = shown(replace(status, failure=bad))
     assert "<script>a" not in page
     assert page.count("&lt;script&gt;alert") == 7
 
 
+def test_text_that_is_no_unicode_is_shown_all_the_same() -> None:
+    assert "half ?" in shown(published(left_out=(LeftOut("/x", "1", "half \ud800"),)))
+
+
+def test_no_secret_is_shown() -> None:
+    """A provider may quote the request that it refuses."""
+    log.conceal("t0ken-of-the-api", "api.token")
+    page = shown(replace(JOBS["job-failed"], failure="Authorization: Bearer t0ken-of-the-api"))
+    assert "t0ken-of-the-api" not in page
+    assert "Bearer **********" in page
+
+
 @pytest.mark.parametrize("name", JOBS)
 def test_the_stream_has_what_the_page_shows(name: str) -> None:
-    body = status_page("snapshots", lambda: seen(name))["/events"]("").body
+    """Nothing on it is inline or from elsewhere, and what is read out at each change has no age in it."""
+    body = status_page("snapshots", lambda: job_view(JOBS[name], LATER))["/events"]("").body
     assert not isinstance(body, bytes)
     sent: dict[str, str] = orjson.loads(next(iter(body)).removeprefix(b"data: "))
     page = shown(JOBS[name])
     assert all(f'id="{element}"' in page and text in page for element, text in sent.items())
     assert {"state", "why", "snapshot", "coverage", "records", "leftout"} < sent.keys()
+    assert not re.search(r"<style|style=|\son\w+=|//", page.replace("settlement-bridge", ""))
+    later = status_page("snapshots", lambda: job_view(JOBS[name], LATER + 5))["/"]("").body
+    assert isinstance(later, bytes)
+    assert sent["state"] in later.decode()
