@@ -152,10 +152,10 @@ check: setup ## run lint, format, types, schemas
 
 cluster: setup ## apply the manifests to a Kubernetes API server, built from its sources; needs Go, the first build takes minutes
 	@command -v go >/dev/null || { echo "error: go is not installed" >&2; exit 1; }
-	@cd tests/kubernetes && go build -o $(CURDIR)/.kubernetes/kubernetes .
+	@cd tests/kubernetes && go build -buildvcs=false -o $(CURDIR)/.kubernetes/kubernetes .
 	@$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
-screenshots: setup ## take the screenshots of the status page in docs/images again; needs chromium
+screenshots: setup ## take the screenshots of the status pages in docs/images again; needs chromium
 	@$(PLAIN) $(BIN)/python -m tests.screenshots $(ARGS)
 
 image: ## build the container image with buildah, podman or docker; IMAGE=registry.example/bridge:1 names it

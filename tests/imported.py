@@ -1,4 +1,4 @@
-"""Imports what commands import and makes their tree, in the server that they are forked from."""
+"""Imports what commands import and builds the command tree, in the server that they are forked from."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.processes import Process, start_python
 
 BRIDGE = Path(__file__).parents[2] / "bridge"
 START = Path(__file__).with_name("start.py")
-_LEFT_OUT = shutil.ignore_patterns("*.so")
+_LEFT_OUT = shutil.ignore_patterns("*.so", "__pycache__")
 
 
 def copied(to: Path) -> Path:

@@ -301,13 +301,14 @@ async def _kills(ground: Ground) -> None:
 async def _unanswered(ground: Ground) -> None:
     """Commits that took place without an answer, that have to be aborted, that have no markers, that did not.
 
-    The latter come last: after an abort, the bridge looks for all that is missing since a few seconds.
+    The last kind comes last: after an abort, the bridge reads the last few seconds again, and mends them.
     """
     bridge = ground.bridge(
         "commits 6 unanswered,10 aborted,14 unmarked,18 unanswered,22 aborted,26 unmarked,30 unsent,34 unsent"
     )
     await ground.live(bridge)
-    await asyncio.sleep(3.0)
+    await ground.wait("all commits", lambda: bridge.text().count("a test: unsent") == 2)
+    await asyncio.sleep(1.0)
 
 
 async def _standby(ground: Ground) -> None:

@@ -1,4 +1,4 @@
-"""A fault hits processes that were started as a user starts them, where that may make a difference."""
+"""Processes started as a user starts them, for tests that depend on how one starts or ends."""
 
 from __future__ import annotations
 

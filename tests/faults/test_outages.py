@@ -110,58 +110,58 @@ def idle_clients(url: str | None, number: int) -> Iterator[None]:
         yield
 
 
-async def test_broker_and_registry_away_for_longer_than_a_transaction_may_last(place: Place) -> None:
+async def test_broker_and_registry_away_for_longer_than_a_transaction_may_last(cold: Place) -> None:
     """The bridge still owns the feed after the outage, finds its producer fenced, and recovers by itself.
 
     Also with 256 descriptors and 400 idle clients at its web port, and it answers probes all the time.
     """
     settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
     async with provider() as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        bridge = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))
         await live(bridge)
         with idle_clients(bridge.address(), 400):
             assert (await bridge.get("/healthz")).status_code == 200
-            await asyncio.to_thread(place.cluster.servers["registry"].stop)
-            await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
+            await asyncio.to_thread(cold.cluster.servers["registry"].stop)
+            await asyncio.to_thread(cold.cluster.servers["kafka-1"].stop, kill=True)
             await asyncio.sleep(14)
             assert bridge.states()[-1] == "WaitingForKafka"
             assert (await bridge.get("/healthz")).status_code == 200
-            await asyncio.to_thread(place.cluster.restart, "kafka-1")
+            await asyncio.to_thread(cold.cluster.restart, "kafka-1")
             await live(bridge, 2)
             assert (await bridge.get("/healthz")).status_code == 200
-            await asyncio.to_thread(place.cluster.restart, "registry")
-            assert_exact(await place.settled(feed, bridge))
+            await asyncio.to_thread(cold.cluster.restart, "registry")
+            assert_exact(await cold.settled(feed, bridge))
         assert await bridge.end() == 0
         assert not feed.breaches
 
 
-async def test_a_paused_broker(place: Place) -> None:
+async def test_a_paused_broker(cold: Place) -> None:
     """A broker that keeps connections open without answering causes indefinite errors but one outcome."""
     settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
     async with provider() as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        bridge = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
-        send(place.cluster.servers["kafka-1"], signal.SIGSTOP)
+        send(cold.cluster.servers["kafka-1"], signal.SIGSTOP)
         await asyncio.sleep(13)
-        send(place.cluster.servers["kafka-1"], signal.SIGCONT)
-        assert_exact(await place.settled(feed, bridge))
+        send(cold.cluster.servers["kafka-1"], signal.SIGCONT)
+        assert_exact(await cold.settled(feed, bridge))
         assert await bridge.end() == 0
 
 
-async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
+async def test_sigterm_while_the_broker_is_away(cold: Place) -> None:
     """It does not wait for the broker: exit 0. The next start does, and loses nothing."""
     async with provider() as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        bridge = cold.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
-        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
+        await asyncio.to_thread(cold.cluster.servers["kafka-1"].stop, kill=True)
         await asyncio.sleep(1)
         bridge.signal(signal.SIGTERM)
         assert await bridge.wait() == 0
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        bridge = cold.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "WaitingForKafka" in bridge.states(), "it waits")
-        await asyncio.to_thread(place.cluster.restart, "kafka-1")
-        assert_exact(await place.settled(feed, bridge))
+        await asyncio.to_thread(cold.cluster.restart, "kafka-1")
+        assert_exact(await cold.settled(feed, bridge))
         assert await bridge.end() == 0
 
 

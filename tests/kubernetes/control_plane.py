@@ -20,6 +20,12 @@ from bridge.sandbox.cluster.ports import HOST, free_port
 from bridge.sandbox.cluster.process import Server
 
 START_SECONDS: Final = 120.0
+CALL_SECONDS: Final = 60.0
+READY: Final = {
+    "kube-apiserver": ("get", "--raw=/readyz"),
+    "kube-controller-manager": ("get", "serviceaccount", "default"),
+}
+"""What succeeds once a program does its work."""
 CONTROLLERS: Final = (
     "namespace-controller",
     "serviceaccount-controller",
@@ -40,7 +46,12 @@ class Kubectl(NamedTuple):
     def __call__(self, *arguments: str, given: str | None = None) -> str:
         """Run it and return what it prints. Raises CalledProcessError, with its stderr as a note."""
         ran = subprocess.run(
-            [*self.command, *arguments], input=given, capture_output=True, text=True, check=False
+            [*self.command, *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=CALL_SECONDS,
+            check=False,
         )
         if ran.returncode:
             error = subprocess.CalledProcessError(ran.returncode, arguments, ran.stdout, ran.stderr)
@@ -60,7 +71,8 @@ def control_plane(program: Path, directory: Path) -> Iterator[Kubectl]:
     (key := directory / "accounts.pem").write_bytes(_private_key())
     (tokens := directory / "tokens.csv").write_text("administrator,administrator,1,system:masters\n")
     (settings := directory / "kubeconfig").write_text(_kubeconfig(api, directory / "apiserver.crt"))
-    kubectl = Kubectl((str(program), "kubectl", f"--kubeconfig={settings}"))
+    options = f"--kubeconfig={settings}", f"--cache-dir={directory / 'cache'}"
+    kubectl = Kubectl((str(program), "kubectl", *options))
     commands = {
         "etcd": [
             f"--data-dir={directory / 'etcd'}",
@@ -75,6 +87,7 @@ def control_plane(program: Path, directory: Path) -> Iterator[Kubectl]:
         "kube-apiserver": [
             f"--etcd-servers={etcd}",
             f"--bind-address={HOST}",
+            f"--advertise-address={HOST}",
             f"--secure-port={secure}",
             f"--cert-dir={directory}",
             f"--token-auth-file={tokens}",
@@ -98,19 +111,20 @@ def control_plane(program: Path, directory: Path) -> Iterator[Kubectl]:
             server = Server(name, [str(program), name, *arguments], directory, directory / f"{name}.log")
             server.start()
             running.callback(server.stop)
-            if name == "kube-apiserver":
-                _wait_until_ready(server, kubectl)
+            if name in READY:
+                _wait(server, kubectl, *READY[name])
         yield kubectl
 
 
-def _wait_until_ready(server: Server, kubectl: Kubectl) -> None:
+def _wait(server: Server, kubectl: Kubectl, *question: str) -> None:
+    """Ask until there is an answer."""
     end = time.monotonic() + START_SECONDS
     while True:
         try:
-            kubectl("get", "--raw=/readyz")
-        except subprocess.CalledProcessError as error:
+            kubectl(*question)
+        except subprocess.SubprocessError as error:
             if not server.is_alive() or time.monotonic() > end:
-                raise AssertionError(f"no API server:\n{server.log_tail()}") from error
+                raise AssertionError(f"{server.name} does not work:\n{server.log_tail()}") from error
             time.sleep(0.5)
         else:
             return

@@ -1,6 +1,4 @@
-// Command kubernetes is what decides about manifests in a Kubernetes cluster, and kubectl to ask it: by the
-// name of its first argument it is etcd, the API server, the controller manager or kubectl. There are no
-// nodes, so pods are made and checked, and never run.
+// Command kubernetes runs etcd, the API server, the controller manager or kubectl, as its first argument says.
 package main
 
 import (
