@@ -34,7 +34,7 @@ _COMPLETE = Says("good", "The last snapshot is complete.")
 _NARROWED = Says("good", "The last snapshot contains what --kind, --language or --event selected.")
 _LEFT_OUT = Says(
     "busy",
-    "The last snapshot is partial: requests of it failed.",
+    "The last snapshot is partial: some requests failed.",
     "The next run asks again. If the same is left out again and again, tell the provider.",
 )
 _TOO_LARGE = Says(

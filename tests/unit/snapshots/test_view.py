@@ -58,7 +58,7 @@ def test_a_job_says_how_it_is(name: str, state: str, tone: str, reason: str) -> 
     ("name", "tone", "todo", "reason"),
     [
         ("job-complete", "busy", "", ""),
-        ("job-partial", "busy", "The next run asks again.", f"requests of it failed. {MARKETS}"),
+        ("job-partial", "busy", "The next run asks again.", f"some requests failed. {MARKETS}"),
         ("job-forbidden", "bad", "Ask the provider for access", f"(403). {NO_RIGHTS[0]}"),
         ("job-failed", "bad", "Nothing if the next run succeeds", "unchanged. cannot reach api"),
     ],
