@@ -150,10 +150,10 @@ async def test_a_right_that_is_missing(
 @pytest.mark.parametrize(
     ("kind", "name", "operation", "code", "says"),
     [
-        (TOPIC, "bets", WRITE, 8, "Write the topic {}.bets"),
-        (TOPIC, "checkpoints", WRITE, 8, "Write the topic {}.checkpoints"),
-        (ID, "settlement-v4", WRITE, 8, "Write the transactional id {}.settlement-v4"),
-        (GROUP, "settlement-v4.owner", READ, 6, "Read the group {}.settlement-v4.owner"),
+        (TOPIC, "bets", WRITE, 8, "Write the topic "),
+        (TOPIC, "checkpoints", WRITE, 8, "Write the topic "),
+        (ID, "settlement-v4", WRITE, 8, "Write the transactional id "),
+        (GROUP, "settlement-v4.owner", READ, 6, "Read the group "),
     ],
 )
 async def test_a_right_of_the_feed(
@@ -170,7 +170,9 @@ async def test_a_right_of_the_feed(
         with denied(guarded, kind, name, operation):
             assert await taken.wait() == code, taken.text()
         for bridge in (missing, taken):
-            assert f"no right to {says.format(guarded.prefix)}; grant it" in bridge.text()
+            right = bridge.text().partition("no right to ")[2].partition("; grant it")[0]
+            assert right.startswith(says)
+            assert f"{guarded.prefix}.{name}" in right.removeprefix(says).split(" or ")
             assert "Traceback" not in bridge.text()
 
 
