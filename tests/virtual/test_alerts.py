@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client import ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 
@@ -148,6 +149,7 @@ async def test_a_limit_that_is_nearly_spent(world: World, prometheus: Prometheus
     prometheus.expect()
 
 
+@pytest.mark.long
 @observed(scale=100)
 async def test_a_gap(world: World, prometheus: Prometheus) -> None:
     """Nobody owned the feed for longer than the provider remembers, which is told as well while it lasts."""
@@ -164,6 +166,7 @@ async def test_a_gap(world: World, prometheus: Prometheus) -> None:
     prometheus.expect()
 
 
+@pytest.mark.long
 @observed()
 async def test_a_provider_out_of_reach(world: World, prometheus: Prometheus) -> None:
     """Half an hour is worth a look, six hours are urgent: in three days, messages are lost.
