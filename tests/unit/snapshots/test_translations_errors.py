@@ -231,7 +231,7 @@ PASSES = [*({"status": status} for status in (401, 403, 429, 503)), {"truncate":
 @pytest.mark.parametrize(
     ("fault", "endpoint"),
     [
-        # One retry serves them all: each fault at a third of the endpoints, in turn; the rest take their time.
+        # One retry serves them all, so each fault strikes at a third of the endpoints; the rest are long.
         pytest.param(fault, endpoint, marks=pytest.mark.long if (f + e) % 3 else ())
         for f, fault in enumerate(PASSES)
         for e, endpoint in enumerate(ENDPOINTS)
