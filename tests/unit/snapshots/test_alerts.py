@@ -53,6 +53,9 @@ class Hourly:
             self._hours += 1
 
 
+pytestmark = pytest.mark.long  # promtool takes most of it
+
+
 @pytest.fixture
 def hourly(tmp_path: Path) -> Iterator[Hourly]:
     """A job; at the end, its alerts are judged."""
