@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bridge.observability.endpoints import Page
-from bridge.observability.status_page import status_page
-from bridge.snapshots.view import job_view
 from tests.browser import CHROMIUM, browser
 from tests.shown import LIVE, STATES, pages, serving
-from tests.unit.snapshots.reports import JOBS, LATER
+from tests.unit.snapshots import reports
+from tests.unit.snapshots.reports import JOBS
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 HEIGHT = 640
@@ -54,9 +53,7 @@ def take(shots: Iterable[Shot], directory: Path) -> None:
 
 
 def _pages(state: str) -> Mapping[str, Page]:
-    if state in JOBS:
-        return status_page("snapshots", lambda: job_view(JOBS[state], LATER))
-    return pages(lambda: STATES[state])
+    return reports.pages(JOBS[state]) if state in JOBS else pages(lambda: STATES[state])
 
 
 if __name__ == "__main__":

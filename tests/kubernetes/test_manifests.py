@@ -6,7 +6,6 @@ Run by `make cluster`. Strimzi's operators and podman are stood in for; there is
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ import yaml
 from tests.kubernetes.control_plane import Kubectl, control_plane
 from tests.repo.manifests import K8S, OF_OPERATORS, ROOTS, Resource, of_kind
 from tests.repo.source import ROOT
-from tests.repo.test_ten_steps import PODMAN, steps
+from tests.repo.test_ten_steps import steps, taken
 
 PROGRAM = ROOT / ".kubernetes" / "kubernetes"
 PATIENCE_SECONDS = 60.0
@@ -98,24 +97,7 @@ def steps_at(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def applied(kubectl: Kubectl, steps_at: Path) -> str:
     """What the commands of the first nine of the ten steps say; the tenth waits for pods that run."""
-    here = steps_at.parent
-    (here / "bin").mkdir()
-    stands_in = {"podman": PODMAN, "kubectl": KUBECTL.format(command=" ".join(kubectl.command))}
-    for name, script in stands_in.items():
-        (here / "bin" / name).write_text(script)
-        (here / "bin" / name).chmod(0o755)
-    first, *others = steps()[:9]
-    tokens = "echo feed > feed-token.txt\necho api > api-token.txt"
-    ran = subprocess.run(
-        ["bash", "-c", "\n".join(["set -euo pipefail", first, tokens, *others])],
-        cwd=here,
-        env=os.environ | {"URL": str(ROOT), "PATH": f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout + ran.stderr
+    return taken(steps_at.parent, steps()[:9], KUBECTL.format(command=" ".join(kubectl.command)))
 
 
 def items(kubectl: Kubectl, namespace: str, kind: str, *selection: str) -> list[Resource]:
@@ -174,6 +156,7 @@ def generations(kubectl: Kubectl, kind: str) -> dict[str, int]:
 @pytest.mark.parametrize("folder", ROOTS, ids=lambda folder: folder.name)
 def test_no_field_is_unknown(kubectl: Kubectl, applied: str, folder: Path) -> None:
     """Of every kustomization, as the server sees it; those of operators are for them to check."""
+    resources = built(folder)
     said = kubectl(
         "create",
         "--dry-run=server",
@@ -184,9 +167,9 @@ def test_no_field_is_unknown(kubectl: Kubectl, applied: str, folder: Path) -> No
         "name",
         "-f",
         "-",
-        given=yaml.safe_dump_all(local(built(folder))),
+        given=yaml.safe_dump_all(local(resources)),
     )
-    assert len(said.splitlines()) == len(built(folder))
+    assert len(said.splitlines()) == len(resources)
 
 
 def local(resources: list[Resource]) -> list[Resource]:
@@ -219,9 +202,7 @@ def test_deleting_the_programs_leaves_the_rest(kubectl: Kubectl, applied: str) -
     """The Secrets, the topics and the namespace. It is the last test, because it deletes."""
     secrets = names(kubectl, "settlement", "secrets")
     kubectl("delete", "-k", str(PRODUCTION))
-    until(
-        lambda: not items(kubectl, "settlement", "pods", "-l", "app.kubernetes.io/component=bridge"), "no pod"
-    )
+    until(lambda: not items(kubectl, "settlement", "pods", "-l", BRIDGE), "no pod")
     assert len(secrets) == 3
     assert names(kubectl, "settlement", "secrets") == secrets
     assert '"phase": "Active"' in kubectl("get", "namespace", "settlement", "-o", "json")

@@ -48,6 +48,26 @@ def steps() -> list[str]:
     return ["\n".join(textwrap.dedent(block) for block in blocks) for blocks in found]
 
 
+def taken(here: Path, commands: list[str], kubectl: str) -> str:
+    """Take the steps in a directory, with this script as kubectl. Return what they say."""
+    (here / "bin").mkdir()
+    for name, script in {"podman": PODMAN, "kubectl": kubectl}.items():
+        (here / "bin" / name).write_text(script)
+        (here / "bin" / name).chmod(0o755)
+    first, *others = commands
+    tokens = "echo feed > feed-token.txt\necho api > api-token.txt"
+    ran = subprocess.run(
+        ["bash", "-c", "\n".join(["set -euo pipefail", first, tokens, *others])],
+        cwd=here,
+        env=os.environ | {"URL": str(ROOT), "PATH": f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
     """What a cluster has after all steps."""
@@ -59,24 +79,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
     here = tmp_path_factory.mktemp("steps")
     state = here / "cluster.json"
     fake = {"python": sys.executable, "no_cluster": Path(__file__).with_name("no_cluster.py")}
-    stands_in = {"podman": PODMAN, "kubectl": KUBECTL.format(**fake, state=state, kubectl=kubectl)}
-    (here / "bin").mkdir()
-    for name, script in stands_in.items():
-        (here / "bin" / name).write_text(script)
-        (here / "bin" / name).chmod(0o755)
-    first, *others = steps()
-    tokens = "echo feed > feed-token.txt\necho api > api-token.txt"
-    script = "\n".join(["set -euo pipefail", first, tokens, *others])
-    path = f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        ["bash", "-c", script],
-        cwd=here,
-        env=os.environ | {"URL": str(ROOT), "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    taken(here, steps(), KUBECTL.format(**fake, state=state, kubectl=kubectl))
     found: list[Resource] = json.loads(state.read_text())
     return found
 

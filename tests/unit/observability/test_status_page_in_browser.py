@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from bridge.observability.status import StatusSnapshot
-from bridge.observability.status_page import status_page
 from bridge.observability.view import view
 from bridge.snapshots.view import job_view
 from tests.browser import CHROMIUM, Tab, browser
 from tests.shown import GAP, LIVE, NOW, STANDBY, STATES, decode, pages, serving
+from tests.unit.snapshots import reports
 from tests.unit.snapshots.reports import JOBS, LATER
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
@@ -85,9 +85,8 @@ def test_each_state_is_readable(shown: Shown, name: str, width: int) -> None:
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("name", JOBS)
 def test_each_state_of_a_snapshot_job_is_readable(tab: Tab, name: str, width: int) -> None:
-    seen = job_view(JOBS[name], LATER)
-    with serving(status_page("snapshots", lambda: seen), lambda: LIVE) as server:
-        is_readable(Shown(tab, server.url), width, seen.says.sentence)
+    with serving(reports.pages(JOBS[name]), lambda: LIVE) as server:
+        is_readable(Shown(tab, server.url), width, job_view(JOBS[name], LATER).says.sentence)
         tab.open("about:blank")
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from bridge.observability.endpoints import Page
+from bridge.observability.status_page import status_page
 from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut, Snapshot
 from bridge.snapshots.results import Covered, Report
 from bridge.snapshots.status import ITS_TURN, JobStatus
+from bridge.snapshots.view import job_view
 
 AT = 1_790_000_000.0
 SNAPSHOT = Snapshot(
@@ -75,3 +79,8 @@ JOBS = {
     "job-late": replace(_job(report()), rests_until=LATER - 900),
 }
 """Jobs in each state that their status page tells apart, at LATER."""
+
+
+def pages(status: JobStatus, now: float = LATER) -> Mapping[str, Page]:
+    """Return the status page of a job, its files and its stream."""
+    return status_page("snapshots", lambda: job_view(status, now))

@@ -10,18 +10,17 @@ import orjson
 import pytest
 
 from bridge import log
-from bridge.observability.status_page import status_page
 from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut
 from bridge.snapshots.results import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
 from bridge.snapshots.view import job_view
-from tests.unit.snapshots.reports import JOBS, LATER, LEFT_OUT, NO_RIGHTS, TOO_LARGE, report
+from tests.unit.snapshots.reports import JOBS, LATER, LEFT_OUT, NO_RIGHTS, TOO_LARGE, pages, report
 
 MARKETS = f"{LEFT_OUT[0].endpoint}: {LEFT_OUT[0].why}"
 
 
 def shown(status: JobStatus, now: float = LATER) -> str:
-    body = status_page("snapshots", lambda: job_view(status, now))["/"]("").body
+    body = pages(status, now)["/"]("").body
     assert isinstance(body, bytes)
     return body.decode()
 
@@ -209,13 +208,11 @@ def test_no_secret_is_shown() -> None:
 @pytest.mark.parametrize("name", JOBS)
 def test_the_stream_has_what_the_page_shows(name: str) -> None:
     """Nothing on it is inline or from elsewhere, and what is read out at each change has no age in it."""
-    body = status_page("snapshots", lambda: job_view(JOBS[name], LATER))["/events"]("").body
+    body = pages(JOBS[name])["/events"]("").body
     assert not isinstance(body, bytes)
     sent: dict[str, str] = orjson.loads(next(iter(body)).removeprefix(b"data: "))
     page = shown(JOBS[name])
     assert all(f'id="{element}"' in page and text in page for element, text in sent.items())
     assert {"state", "why", "snapshot", "coverage", "records", "leftout"} < sent.keys()
     assert not re.search(r"<style|style=|\son\w+=|//", page.replace("settlement-bridge", ""))
-    later = status_page("snapshots", lambda: job_view(JOBS[name], LATER + 5))["/"]("").body
-    assert isinstance(later, bytes)
-    assert sent["state"] in later.decode()
+    assert sent["state"] in shown(JOBS[name], LATER + 5)
