@@ -2,12 +2,13 @@
 
 Kafka 4.3 writes no marker into a partition that has no leader at that moment. The next marker of the same
 producer decides then: a commit makes the records visible, an abort discards them. So after each abort the
-partitions are read twice, from where all was well: with and without what was aborted.
+partitions are read twice, from where all was well: with and without what was aborted. A consumer is not told
+whose a record is, so the records of each commit are remembered, as hashes.
 """
 
 from __future__ import annotations
 
-import hashlib
+from array import array
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Message
@@ -17,13 +18,24 @@ from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import TopicScan
 
+LAST = 500_000
+"""Records of a topic that are remembered, half of them at least, in 8 bytes each.
+
+By far more than are written until each partition has another of them, and with it a marker.
+"""
+
 
 class Acknowledged:
-    """From which offsets on records of a term may have been discarded. All methods but `offer` may block."""
+    """What was acknowledged in a term, and from which offsets on it may have been discarded.
+
+    `begin` and `discarded` block.
+    """
 
     def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
         self._settings = settings
         self._starts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        self._hashes = {topic: array("q") for topic in topics}
+        """Of keys and values. Python's own, which differ from process to process: nobody can aim at one."""
         self._offered: Mapping[str, Sequence[int]] | None = None
 
     def begin(self) -> None:
@@ -31,21 +43,27 @@ class Acknowledged:
         client = clients.admin(self._settings.kafka)
         for topic in self._starts:
             self._starts[topic] = admin.high_watermarks(client, topic)
+            self._hashes[topic] = array("q")
         self._offered = None
 
     def offer(self, stable: Mapping[str, Sequence[int]]) -> None:
         """Take last stable offsets, seen by another thread. They count once a later commit has succeeded."""
         self._offered = stable
 
-    def accept(self) -> None:
+    def accept(self, records: Sequence[Record]) -> None:
         """Take note of a commit: no abort can have preceded it that `discarded` was not asked about."""
+        for topic, hashes in self._hashes.items():
+            hashes.extend([_hash(record.key, record.value) for record in records if record.topic == topic])
+            if len(hashes) > LAST:
+                del hashes[: -LAST // 2]
         offered, self._offered = self._offered, None
         for topic, offsets in (offered or {}).items():
             if topic in self._starts:
-                self._starts[topic] |= dict(enumerate(offsets))
+                starts = self._starts[topic]  # the look may have begun before the term
+                starts |= {p: max(offset, starts.get(p, 0)) for p, offset in enumerate(offsets)}
 
     def discarded(self, kept: Sequence[Record]) -> list[Record]:
-        """Return the records that neither readers see nor the writer has `kept` to write again, in order.
+        """Return the acknowledged records that no reader sees and the writer has not `kept`, in order.
 
         All transactions of this producer have ended. What another's open one hides is not judged yet. Raises
         as `TopicScan.read`.
@@ -53,41 +71,44 @@ class Acknowledged:
         identities = {(record.topic, record.key, record.value) for record in kept}
         return [
             record
-            for topic, starts in self._starts.items()
-            for record in self._discarded_of(topic, starts)
+            for topic in self._starts
+            for record in self._discarded_of(topic)
             if (topic, record.key, record.value) not in identities
         ]
 
-    def _discarded_of(self, topic: str, starts: Mapping[int, int]) -> list[Record]:
+    def _discarded_of(self, topic: str) -> list[Record]:
         offsets: set[tuple[int, int]] = set()
-        copies: dict[tuple[object, ...], int] = {}
-        """What is visible → the offset of the last copy."""
-        lost: dict[tuple[object, ...], Message] = {}
+        copies: dict[tuple[int, int], int] = {}
+        """What is visible, by partition and hash → the offset of the last copy."""
+        hidden: dict[tuple[int, int], Message] = {}
 
         def see(message: Message) -> None:
-            place = _place(message)
-            offsets.add(place)
-            copies[_identity(message)] = place[1]
+            partition, offset = _place(message)
+            offsets.add((partition, offset))
+            copies[partition, _hash(message.key(), message.value())] = offset
 
         def compare(message: Message) -> None:
-            place, identity = _place(message), _identity(message)
+            partition, offset = _place(message)
+            content = partition, _hash(message.key(), message.value())
             # What was aborted and written again is visible further on.
-            if place not in offsets and copies.get(identity, -1) < place[1]:
-                lost[identity] = message
+            if (partition, offset) not in offsets and copies.get(content, -1) < offset:
+                hidden.pop(content, None)  # what was written in vain more than once counts where it is last
+                hidden[content] = message
 
+        starts = self._starts[topic]
         ends = TopicScan(topic, see, start=starts, visible=True).read(self._settings)
         TopicScan(topic, compare, start=starts, ends=ends, committed=False).read(self._settings)
-        return [_record(message) for message in lost.values()]
+        acknowledged = {content for _, content in hidden}.intersection(self._hashes[topic])
+        return [_record(message) for (_, content), message in hidden.items() if content in acknowledged]
 
 
 def _place(message: Message) -> tuple[int, int]:
     return message.partition() or 0, message.offset() or 0
 
 
-def _identity(message: Message) -> tuple[object, ...]:
-    """Of a record's content. Not the value itself: there may be a hundred megabytes of them."""
-    digest = hashlib.blake2b(message.value() or b"", digest_size=16).digest()
-    return message.partition(), message.key(), digest
+def _hash(key: bytes | None, value: bytes | None) -> int:
+    """Identify a record's content: there may be a hundred megabytes of them."""
+    return hash((key, value))
 
 
 def _record(message: Message) -> Record:

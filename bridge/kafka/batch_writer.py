@@ -177,4 +177,4 @@ class BatchWriter:
 
         self._writer.commit(fill, check_generation=check_generation, aborted=restore)
         if self._acknowledged is not None:
-            self._acknowledged.accept()
+            self._acknowledged.accept(batch.records)

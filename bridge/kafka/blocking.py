@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from bridge.errors import BridgeError
+
 T = TypeVar("T")
 
 CLOSE_SECONDS = 5.0
@@ -40,7 +42,10 @@ class Worker:
         self._thread.start()
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
-        """Queue a job; the future receives its result or exception."""
+        """Queue a job; the future receives its result or exception.
+
+        A client that only the job holds is destroyed by this thread, also if Kafka is unavailable.
+        """
         future: Future[T] = Future()
         self._jobs.put((job, future))
         return future
@@ -57,10 +62,21 @@ class Worker:
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(checked(job))
+                except (BridgeError, KafkaException) as error:
+                    future.set_exception(_without_frames(error))
                 except BaseException as error:  # noqa: BLE001  # the future's reader handles it
                     future.set_exception(error)
             # With the clients that they hold. The error holds this frame, which must not hold the error.
             del job, future
+
+
+def _without_frames(error: BridgeError | KafkaException) -> BaseException:
+    """Return an error without the frames that it holds, and they clients.
+
+    Whoever handles the error would destroy them. That waits for librdkafka's threads, and they for DNS.
+    """
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 class Watchdog:

@@ -15,6 +15,7 @@ coordinator, by a commit that only a current member can make.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -25,9 +26,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from bridge.config import Settings
+from bridge.config import KafkaSettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
+from bridge.kafka.blocking import Worker
 from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right
 from bridge.kafka.group import Group, Member
 from bridge.log import get
@@ -270,3 +272,37 @@ class LeaderElection:
             self._handover.wait_for(
                 lambda: self._closing.is_set() or self._released == self._term, HANDOVER_SECONDS
             )
+
+
+class GroupLooks:
+    """Looks at the group of an election, with a client that only the thread `name` holds.
+
+    Where a client is destroyed, it waits for librdkafka's threads, and they for DNS.
+    """
+
+    def __init__(self, settings: KafkaSettings, election: LeaderElection, name: str) -> None:
+        self._settings = settings
+        self._election = election
+        self._client: AdminClient | None = None
+        self._worker = Worker(name)
+
+    async def look(self) -> Group | None:
+        """Return the group; None if Kafka refuses. After an error the next look has a new client.
+
+        Raises KafkaUnavailable when no broker answers.
+        """
+        return await asyncio.wrap_future(self._worker.submit(self._look))
+
+    def close(self) -> None:
+        """Destroy the client, without waiting for that."""
+        self._worker.submit(self._let_go)
+        self._worker.close(0)
+
+    def _look(self) -> Group | None:
+        client, self._client = self._client or clients.admin(self._settings), None
+        group = self._election.look(client)
+        self._client = client
+        return group
+
+    def _let_go(self) -> None:
+        self._client = None

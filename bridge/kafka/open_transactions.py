@@ -142,7 +142,7 @@ def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, floa
 
 
 class TransactionWatch:
-    """Remembers from look to look which transactions stay open. `look` blocks."""
+    """Remembers from look to look which transactions stay open. `look` and `close` block."""
 
     def __init__(self, settings: Settings, topics: Sequence[str], clock: Clock) -> None:
         self._settings = settings
@@ -176,6 +176,10 @@ class TransactionWatch:
         ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
         found = tuple(OpenTransaction(place, began[place], ages[place]) for place in lasting)
         return Look(found, unknown, stable)
+
+    def close(self) -> None:
+        """Destroy the client, which may block."""
+        self._client = None
 
 
 def show_producer(settings: KafkaSettings, place: Place) -> str:

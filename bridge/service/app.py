@@ -27,7 +27,7 @@ from bridge.kafka import clients, topics
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch_writer import BatchWriter, transactional
 from bridge.kafka.blocking import Worker, discard
-from bridge.kafka.election import LeaderElection, group_of
+from bridge.kafka.election import GroupLooks, LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Watch
 from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
@@ -214,16 +214,14 @@ class _Service:
 
     async def _look_around(self, leadership: LeaderElection) -> NoReturn:
         """Keep the state current: whom this process stands by for, or that Kafka is unreachable."""
-        client, worker = None, Worker("standby")
+        looks = GroupLooks(self._settings.kafka, leadership, "standby")
         watch = Watch(self._owner_id, clients.session_seconds(self._settings.kafka))
         try:
             while True:
                 try:
-                    client = client or clients.admin(self._settings.kafka)
-                    group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
-                    self._group = group
+                    self._group = group = await looks.look()
                 except KafkaUnavailable as error:
-                    client = self._group = None  # it may have lost its brokers for good
+                    self._group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
                     if group is not None:
@@ -234,21 +232,20 @@ class _Service:
                 _free_memory()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            worker.close(0)
+            looks.close()
 
     async def _watch_group(self, leadership: LeaderElection) -> NoReturn:
         """Keep the members of the group current while this process owns the feed."""
-        client, worker = None, Worker("group")
+        looks = GroupLooks(self._settings.kafka, leadership, "group")
         try:
             while True:
                 try:
-                    client = client or clients.admin(self._settings.kafka)
-                    self._group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
+                    self._group = await looks.look()
                 except Exception:  # noqa: BLE001  # whatever it is, the feed goes on
-                    client = self._group = None
+                    self._group = None
                 await asyncio.sleep(GROUP_SECONDS)
         finally:
-            worker.close(0)
+            looks.close()
 
     async def _watch_transactions(self, declared: topics.Topics, acknowledged: Acknowledged) -> NoReturn:
         """Report transactions that stay open, whoever owns the feed: readers see nothing behind them."""
@@ -279,6 +276,7 @@ class _Service:
                 self._report_transactions(look)
                 await asyncio.sleep(WATCH_SECONDS)
         finally:
+            worker.submit(watch.close)
             worker.close(0)
 
     def _report_transactions(self, look: Look) -> None:

@@ -9,14 +9,15 @@ A content is identified by the id of its schema and a hash of its bytes. Content
 schema are compared in that schema.
 
 Memory: 44 bytes a publication and 12 to 24 a bet, in a `DigestTable`, and some hundred for each of the few
-bets with several contents at their last version. A bet is identified by a 128-bit hash of its id; two bets
-with the same hash would be treated as one. Bets published before `keep_from` are evicted, as far as
-`EvictionHorizon` knows them.
+bets with several contents at their last version, with 40 for each content whose row is still there. A bet is
+identified by a 128-bit hash of its id; two bets with the same hash would be treated as one. Bets and contents
+published before `keep_from` are evicted, as far as `EvictionHorizon` knows them.
 """
 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
@@ -40,30 +41,23 @@ class DedupResult(Enum):
 
 
 class _Chain:
-    """The contents of a bet with several at its last version, in order."""
+    """The contents of a bet with several at its last version: their rows, in order."""
 
-    __slots__ = ("connection", "contents", "cursor", "known")
+    __slots__ = ("connection", "cursor", "rows")
 
-    def __init__(self, content: bytes, connection: int, known: int) -> None:
-        self.contents = [content]
-        self.connection = connection
-        self.known = known
-        """Number of `contents` published before this connection: only these can be repeated."""
+    def __init__(self, row: int) -> None:
+        self.rows = [row]
+        self.connection = 0
+        """The one of the cursor."""
         self.cursor = 0
-        """Number of `contents` that the replay on this connection has passed."""
+        """Number of `rows` that the replay on this connection has passed."""
 
-    def walk(self, content: bytes, rewrite: Rewrite, connection: int) -> bool:
-        """Return whether the content is known at the cursor or behind it, and move the cursor there."""
-        if self.connection != connection:
-            self.connection, self.known, self.cursor = connection, len(self.contents), 0
-        # The feed is ordered: after a new content no known one follows.
-        if len(self.contents) == self.known:
-            # Includes the last match: a content may be repeated twice in a row.
-            for place in range(max(0, self.cursor - 1), self.known):
-                if _same(self.contents[place], content, rewrite):
-                    self.cursor = place + 1
-                    return True
-        return False
+    def evict(self, first: int) -> None:
+        """Forget the rows before this one, which are no longer in the table."""
+        evicted = bisect_left(self.rows, first)
+        if evicted:
+            del self.rows[:evicted]
+            self.cursor = max(0, self.cursor - evicted)
 
 
 _ID_BYTES = HEADER_BYTES - 1
@@ -126,18 +120,16 @@ class Deduplicator:
         last, last_version = _ROW.unpack(self._table.payload(row))
         if version != last_version:
             return DedupResult.NEW if version > last_version else DedupResult.STALE
-        chain = self._chains.get(digest)
-        if chain is not None and replaying and chain.walk(content, rewrite, self._connection):
+        chain = self._chain(digest)
+        if chain is not None and replaying and self._walk(chain, content, rewrite):
             return DedupResult.DUPLICATE
         return DedupResult.DUPLICATE if _same(last, content, rewrite) else DedupResult.CORRECTION
 
     def knew(self, key: bytes) -> bool:
         """Return whether the last version of a bet was known before this connection began."""
         _, digest, row = self._find(key)
-        chain = self._chains.get(digest)
-        if chain is not None:
-            return chain.connection != self._connection or chain.known > 0
-        return 0 < row < self._connected
+        chain = self._chain(digest)
+        return 0 < (row if chain is None else chain.rows[0]) < self._connected
 
     def publish(
         self, key: bytes, version: int, content: bytes, at: float, settled_at: float | None = None
@@ -149,22 +141,18 @@ class Deduplicator:
         """
         _, digest, row = self._find(key)
         if row:
-            last, last_version = _ROW.unpack(self._table.payload(row))
+            _, last_version = _ROW.unpack(self._table.payload(row))
             if version < last_version:
                 return
             if version > last_version:
                 self._chains.pop(digest, None)
             else:
-                self._chain(digest, row, last).contents.append(content)
+                chain = self._chain(digest)
+                if chain is None:
+                    chain = self._chains[digest] = _Chain(row)
+                chain.rows.append(self._table.end)
         self._add(digest, _ROW.pack(content, version))
         self._horizon.published(self._table.end - 1, at, settled_at)
-
-    def _chain(self, digest: bytes, row: int, content: bytes) -> _Chain:
-        """Return the chain of a bet, made of its first content if there is none."""
-        if digest not in self._chains:
-            known = 1 if row < self._connected else 0
-            self._chains[digest] = _Chain(content, self._connection, known)
-        return self._chains[digest]
 
     def dead_letter_time(self, content: bytes) -> float | None:
         """Return when the dead letter of this `identity` was received, Unix seconds; None if it is new."""
@@ -192,6 +180,30 @@ class Deduplicator:
             digest = bet_digest(key, SEED)
             self._found = (key, digest, self._table.find(digest))
         return self._found
+
+    def _chain(self, digest: bytes) -> _Chain | None:
+        """Return the chain of a bet that is in the table; None if it has only one content."""
+        chain = self._chains.get(digest)
+        if chain is not None:
+            chain.evict(self._table.first)
+        return chain
+
+    def _walk(self, chain: _Chain, content: bytes, rewrite: Rewrite) -> bool:
+        """Return whether a replay may repeat this content now: at the cursor or behind it, which moves there.
+
+        Only what was published before this connection can be repeated on it.
+        """
+        if chain.connection != self._connection:
+            chain.connection, chain.cursor = self._connection, 0
+        # The feed is ordered: after a new content no known one follows.
+        if chain.rows[-1] < self._connected:
+            # Includes the last match: a content may be repeated twice in a row.
+            for place in range(max(0, chain.cursor - 1), len(chain.rows)):
+                known, _ = _ROW.unpack(self._table.payload(chain.rows[place]))
+                if _same(known, content, rewrite):
+                    chain.cursor = place + 1
+                    return True
+        return False
 
     def _add(self, digest: bytes, payload: bytes) -> None:
         self._table.put(digest, payload)

@@ -301,11 +301,11 @@ async def _kills(ground: Ground) -> None:
 async def _unanswered(ground: Ground) -> None:
     """Commits that took place without an answer, that have to be aborted, that have no markers, that did not.
 
-    The last kind comes last: after an abort, the bridge reads the last few seconds again, and mends them.
+    One of those that are aborted has another producer's aborted transaction beside it. The last kind comes
+    last: after an abort, the bridge reads the last few seconds again, and mends them.
     """
-    bridge = ground.bridge(
-        "commits 6 unanswered,10 aborted,14 unmarked,18 unanswered,22 aborted,26 unmarked,30 unsent,34 unsent"
-    )
+    aborted = "10 contested,14 unmarked,18 unanswered,22 aborted,26 unmarked"
+    bridge = ground.bridge(f"commits 6 unanswered,{aborted},30 unsent,34 unsent")
     await ground.live(bridge)
     await ground.wait("all commits", lambda: bridge.text().count("a test: unsent") == 2)
     await asyncio.sleep(1.0)

@@ -339,9 +339,9 @@ FAULTS = (
         (
             Patch(
                 "state/deduplicator.py",
-                "        if chain is not None and replaying and chain.walk(content,"
-                " rewrite, self._connection):",
-                "        if chain is not None and content in chain.contents:",
+                "        if chain is not None and replaying and self._walk(chain, content, rewrite):",
+                "        if chain is not None and content in ("
+                "_ROW.unpack(self._table.payload(it))[0] for it in chain.rows):",
             ),
         ),
         shown_by={Anomaly.LOST_WRITE: "there and back: version 2"},
@@ -369,8 +369,7 @@ FAULTS = (
         (
             Patch(
                 "state/deduplicator.py",
-                "        if chain is not None and replaying and chain.walk(content,"
-                " rewrite, self._connection):",
+                "        if chain is not None and replaying and self._walk(chain, content, rewrite):",
                 "        if False:",
             ),
         ),

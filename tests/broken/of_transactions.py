@@ -162,6 +162,19 @@ FAULTS = (
         ),
     ),
     Fault(
+        "aborted by others, published",
+        "what is written again after an abort includes what another producer has aborted",
+        "unanswered commits",
+        (Anomaly.DUPLICATE, Anomaly.WRONG_FIELD, Anomaly.COUNTERS),
+        (
+            Patch(
+                "kafka/acknowledged.py",
+                "        acknowledged = {content for _, content in hidden}.intersection(self._hashes[topic])",
+                "        acknowledged = {content for _, content in hidden}",
+            ),
+        ),
+    ),
+    Fault(
         "messages dropped during a commit",
         "what is received while a batch is committed is forgotten",
         "replay",

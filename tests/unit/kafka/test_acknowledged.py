@@ -51,11 +51,28 @@ class Log:
         return Scan()
 
 
-def found(monkeypatch: pytest.MonkeyPatch, values: str, kept: str = "", **more: Any) -> str:
-    """What is to be written again."""
-    known = more.pop("known", None) or Acknowledged(Settings(), [TOPIC])
-    monkeypatch.setattr(acknowledged, "TopicScan", Log(values, **more).scan)
-    records = known.discarded([Record(TOPIC, b"bet", value.encode(), 0) for value in kept])
+def bets(values: str) -> list[Record]:
+    return [Record(TOPIC, b"bet", value.upper().encode(), 0) for value in values]
+
+
+def knowing(values: str) -> Acknowledged:
+    """After a commit of these."""
+    known = Acknowledged(Settings(), [TOPIC])
+    known.accept(bets(values))
+    return known
+
+
+def found(
+    monkeypatch: pytest.MonkeyPatch,
+    values: str,
+    kept: str = "",
+    *,
+    known: Acknowledged | None = None,
+    stable: int | None = None,
+) -> str:
+    """What is to be written again; if it is not `known`, all was acknowledged once."""
+    monkeypatch.setattr(acknowledged, "TopicScan", Log(values, stable).scan)
+    records = (known or knowing(values)).discarded(bets(kept))
     assert all(record.headers == [("received", b"1")] and record.partition == 0 for record in records)
     return b"".join(record.value or b"" for record in records).decode()
 
@@ -69,6 +86,7 @@ def found(monkeypatch: pytest.MonkeyPatch, values: str, kept: str = "", **more: 
         ("AbB", "", ""),  # aborted and written again
         ("Abb", "B", ""),  # to be written again, after two attempts
         ("AbbcC", "", "B"),  # lost, and written in vain once more
+        ("AbcbD", "", "CB"),  # a bet that has changed and changed back: its last content comes last
         ("ABa", "", "A"),  # a bet that has changed and changed back
         ("ABaA", "", ""),
     ],
@@ -79,25 +97,46 @@ def test_only_what_nobody_sees_and_nobody_will_write_is_lost(
     assert found(monkeypatch, values, kept) == lost
 
 
+@pytest.mark.parametrize(("known", "lost"), [("AC", ""), ("ABC", "B"), ("ACD", "D")])
+def test_what_another_producer_has_aborted_is_its_own_affair(
+    monkeypatch: pytest.MonkeyPatch, known: str, lost: str
+) -> None:
+    assert found(monkeypatch, "AbCd", known=knowing(known)) == lost
+
+
+def test_the_last_records_of_each_topic_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the most at least, however many came since: a term may last for months."""
+    monkeypatch.setattr(acknowledged, "LAST", 4)
+    known = Acknowledged(Settings(), [TOPIC, "t.deadletters"])
+    known.accept([Record("t.deadletters", b"bet", b"A", 0), Record("t.checkpoints", b"f", b"B", 0)])
+    for value in "ABCDEFGH":
+        known.accept(bets(value))
+    assert found(monkeypatch, "abcdefgh", known=known) == "GH" + "A"
+
+
 def test_what_an_open_transaction_hides_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(monkeypatch, "AbC", stable=1) == ""
 
 
 def test_only_what_was_written_since_all_was_well_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is the begin of the term, or what a look saw before a commit that succeeded."""
-    known = Acknowledged(Settings(), [TOPIC])
+    known = knowing("")
     monkeypatch.setattr(clients, "admin", lambda _: None)
     monkeypatch.setattr(admin, "partition_count", lambda *_: 1)
     monkeypatch.setattr(admin, "end_offsets", lambda *_: [1])
     known.begin()
+    known.accept(bets("ABCD"))
     assert found(monkeypatch, "abcD", known=known) == "BC"
     known.offer({TOPIC: [2], "t.checkpoints": [9]})
     assert found(monkeypatch, "abcD", known=known) == "BC"  # an abort may have preceded the look
-    known.accept()
+    known.accept([])
     assert found(monkeypatch, "abcD", known=known) == "C"
-    known.accept()
+    known.accept([])
     assert found(monkeypatch, "abcD", known=known) == "C"
     known.offer({TOPIC: [4]})
     known.begin()
-    known.accept()
+    known.offer({TOPIC: [0]})  # by a look that began before the term
+    known.accept([])
+    assert found(monkeypatch, "abcD", known=known) == ""  # the last term's
+    known.accept(bets("ABC"))
     assert found(monkeypatch, "abcD", known=known) == "BC"

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from bridge.kafka import blocking
 from bridge.kafka.blocking import Clients, Watchdog, Worker
-from bridge.kafka.errors import ErrorAction, triage
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
 
 
 def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
@@ -67,6 +67,32 @@ def test_a_job_that_has_failed_is_destroyed_with_its_future() -> None:
     finally:
         gc.enable()
     worker.close(30)
+
+
+def test_a_client_is_destroyed_by_the_thread_of_its_job_though_kafka_is_away() -> None:
+    """The thread that handles the error would wait for DNS: the event loop, with the feed and the probes."""
+    destroyed_by: list[str] = []
+
+    class Client:
+        def __del__(self) -> None:
+            destroyed_by.append(threading.current_thread().name)
+
+    def ask(client: Client) -> None:
+        try:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        except KafkaException as error:
+            raise KafkaUnavailable(f"{client!r:.0}{error.args[0].str()}") from error
+
+    worker = Worker("jobs")
+    gc.disable()
+    try:
+        future = worker.submit(lambda: ask(Client()))
+        with pytest.raises(KafkaUnavailable):
+            future.result(30)
+        worker.close(30)
+        assert destroyed_by == ["jobs"]
+    finally:
+        gc.enable()
 
 
 class Stuck:

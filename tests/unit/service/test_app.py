@@ -96,7 +96,12 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
     group = Group((Member("1", "a", "h", True), Member("2", "b", "h", False)))
     looks: list[Group | Exception] = [group, KafkaUnavailable("no broker"), RuntimeError("unforeseen"), group]
     seen: list[Group | None] = []
-    clients_made: list[object] = []
+    clients_made: list[int] = []
+    destroyed_by: list[str] = []
+
+    class Client:
+        def __del__(self) -> None:
+            destroyed_by.append(threading.current_thread().name)
 
     class Shown(LeaderElection):
         """Its group is shown, or not."""
@@ -115,8 +120,8 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
             return found
 
     def admin(_settings: KafkaSettings) -> object:
-        clients_made.append(object())
-        return clients_made[-1]
+        clients_made.append(len(clients_made))
+        return Client()
 
     loop = asyncio.get_running_loop()
     service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
@@ -127,6 +132,8 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
         await watch
     assert seen == [None, group, None, None, group]
     assert len(clients_made) == 3
+    await asyncio.to_thread(lambda: [it.join(10) for it in threading.enumerate() if it.name == "group"])
+    assert set(destroyed_by) == {"group"}  # which may block: the event loop has the feed
 
 
 OPEN = OpenTransaction(Place("settlement.bets", 3, 7), 1_790_000_000, 50)
@@ -142,6 +149,8 @@ async def watched(monkeypatch: pytest.MonkeyPatch, *looks: Callable[[], Look]) -
 
         def look(self) -> Look:
             return left.pop(0)()
+
+        def close(self) -> None: ...
 
     report = service._report_transactions
 

@@ -64,7 +64,8 @@ def test_a_bet_that_is_settled_again_is_young_again() -> None:
     assert knows(deduplicator, b"version", version=2)
     assert deduplicator.dead_letter_time(A) == 5
     deduplicator.connected()
-    assert knows(deduplicator, b"content")  # all of its contents at that version are known still
+    assert not knows(deduplicator, b"content")  # its first content is as old as a bet that is evicted
+    assert knows(deduplicator, b"content", content=B)
     deduplicator.evict(keep_from=5.001)
     assert len(deduplicator) == 0
 
@@ -165,3 +166,41 @@ def test_a_bet_takes_at_most_80_bytes() -> None:
     tracemalloc.stop()
     assert len(deduplicator) == count
     assert 44 < (after - before) / count < 80
+
+
+def test_contents_of_one_bet_are_evicted_with_their_rows() -> None:
+    """A bet that is changed for ever, under one version, takes no more memory than so many bets."""
+    count = 40_000
+    deduplicator = Deduplicator()
+    tracemalloc.start()
+    for n in range(count):
+        if n == count // 4:
+            before, _ = tracemalloc.get_traced_memory()
+        deduplicator.publish(b"bet", 1, fingerprint(b"\0\0\0\0\1%d" % n), at=float(n))
+        if n % 100 == 0:
+            deduplicator.evict(keep_from=n - 5_000)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (after - before) < 10 * (count * 3 // 4)
+
+
+def test_what_is_left_of_the_contents_of_a_bet_is_walked() -> None:
+    """The first ones are evicted before a replay, and more of them during it."""
+    contents = [fingerprint(b"\0\0\0\0\1%d" % (n % 3)) for n in range(12)]
+    deduplicator = Deduplicator()
+    for at, content in enumerate(contents):
+        deduplicator.publish(b"bet", 1, content, at=float(at))
+        deduplicator.evict(keep_from=0)
+    deduplicator.evict(keep_from=3)
+    deduplicator.connected()
+    assert deduplicator.knew(b"bet")
+    for at in range(3, 9):
+        assert knows(deduplicator, b"bet", content=contents[at])
+    deduplicator.evict(keep_from=8)
+    for at in range(9, 12):
+        assert knows(deduplicator, b"bet", content=contents[at])
+    assert not knows(deduplicator, b"bet", content=contents[9])
+    assert knows(deduplicator, b"bet", content=contents[11])
+    deduplicator.publish(b"bet", 1, contents[9], at=12.0)
+    deduplicator.evict(keep_from=12)
+    assert not deduplicator.knew(b"bet")
