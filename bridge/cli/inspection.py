@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge.cli.output import Config, Json, print_json, progress, show
+from bridge.cli.output import Config, Json, print_json, print_text, progress, show
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import BridgeError, SettingsError, of_option
 
@@ -55,7 +55,7 @@ def doctor(
     for name, finding in run_checks(partial(load, config)):
         findings.append((name, finding))
         if not json:  # each as soon as it is known: a check may take long
-            typer.echo(finding_as_lines(name, finding, width))
+            print_text(finding_as_lines(name, finding, width))
     if json:
         print_json([finding_as_json(name, finding) for name, finding in findings])
     wrong = {Outcome.FAIL} if startup else {Outcome.FAIL, Outcome.TROUBLE}

@@ -172,7 +172,7 @@ def _stoppable() -> Iterator[threading.Event]:
     try:
         yield stop
     except KeyboardInterrupt:
-        say("interrupted; the last snapshot is unchanged")
+        say("interrupted; the last snapshot is unchanged, unless this one was just being committed")
         raise
     finally:
         signal.signal(signal.SIGTERM, former)

@@ -106,7 +106,7 @@ class FeedSettings(TlsSection):
     """Whether to offer permessage-deflate to the provider."""
     proxy: Annotated[Address, is_proxy("python-socks", "socksio")] = Address("env")
     """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
-    connect_timeout_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10
+    connect_timeout_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10
     """How long a connection attempt may take."""
 
     @field_validator("ping_reply")
@@ -275,7 +275,7 @@ class BatchSettings(Section):
 class WebSettings(Section):
     """Status page, health and metrics over HTTP; see [observability.md](observability.md)."""
 
-    host: str = "127.0.0.1"
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     """Address to listen on; `0.0.0.0` in a container."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
     """Port to listen on. 0 takes any free port, which the log reports."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,11 +20,11 @@ from bridge.config import Settings
 from bridge.doctor.addresses import Address, addresses
 from bridge.doctor.finding import Finding, Outcome
 from bridge.formatting import format_duration, format_utc, plain_error, plural
+from bridge.kafka.blocking import Worker
 
 SOON_SECONDS: Final = 14 * 86_400.0
 """A certificate that ends within this time is worth a warning."""
 CONNECT_SECONDS: Final = 5.0
-MOST_AT_ONCE: Final = 8
 
 
 class Validity(NamedTuple):
@@ -39,13 +39,20 @@ def check_certificates(settings: Settings, now: float) -> Finding:
     found, unread = dict[str, Validity](), dict[str, str]()
     reads = _files(settings)
     reads |= {str(address): partial(of_server, address) for address in addresses(settings) if address.is_tls}
-    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        for name, future in {name: pool.submit(read) for name, read in reads.items()}.items():
-            try:
-                found[name] = future.result()
-            except (OSError, ValueError) as error:
-                unread[name] = plain_error(error)
+    for name, future in {name: _started(read) for name, read in reads.items()}.items():
+        try:
+            found[name] = future.result()
+        except (OSError, ValueError) as error:
+            unread[name] = plain_error(error)
     return assess_certificates(found, unread, now)
+
+
+def _started(read: Callable[[], Validity]) -> Future[Validity]:
+    """Call it on a thread that the doctor does not wait for at its end."""
+    worker = Worker("certificate")
+    future = worker.submit(read)
+    worker.close(0)
+    return future
 
 
 def assess_certificates(found: Mapping[str, Validity], unread: Mapping[str, str], now: float) -> Finding:

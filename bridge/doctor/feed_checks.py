@@ -5,7 +5,8 @@ None connects to the feed, so none counts against the provider's limits.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from bridge.clock_skew import Skew
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
+from bridge.errors import SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.limits import LimitForecast, usage_in_words
 from bridge.inspection.readers import read_checkpoint, read_in_time
@@ -91,14 +93,20 @@ def assess_form(is_compiled: bool, outdated: Collection[str]) -> Finding:
 def check_tokens(settings: Settings, now: float) -> Finding:
     """Whether the tokens are valid at `now`, Unix seconds, by the `exp` of those that are JWTs.
 
-    An expired one of the feed ends `bridge run`, if the provider refuses it. Raises SettingsError.
+    An expired one of the feed ends `bridge run`, if the provider refuses it. One that cannot be read is left
+    to `check_settings`.
     """
-    tokens = {}
+    read: dict[str, Callable[[], str]] = {}
     if settings.feed.auth != "none":
-        tokens["feed.auth_value"] = settings.feed.auth_secret()
+        read["feed.auth_value"] = settings.feed.auth_secret
     if settings.api.token is not None or settings.api.token_file is not None:
-        tokens["api.token"] = settings.api.bearer()
-    message = "\n".join(f"{name} {validity_of(token, now)}" for name, token in tokens.items())
+        read["api.token"] = settings.api.bearer
+    tokens = {}
+    for name, secret in read.items():
+        with suppress(SettingsError):
+            tokens[name] = secret()
+    lines = [f"{name} {validity_of(token, now)}" for name, token in tokens.items()]
+    message = "\n".join([*lines, *(f"{name} needs settings" for name in read if name not in tokens)])
     left = {name: end - now for name, token in tokens.items() if (end := expiry(token)) is not None}
     advice = "Give a new token; one in a file is read again without a restart."
     if expired := [name for name, seconds in left.items() if seconds <= 0]:
@@ -106,6 +114,8 @@ def check_tokens(settings: Settings, now: float) -> Finding:
         return Finding(outcome, message, advice)
     if any(seconds <= SOON_SECONDS for seconds in left.values()):
         return Finding(Outcome.WARN, message, advice)
+    if len(tokens) < len(read):
+        return Finding(Outcome.SKIPPED, message)
     return Finding(Outcome.OK, message or "no token is configured")
 
 

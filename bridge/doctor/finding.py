@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, NamedTuple
 
+from bridge.log import concealed
+
 
 class Outcome(Enum):
     """How a check ended, best first."""
@@ -29,6 +31,10 @@ class Finding(NamedTuple):
     outcome: Outcome
     message: str
     advice: str = ""
+
+    def concealed(self) -> Finding:
+        """Return it with all secrets masked: a server may quote the request that it refuses."""
+        return self._replace(message=concealed(self.message), advice=concealed(self.advice))
 
 
 def finding_as_json(name: str, finding: Finding) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from bridge.config import ApiSettings, Settings
 from bridge.doctor.addresses import Address, addresses
 from bridge.doctor.finding import Finding, Outcome
+from bridge.errors import SettingsError
 from bridge.formatting import plain_error, plural
 from bridge.rest.transport import Transport, Unavailable
 
@@ -38,7 +39,7 @@ def check_rest(settings: Settings) -> Finding:
     """Whether the provider's REST side answers. Asks no endpoint, and sends no token."""
     try:
         status = asyncio.run(_knock(settings.api))
-    except Unavailable as error:
+    except (Unavailable, SettingsError) as error:
         advice = "Check api.base_url, api.proxy and api.ca_file; `bridge run` does without."
         return Finding(Outcome.TROUBLE, f"the provider's REST side cannot be reached: {error}", advice)
     message = f"the provider's REST side answers (HTTP {status}); no endpoint was asked"

@@ -61,7 +61,7 @@ CHECKS = (
         lambda _: feed_checks.assess_form(compiled(), feed_checks.outdated(feed_checks.PACKAGE)),
     ),
     Check("disk", lambda _: feed_checks.assess_disk(Path.cwd(), shutil.disk_usage(Path.cwd()).free)),
-    Check("tokens", lambda s: feed_checks.check_tokens(s, clock.now().wall), after=("settings",)),
+    Check("tokens", lambda s: feed_checks.check_tokens(s, clock.now().wall)),
     Check("names", network_checks.check_names),
     Check("certificates", lambda s: certificates.check_certificates(s, clock.now().wall)),
     Check("kafka", kafka_checks.check_brokers, _KAFKA),
@@ -109,7 +109,7 @@ def run_checks(
     try:
         settings = load()
     except SettingsError as error:
-        yield "settings", Finding(Outcome.FAIL, str(error))
+        yield "settings", Finding(Outcome.FAIL, str(error)).concealed()
         for check in checks:
             if check.name != "settings":
                 yield check.name, Finding(Outcome.SKIPPED, "the settings cannot be read")
@@ -121,7 +121,7 @@ def run_checks(
         if missing:
             finding = Finding(Outcome.SKIPPED, f"needs {' and '.join(missing)}")
         else:
-            finding = _run(check, settings, patience)
+            finding = _run(check, settings, patience).concealed()
         if finding.outcome not in (Outcome.OK, Outcome.WARN):
             unmet.add(check.name)
         yield check.name, finding

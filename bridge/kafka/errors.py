@@ -193,7 +193,9 @@ def refusal(who: str, error: KafkaError, topics: Iterable[str] = ()) -> str:
     text = f"Kafka refuses what {who} writes: "
     if lacks_right(error):
         written = f"Write the topic {' or '.join(sorted(topics))}"
-        return text + denied(error, written, f"Write the transactional id {who}", "Read the owner group")
+        return text + denied(
+            error, written, f"Write the transactional id {who}", f"Read the group {who}.owner"
+        )
     text += error.str()
     if error.code() != KafkaError.INVALID_TIMESTAMP:
         return text

@@ -101,7 +101,7 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
     yield Gauge(
         "bridge_queue_messages", "Messages read from the socket but not yet handled.", status.queue_messages
     )
-    yield Gauge("bridge_batch_records", "Records produced but not yet committed.", status.batch_records)
+    yield Gauge("bridge_batch_records", "Records not yet committed.", status.batch_records)
     for name, help_, durations in (
         (
             "commit_duration",

@@ -127,7 +127,7 @@ class StatusSnapshot:
     transactions_looked_at: float | None = None
     """When all of these topics were last looked at; at first when the process started."""
     batch_records: int = 0
-    """Records produced and not yet committed."""
+    """Records not yet committed."""
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)
     """Durations of this process's commits."""
     receipt_to_visible: DurationHistogram = field(default_factory=DurationHistogram)

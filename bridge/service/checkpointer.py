@@ -41,6 +41,12 @@ class Checkpointer:
         wanted = self.dependencies.settings.web.show_bets
         self.last_bets = LastBets(self.dependencies.topics.bets.name) if wanted else None
 
+    @property
+    def uncommitted(self) -> int:
+        """Number of records in the batch that is being committed and in the next one."""
+        committing = len(self._committing.records) if self._committing is not None else 0
+        return committing + len(self.pipeline.batch.records)
+
     def due_at(self, backlog: int) -> float | None:
         """Return when the next commit is due, monotonic seconds; None if there is nothing to commit.
 

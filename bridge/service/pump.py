@@ -94,7 +94,7 @@ class Pump:
             "extras": dict(pipeline.extras),
             "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
-            "batch_records": len(pipeline.batch.records),
+            "batch_records": checkpointer.uncommitted,
             "commit_durations": self.committer.durations.copy(),
             "receipt_to_visible": checkpointer.receipt_to_visible.copy(),
             "settlement_to_visible": checkpointer.settlement_to_visible.copy(),

@@ -30,8 +30,11 @@ def collect(status: JobStatus) -> Iterator[Metric]:
         ("removed", "Records removed by published runs.", status.removed),
     ):
         yield CounterMetricFamily(f"bridge_snapshot_{name}_total", help_, count)
-    if status.last:
-        yield from _of_last(status.last)
+    last, finished = status.last, "Completion time of the last snapshot; until there is one, of its start."
+    published_at = last.snapshot.finished_at if last else status.started_at
+    yield GaugeMetricFamily("bridge_snapshot_timestamp_seconds", finished, published_at)
+    if last:
+        yield from _of_last(last)
     ids = "Ids looked up in the last run that had any: all recent ids in a full run, else new ids."
     yield filled(
         GaugeMetricFamily("bridge_join_ids", ids, labels=["kind"]),
@@ -46,13 +49,11 @@ def collect(status: JobStatus) -> Iterator[Metric]:
 
 def _of_last(report: Report) -> Iterator[Metric]:
     snapshot = report.snapshot
-    finished = "Completion time of the last snapshot published by this process."
     complete = "1 if the last snapshot is complete, 0 if it is partial."
     seconds = "Duration of the last snapshot, from its first request to its commit."
     owed = "Entries that the provider left out; the next run asks for them again."
     left_out = "Entries left out of the last snapshot; an endpoint that answers 403 counts as 1."
     for name, help_, value in (
-        ("timestamp_seconds", finished, snapshot.finished_at),
         ("refreshed_timestamp_seconds", "Start of the last full run.", snapshot.refreshed_at),
         ("complete", complete, snapshot.complete),
         ("seconds", seconds, report.seconds),

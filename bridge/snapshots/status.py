@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from bridge.formatting import format_duration, format_utc
@@ -22,7 +22,7 @@ class JobStatus:
 
     job: str
     at: float
-    """When it last made progress."""
+    """When it last made progress; at first when the process started."""
     doing: str = ""
     """What it fetches, or waits for."""
     rests_until: float | None = None
@@ -40,6 +40,10 @@ class JobStatus:
     written: int = 0
     removed: int = 0
     requests: int = 0
+    started_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started_at = self.at
 
     @classmethod
     def of(cls, report: Report) -> JobStatus:

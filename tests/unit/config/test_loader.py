@@ -66,6 +66,12 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
     assert (settings.batch.max_records, settings.batch.max_bytes) == (3, 9)
 
 
+def test_an_empty_address_to_listen_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would mean all addresses, and come from a variable that is not set: `BRIDGE_WEB__HOST=${HOST}`."""
+    monkeypatch.setenv("BRIDGE_WEB__HOST", "")
+    assert complaint() == "web.host (BRIDGE_WEB__HOST): must have at least 1 character"
+
+
 def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the file it is a TOML array."""
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", '["data.payout"]')

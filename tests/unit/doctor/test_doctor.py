@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import threading
@@ -27,6 +28,7 @@ from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place
 from bridge.kafka.registry import RegistryUnavailable, Standing
 from bridge.kafka.topics import Action, Change, declare
+from bridge.log import MASK, conceal
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 
@@ -71,6 +73,18 @@ def test_a_check_that_fails_does_not_hide_the_others() -> None:
     assert found["b"].outcome is Outcome.FAIL
     assert "ZeroDivisionError('oops')" in found["b"].message
     assert found["c"] == FINE
+
+
+def test_a_secret_that_a_server_quotes_is_masked() -> None:
+    """A gateway before the registry may show the request that it refuses; the output goes to a log."""
+    conceal("quoted-by-the-registry", "a test's", "me")
+    quoted = base64.b64encode(b"me:quoted-by-the-registry").decode()
+    found = outcomes(
+        Check("a", raising(TopologyError(f"not authorized: Basic {quoted}"))),
+        Check("b", lambda _: Finding(Outcome.WARN, "fine", "without quoted-by-the-registry")),
+    )
+    assert found["a"] == Finding(Outcome.FAIL, f"not authorized: Basic {MASK}")
+    assert found["b"] == Finding(Outcome.WARN, "fine", f"without {MASK}")
 
 
 @pytest.mark.parametrize("error", [KafkaUnavailable("away"), RegistryUnavailable("away"), FeedLost("away")])

@@ -230,6 +230,18 @@ def test_a_token_is_judged_by_its_end(
         assert secret is None or secret.get_secret_value() not in found.message
 
 
+def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_path: Path) -> None:
+    """`check_settings` names it; a bridge does without that of the snapshot jobs."""
+    ended = FeedSettings(auth="bearer", auth_value=SecretStr(minted(NOW)))
+    given = settings(feed=ended, api=ApiSettings(token_file=tmp_path / "away"))
+    found = feed_checks.check_tokens(given, NOW)
+    assert found.outcome is Outcome.FAIL
+    assert "feed.auth_value" in found.message
+    assert "api.token needs settings" in found.message
+    found = feed_checks.check_tokens(given.model_copy(update={"feed": FeedSettings()}), NOW)
+    assert found == Finding(Outcome.SKIPPED, "api.token needs settings")
+
+
 # Disk and REST.
 
 
@@ -251,3 +263,10 @@ async def test_the_rest_side_is_reached_without_asking_an_endpoint() -> None:
     gone = await asyncio.to_thread(network_checks.check_rest, settings(api=api))
     assert gone.outcome is Outcome.TROUBLE
     assert "cannot be reached" in gone.message
+
+
+def test_a_certificate_file_of_the_snapshot_jobs_does_not_end_a_bridge(tmp_path: Path) -> None:
+    api = ApiSettings(base_url="https://provider.example", ca_file=tmp_path / "away.pem")
+    found = network_checks.check_rest(settings(api=api))
+    assert found.outcome is Outcome.TROUBLE
+    assert "api.ca_file" in found.message

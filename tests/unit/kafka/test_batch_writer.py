@@ -305,6 +305,10 @@ def test_what_kafka_will_never_take_is_not_tried_for_ever(
     ("code", "says"),
     [
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, r"writes: on purpose\. .* no right to Write the topic "),
+        (
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+            r"no right to Read the group settlement\.settlement-v4\.owner; grant it",
+        ),
         (KafkaError.INVALID_TIMESTAMP, "clock of this machine"),
     ],
 )

@@ -201,10 +201,13 @@ async def test_nothing_is_due_during_a_commit(desk: Desk) -> None:
     assert desk.checkpointer.due_at(0) is None
     desk.checkpointer.advance(0)
     assert desk.checkpointer.committed is None
+    receive(desk, 2)
+    assert desk.checkpointer.uncommitted == 1 + 1
     await desk.committer.finish()
     desk.checkpointer.advance(0)
     assert desk.checkpointer.committed is not None
     assert desk.checkpointer.committed.counters.received == 1
+    assert desk.checkpointer.uncommitted == 1
 
 
 @with_desk()

@@ -78,6 +78,18 @@ def test_names_that_grow_old(hourly: Hourly) -> None:
     hourly.scrapes.expect()
 
 
+def test_names_that_were_never_published(hourly: Hourly) -> None:
+    """By this process: the topic may have those of an earlier one, as old as they may be."""
+    hourly.provider.inject(None, status=500, times=None)
+    hourly(6, EVENTS[0])
+    hourly.scrapes.expect()
+    hourly(1)
+    hourly.scrapes.expect(SettlementNamesOld=JOB)
+    hourly.provider.rest.faults.clear()
+    hourly(1)
+    hourly.scrapes.expect()
+
+
 def test_names_that_are_missing_and_stay_owed(hourly: Hourly) -> None:
     """The provider keeps failing at one event, whose names are missing soon, and owed for long."""
     hourly.provider.inject("all-event", status=500, times=None)

@@ -42,9 +42,13 @@ NOTHING = {
 }
 
 
-def test_before_the_first_run() -> None:
-    """There is no snapshot to describe yet."""
-    assert scraped(JobStatus("translations", at=AT)) == NOTHING
+def test_before_the_first_snapshot() -> None:
+    """There is none to describe yet. A job that never publishes one shows for how long it has tried."""
+    status = JobStatus("translations", at=AT)
+    status.begin(AT + 900)
+    status.fail("the provider is down")
+    expected = {"bridge_snapshot_timestamp_seconds": AT, "bridge_snapshot_runs_total failed": 1}
+    assert scraped(status) == NOTHING | expected
 
 
 def test_after_runs() -> None:
