@@ -40,7 +40,7 @@ Odd = Annotated[
     typer.Option(
         min=0,
         max=1,
-        help="Share of malformed messages (0–1): both a bet and a ping, a bet without betId, or neither.",
+        help="Share of unusual messages (0–1): both a bet and a ping, a bet without betId, or neither.",
     ),
 ]
 

@@ -226,8 +226,8 @@ class RegistrySettings(TlsSection):
     url: Annotated[Address, is_address("https://registry.example", "https?")] | None = Field(
         default=None, examples=["https://registry.example"]
     )
-    """The registry's address. `run`, `tail`, `checkpoint show`, `schemas register` and the snapshot jobs need
-    it.
+    """The registry's address. Every command that reads or writes Avro records needs it; `topics …` and
+    `deadletters list`, `show` and `export` do without.
     """
     user: str | None = Field(default=None, examples=["settlement-bridge"])
     """User for basic authentication."""

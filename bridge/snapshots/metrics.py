@@ -30,7 +30,8 @@ def collect(status: JobStatus) -> Iterator[Metric]:
         ("removed", "Records removed by published runs.", status.removed),
     ):
         yield CounterMetricFamily(f"bridge_snapshot_{name}_total", help_, count)
-    last, finished = status.last, "Completion time of the last snapshot; until there is one, of its start."
+    last = status.last
+    finished = "Completion time of the last snapshot published by this process; at first its start."
     published_at = last.snapshot.finished_at if last else status.started_at
     yield GaugeMetricFamily("bridge_snapshot_timestamp_seconds", finished, published_at)
     if last:

@@ -165,7 +165,7 @@ FAULTS = (
         "aborted by others, published",
         "what is written again after an abort includes what another producer has aborted",
         "unanswered commits",
-        (Anomaly.DUPLICATE, Anomaly.WRONG_FIELD, Anomaly.COUNTERS),
+        (Anomaly.DUPLICATE, Anomaly.WRONG_FIELD),
         (
             Patch(
                 "kafka/acknowledged.py",

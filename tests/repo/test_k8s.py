@@ -129,7 +129,7 @@ def _sources(node: Any) -> Iterator[Resource]:
 
 def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
     """Those of the Deployment, its spread, the budget and the Service."""
-    [deployment] = of_kind("Deployment").values()
+    deployment = of_kind("Deployment")["settlement-bridge"]
     [service] = of_kind("Service").values()
     [budget] = of_kind("PodDisruptionBudget").values()
     spread = [c["labelSelector"] for c in spec("bridge")["topologySpreadConstraints"]]
