@@ -132,7 +132,9 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
         await watch
     assert seen == [None, group, None, None, group]
     assert len(clients_made) == 3
-    await asyncio.to_thread(lambda: [it.join(10) for it in threading.enumerate() if it.name == "group"])
+    for thread in threading.enumerate():
+        if thread.name == "group":
+            await asyncio.to_thread(thread.join, 10)
     assert set(destroyed_by) == {"group"}  # which may block: the event loop has the feed
 
 
