@@ -22,6 +22,7 @@ from tests.repo.test_ten_steps import steps, taken
 PROGRAM = ROOT / ".kubernetes" / "kubernetes"
 PATIENCE_SECONDS = 60.0
 BRIDGE = "app.kubernetes.io/component=bridge"
+SHELL = "app.kubernetes.io/component=shell"
 PRODUCTION = K8S / "overlays" / "production"
 KUBECTL = """\
 #!/bin/sh
@@ -129,6 +130,10 @@ def test_the_ten_steps_end_in_pods(kubectl: Kubectl, applied: str) -> None:
     for job in jobs:
         pod = f"job-name={job}-now"
         until(lambda p=pod: len(items(kubectl, "settlement", "pods", "-l", p)) == 1, f"a pod of {job}")  # type: ignore[misc]
+    assert items(kubectl, "settlement", "pods", "-l", SHELL) == []
+    kubectl("-n", "settlement", "scale", "deployment/settlement-bridge-shell", "--replicas=1")
+    until(lambda: len(items(kubectl, "settlement", "pods", "-l", SHELL)) == 1, "the shell")
+    kubectl("-n", "settlement", "scale", "deployment/settlement-bridge-shell", "--replicas=0")
     assert items(kubectl, "settlement", "events", "--field-selector=reason=FailedCreate") == []
     assert len(items(kubectl, "kafka", "kafkatopics")) == 8
 
