@@ -58,7 +58,7 @@ STEPS = {
     "joined": ("bridge.kafka.election:LeaderElection.__init__", "after", 1),
     "before fencing": ("bridge.kafka.blocking:Watchdog.call", "before", 1),
     "fenced": ("bridge.kafka.blocking:Watchdog.call", "after", 1),
-    "checkpoint read": ("bridge.state.restore:StateReader.checkpoint", "after", 1),
+    "checkpoint read": ("bridge.state.restore:StateReader.refuse_other_feeds", "after", 1),
     "bets read": ("bridge.state.restore:StateReader.deduplicator", "after", 1),
     "attempt not committed": ("bridge.kafka.blocking:Watchdog.call", "before", 3),
     "attempt committed": ("bridge.kafka.blocking:Watchdog.call", "after", 3),
