@@ -8,16 +8,21 @@ whose a record is, so the records of each commit are remembered, as hashes.
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
 
 from bridge.config import Settings
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan
 
+MARKER_PAUSES = (0.0, 0.1, 0.3, 0.6)
+"""Before each look whether the markers of an abort are there, in seconds."""
 LAST = 500_000
 """Records of a topic that are remembered, half of them at least, in 8 bytes each.
 
@@ -65,18 +70,21 @@ class Acknowledged:
     def discarded(self, kept: Sequence[Record]) -> list[Record]:
         """Return the acknowledged records that no reader sees and the writer has not `kept`, in order.
 
-        All transactions of this producer have ended. What another's open one hides is not judged yet. Raises
-        as `TopicScan.read`.
+        All transactions of this producer were ended. What another's open one hides is not judged yet. Raises
+        KafkaUnavailable if a marker of ours is not there yet, or was skipped, and as `TopicScan.read`.
         """
+        client = clients.admin(self._settings.kafka)
         identities = {(record.topic, record.key, record.value) for record in kept}
         return [
             record
             for topic in self._starts
-            for record in self._discarded_of(topic)
+            for record in self._discarded_of(client, topic, kept)
             if (topic, record.key, record.value) not in identities
         ]
 
-    def _discarded_of(self, topic: str) -> list[Record]:
+    def _discarded_of(self, client: AdminClient, topic: str, kept: Sequence[Record]) -> list[Record]:
+        stable = self._ended(client, topic, kept)
+        starts = {p: min(self._starts[topic].get(p, 0), end) for p, end in stable.items()}
         offsets: set[tuple[int, int]] = set()
         copies: dict[tuple[int, int], int] = {}
         """What is visible, by partition and hash → the offset of the last copy."""
@@ -95,15 +103,41 @@ class Acknowledged:
                 hidden.pop(content, None)  # what was written in vain more than once counts where it is last
                 hidden[content] = message
 
-        starts = self._starts[topic]
-        ends = TopicScan(topic, see, start=starts, visible=True).read(self._settings)
-        TopicScan(topic, compare, start=starts, ends=ends, committed=False).read(self._settings)
+        TopicScan(topic, see, start=starts, ends=stable).read(self._settings)
+        TopicScan(topic, compare, start=starts, ends=stable, committed=False).read(self._settings)
         acknowledged = {content for _, content in hidden}.intersection(self._hashes[topic])
         return [_record(message) for (_, content), message in hidden.items() if content in acknowledged]
+
+    def _ended(self, client: AdminClient, topic: str, kept: Sequence[Record]) -> dict[int, int]:
+        """Return up to where all transactions have ended. Raises KafkaUnavailable if one of ours has not.
+
+        Kafka answers an abort before it writes the markers, and it may skip them, as those of a commit.
+        """
+        written = admin.high_watermarks(client, topic)
+        for seconds in MARKER_PAUSES:
+            time.sleep(seconds)
+            stable = dict(enumerate(admin.end_offsets(client, topic, len(written), visible=True)))
+            if all(stable[partition] >= end for partition, end in written.items()):
+                return stable
+        first: list[Message] = []
+        ends = {p: offset + 1 if offset < written[p] else offset for p, offset in stable.items()}
+        TopicScan(topic, first.append, start=stable, ends=ends, committed=False).read(self._settings)
+        ours = {_hash(record.key, record.value) for record in kept if record.topic == topic}
+        for message in first:
+            content = _hash(message.key(), message.value())
+            if content in ours or content in self._hashes[topic]:
+                raise KafkaUnavailable(
+                    f"Kafka has not yet marked the end of a transaction in {_where(message)}"
+                )
+        return stable
 
 
 def _place(message: Message) -> tuple[int, int]:
     return message.partition() or 0, message.offset() or 0
+
+
+def _where(message: Message) -> str:
+    return f"{message.topic()} partition {message.partition()} from offset {message.offset()}"
 
 
 def _hash(key: bytes | None, value: bytes | None) -> int:
