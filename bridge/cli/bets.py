@@ -88,7 +88,7 @@ def tail(
 ) -> None:
     """Print settled bets as they become visible to a read_committed consumer.
 
-    Filters narrow each other; the values of one filter widen it. Money is exact in every format.
+    Filters narrow each other; the values of one filter widen it. Money is decimal in every format.
     """
     from itertools import islice
 
@@ -155,7 +155,7 @@ def replay(
 
     A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago.
     Ages count back from now, so 5m is before 2m. Finds every version of a bet that the topic still has.
-    Filters narrow each other; the values of one filter widen it. Money is exact in every format.
+    Filters narrow each other; the values of one filter widen it. Money is decimal in every format.
     """
     from bridge import clock
     from bridge.inspection.replay import Replay, identity, parse_window
@@ -280,7 +280,7 @@ def _copy(
             window = window._replace(begin=copy.begin)
         found = Replay(settings, window, selection, offsets=copy.offsets)
         with found, _progress(found):
-            copy.run(found.messages(), window.begin, count)
+            copy.run(found.messages(), found.offsets, window.begin, count)
     finally:
         copy.close()
     say(f"{plural(copied, 'bet')} copied to {target}" if copied else _nothing(selection))

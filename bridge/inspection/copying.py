@@ -80,10 +80,19 @@ class TopicCopy:
         """End the clients."""
         self._consumer.close()
 
-    def run(self, messages: Iterable[Message], begin: int, copied: Callable[[int], None]) -> None:
+    def run(
+        self,
+        messages: Iterable[Message],
+        offsets: Mapping[int, int],
+        begin: int,
+        copied: Callable[[int], None],
+    ) -> None:
         """Copy messages received since `begin` (Unix ms); call `copied` with each transaction's records.
 
-        Raises SinkBroken when Kafka refuses: what was committed stays, and the next run goes on behind it.
+        `offsets` has for each partition, whenever a message is yielded, from where on the next one is sought:
+        each transaction commits all of them, since Kafka forgets the offset of a partition that is not
+        committed for `offsets.retention.minutes` (7 days). Raises SinkBroken when Kafka refuses: what was
+        committed stays, and the next run goes on behind it.
         """
         # A transaction is opened when all of it is at hand: the next match may be minutes away.
         batch: list[Message] = []
@@ -92,12 +101,11 @@ class TopicCopy:
             batch.append(message)
             size += len(message)
             if len(batch) == BATCH or size >= BATCH_BYTES:
-                self._write(batch, begin)
+                self._write(batch, offsets, begin)
                 copied(len(batch))
                 batch, size = [], 0
-        if batch:
-            self._write(batch, begin)
-            copied(len(batch))
+        self._write(batch, offsets, begin)
+        copied(len(batch))
 
     def _produce(self, message: Message) -> None:
         while True:
@@ -114,8 +122,7 @@ class TopicCopy:
             except BufferError:
                 self._producer.poll(0.05)
 
-    def _write(self, batch: Sequence[Message], begin: int) -> None:
-        offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in batch}
+    def _write(self, batch: Sequence[Message], offsets: Mapping[int, int], begin: int) -> None:
         places = [
             TopicPartition(self._source, partition, offset, metadata=str(begin))
             for partition, offset in offsets.items()

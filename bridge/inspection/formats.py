@@ -87,8 +87,8 @@ def as_json(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
         "key": bet.key,
         "value": {
             **value,
-            "payout": f"{payout_of(value['payout']):f}",
-            "partialRefund": f"{payout_of(value['partialRefund']):f}",
+            "payout": f"{payout_of(value['payout'], value['amount']):f}",
+            "partialRefund": f"{payout_of(value['partialRefund'], value['amount']):f}",
         },
         **({"names": [asdict(item) for item in names(bet)]} if names else {}),
     }
@@ -116,7 +116,7 @@ def as_row(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
         "stake": bet.stake,
         "currency": bet.currency,
         "payout": bet.payout,
-        "partialRefund": payout_of(value["partialRefund"]),
+        "partialRefund": payout_of(value["partialRefund"], value["amount"]),
         "items": len(items),
         "sports": " ".join(str(item["sportId"]) for item in items),
         "leagues": " ".join(str(item["competitionId"]) for item in items),
@@ -253,10 +253,10 @@ _MONEY: Final = ("stake", "payout", "partialRefund")
 
 
 def _fitting(number: Decimal | None) -> Decimal | None:
-    """Return a decimal that decimal(38, 18) holds exactly, else None."""
-    if number is None or number.adjusted() >= 38 - _SCALE or int(number.as_tuple().exponent) < -_SCALE:
+    """Return a decimal that decimal(38, 18) holds as it is written, else None."""
+    if number is None or not number.is_finite() or number.adjusted() >= 38 - _SCALE:
         return None
-    return number
+    return None if int(number.as_tuple().exponent) < -_SCALE else number
 
 
 def join_parquet(parts: Sequence[Path], path: Path) -> None:

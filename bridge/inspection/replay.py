@@ -125,10 +125,13 @@ class Replay:
         )
         self._cursor = Cursor(self.topic, [offsets.get(p, 0) for p in range(count)], self.ends)
         self._begun_at = self._reached
-        # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
-        # offsets_since, which also finds the markers of commits: these may come long after the receipt.
+        # A record may come from a clock that was ahead, or from somebody else; brokers take none that is more
+        # than an hour ahead of theirs. Two owners' clocks may differ: what the second wrote can be older than
+        # what the first did. Not by offsets_since, which also finds the markers of commits: these may come
+        # long after the receipt.
+        ahead = topics.PUNCTUAL["message.timestamp.after.max.ms"]
         skew = 2000 * settings.feed.max_clock_skew_seconds
-        self._late = inf if window.end is None else window.end + skew
+        self._late = inf if window.end is None else window.end + ahead + skew
 
     def __enter__(self) -> Self:
         return self

@@ -37,6 +37,8 @@ _OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
 class RegistryUnavailable(TopologyError):
     """The registry cannot be reached or fails; a retry may help."""
 
+    exit_code = 1
+
 
 _accepted: set[RegistrySettings] = set()
 """Settings with which a client could be created before."""

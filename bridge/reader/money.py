@@ -1,8 +1,8 @@
 """Amounts of money as decimals, and in words.
 
 A stake is exact. A payout is a double, as the provider sends it, with traces of its arithmetic
-(784.1062000000001): a double holds 15 digits, and what lies beyond them, or beyond 8 decimals, is rounded
-off.
+(784.1062000000001): a double holds 15 digits, and what lies beyond them, or beyond 8 decimals or those of the
+stake if it has more, is rounded off.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 MOST_DECIMALS: Final = 8
-"""Decimals of a payout, and of a stake that is shown."""
+"""Decimals of a payout, unless the stake has more, and of a stake that is shown."""
 _MOST_PRECISION: Final = 30
 """No currency has more; a bet may claim two thousand million."""
 _EXACT_DIGITS: Final = 15
@@ -31,14 +31,14 @@ def stake_of(amount: Mapping[str, Any] | None) -> Decimal | None:
     return Decimal((int(value < 0), digits, -int(amount["precision"])))
 
 
-def payout_of(value: float) -> Decimal:
-    """Return the decimal that a payout or a partial refund stands for.
+def payout_of(value: float, amount: Mapping[str, Any] | None = None) -> Decimal:
+    """Return the decimal that a payout or a partial refund of a bet with this `amount` stands for.
 
-    One whose cents are beyond the digits of a double is returned as it is.
+    One whose cents are beyond the digits of a double is returned as it is, and so is one that is no number.
     """
-    if abs(value) >= _ROUNDED_BELOW:
+    if not abs(value) < _ROUNDED_BELOW:
         return Decimal(repr(value))
-    most = min(MOST_DECIMALS, _EXACT_DIGITS - len(str(int(abs(value)))))
+    most = _most_decimals(value, amount)
     whole, _, decimals = f"{round(value, most) + 0.0:.{most}f}".partition(".")  # + 0.0: no -0.00
     return Decimal(f"{whole}.{decimals.rstrip('0')}")
 
@@ -55,9 +55,13 @@ def stake_in_words(amount: Mapping[str, Any] | None) -> str:
 
 def payout_in_words(value: float, amount: Mapping[str, Any] | None) -> str:
     """Return a payout for people, with at least the decimals of the stake."""
-    if abs(value) >= _ROUNDED_BELOW:
+    if not abs(value) < _ROUNDED_BELOW:
         return f"{value:,}"
-    payout = payout_of(value)
-    most = min(MOST_DECIMALS, _EXACT_DIGITS - len(str(int(abs(value)))))
-    least = 2 if amount is None else max(0, min(amount["precision"], most))
+    payout, most = payout_of(value, amount), _most_decimals(value, amount)
+    least = 2 if amount is None else max(0, min(amount["precision"], MOST_DECIMALS, most))
     return f"{payout:,.{max(least, -int(payout.as_tuple().exponent))}f}"
+
+
+def _most_decimals(value: float, amount: Mapping[str, Any] | None) -> int:
+    precision = min(amount["precision"], _MOST_PRECISION) if amount else 0
+    return min(max(MOST_DECIMALS, precision), _EXACT_DIGITS - len(str(int(abs(value)))))

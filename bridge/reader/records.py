@@ -171,7 +171,7 @@ class Bet(Place):
     @property
     def payout(self) -> Decimal:
         """The payout, without the rounding errors of its double."""
-        return payout_of(self.value["payout"])
+        return payout_of(self.value["payout"], self.value["amount"])
 
     @property
     def items(self) -> list[SettledBetItem]:

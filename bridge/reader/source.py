@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
@@ -173,11 +174,14 @@ class Source:
         try:
             found = admin.topic_id(self._admin, self.topic)
             count = 0 if found is None else admin.partition_count(self._admin, self.topic)
+            answered = True
         except KafkaUnavailable:
-            self._admin = clients.admin(self._settings.kafka)  # it may have lost its brokers for good
-            return  # reading it stalls as well, which is reported there
-        finally:
-            self._looked_at = time.monotonic()
+            found, count, answered = None, 0, False  # reading it stalls as well, which is reported there
+        self._looked_at = time.monotonic()
+        if not answered:  # not while the error is handled (decision 0037)
+            with suppress(KafkaUnavailable):  # such as a certificate that is just being replaced
+                self._admin = clients.admin(self._settings.kafka)  # it may have lost its brokers for good
+            return
         if found != self._id and not self._follows:
             raise TopologyError(f"{self.topic} was deleted or recreated while it was read")
         if found is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from bridge.avro.codec import Codec
 from bridge.config import Settings
@@ -92,6 +92,14 @@ class Model:
             return None
 
 
+TIE_SECONDS: Final = 0.001
+"""Times of receipt nearer than this do not tell an order: a record has its own in milliseconds, and what came
+in one read has one."""
+_TIE: Final = (
+    "other content of its version was received in the same millisecond: which is the later is unknown"
+)
+
+
 class Judge:
     """Judges dead letters in the order in which they are to be published.
 
@@ -119,8 +127,14 @@ class Judge:
         if found is DedupResult.STALE:
             return Verdict(Outcome.STALE, "a later version is published", bet)
         correction = found is DedupResult.CORRECTION
-        if correction and received <= self._received[bet_id]:
-            return Verdict(Outcome.STALE, "other content of its version, received later, is published", bet)
+        if correction:
+            later = received - self._received[bet_id]
+            if abs(later) < TIE_SECONDS:
+                return Verdict(Outcome.FAILED, _TIE, bet)
+            if later < 0:
+                return Verdict(
+                    Outcome.STALE, "other content of its version, received later, is published", bet
+                )
         self._deduplicator.publish(bet_id, version, content, received)
         self._received[bet_id] = received
         return Verdict(Outcome.PUBLISHED, "", bet, correction)

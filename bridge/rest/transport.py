@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urljoin, urlsplit
@@ -21,6 +21,8 @@ Network: TypeAlias = httpx2.AsyncBaseTransport
 
 MAX_REFUSAL_BYTES: Final = 64 * 1024
 """Read from the body of any status but 200: only its beginning is shown."""
+REFUSAL_SECONDS: Final = 5.0
+"""How long it is read for: the status counts without it."""
 EXCERPT_CHARACTERS: Final = 200
 KNOCK_SECONDS: Final = 10.0
 """Time limit of a request for the base address."""
@@ -75,7 +77,8 @@ class Transport:
         """Send a GET for `target` (path and query) with a JSON `body`.
 
         Passes the pieces of a body with status 200 to `take`, which returns whether the rest is wanted.
-        Raises Unavailable if no complete answer arrives in time.
+        Raises Unavailable if no answer arrives in time; one with another status counts without the rest of
+        its body.
         """
         headers = {"Authorization": f"Bearer {token}"} | (
             {"Content-Type": "application/json"} if body else {}
@@ -87,12 +90,13 @@ class Transport:
                 "GET", self.base + target, headers=headers, content=body.encode() or None
             ) as response,
         ):
-            async for piece in response.aiter_bytes():  # decompressed, at most 1 MiB at once
-                if response.status_code != 200:
-                    refusal += piece[: MAX_REFUSAL_BYTES - len(refusal)]
-                elif not take(piece):
-                    break
-                await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
+            if response.status_code != 200:
+                refusal += await _beginning(response, min(REFUSAL_SECONDS, self._timeout / 2))
+            else:
+                async for piece in response.aiter_bytes():  # decompressed, at most 1 MiB at once
+                    if not take(piece):
+                        break
+                    await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
         return Answer(
             response.status_code,
             response.headers,
@@ -115,6 +119,19 @@ class Transport:
             return urlsplit(urljoin(self.base + target, location)).hostname or "nowhere"
         except ValueError:
             return "an invalid address"
+
+
+async def _beginning(response: httpx2.Response, seconds: float) -> bytes:
+    """Return the first MAX_REFUSAL_BYTES of a body, or as much of it as comes in time."""
+    found = bytearray()
+    with suppress(httpx2.RequestError, TimeoutError):
+        async with asyncio.timeout(seconds):
+            async for piece in response.aiter_bytes():
+                found += piece[: MAX_REFUSAL_BYTES - len(found)]
+                if len(found) == MAX_REFUSAL_BYTES:
+                    break
+                await asyncio.sleep(0)  # as above
+    return bytes(found)
 
 
 @asynccontextmanager

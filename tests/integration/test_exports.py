@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import NewTopic
 from pyarrow import parquet
 
@@ -277,6 +277,27 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
     finally:
         for deleted in admin.delete_topics([target, narrow]).values():
             deleted.result(30)
+
+
+def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
+    """Kafka forgets one that is not committed for a week: a partition of rare matches would begin anew."""
+    place, target = written.place, f"{written.place.prefix}.sparse"
+    admin = place.admin()
+    admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
+    try:
+        for number in range(50):
+            written.bet(f"{number}", NOW - 3_000 + number)
+        written.flush()
+        copy = "replay", "--to-topic", target, "--from", "1h", "--bet", "7"
+        assert place.run(*copy).stderr == f"1 bet copied to {target}\n"
+        groups = admin.list_consumer_groups().result().valid
+        [group] = [each.group_id for each in groups if target in each.group_id]
+        [found] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+        assert {place.partition for place in found.result().topic_partitions} == {*range(6)}
+        assert "going on behind" in place.run(*copy).stderr
+        assert len([*place.messages("sparse")]) == 1
+    finally:
+        admin.delete_topics([target])[target].result(30)
 
 
 def test_a_reader_begins_and_ends_where_it_is_told(written: Written) -> None:

@@ -42,6 +42,23 @@ def test_a_payout_prints_as_people_write_it(value: float, exact: str) -> None:
     assert str(payout_of(value)) == exact
 
 
+def test_a_payout_has_the_decimals_of_its_stake() -> None:
+    """A currency may have more than eight, as far as a double holds them."""
+    stake = {"value": 123456789012000000, "precision": 18, "currency": "ETH"}
+    assert str(payout_of(0.123456789012, stake)) == "0.123456789012"
+    assert str(payout_of(0.1 + 0.2, stake)) == "0.3"
+    assert f"{payout_of(1.234e-9, stake):f}" == "0.000000001234"
+    assert payout_in_words(0.5, stake) == "0.50000000"
+    assert f"{payout_of(1.234e-9):f}" == "0"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_is_shown_as_such(value: float) -> None:
+    """No bridge writes it: a record of somebody else must not end a reader."""
+    assert not payout_of(value).is_finite()
+    assert payout_in_words(value, None) == str(value)
+
+
 @given(st.integers(-(10**12), 10**12), st.integers(0, 4))
 def test_cents_survive_a_double(cents: int, places: int) -> None:
     """A sum that a double holds comes back as it was."""

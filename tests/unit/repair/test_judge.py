@@ -83,12 +83,22 @@ def test_what_is_published_with_the_same_content_is_a_duplicate() -> None:
 
 @pytest.mark.parametrize(
     ("at", "outcome", "correction"),
-    [(5.0, Outcome.PUBLISHED, True), (10.0, Outcome.STALE, False), (15.0, Outcome.STALE, False)],
+    [
+        (5.0, Outcome.PUBLISHED, True),
+        (9.9989, Outcome.PUBLISHED, True),
+        (9.9991, Outcome.FAILED, False),
+        (10.0, Outcome.FAILED, False),
+        (10.0009, Outcome.FAILED, False),
+        (15.0, Outcome.STALE, False),
+    ],
 )
 def test_other_content_of_the_published_version_counts_by_its_receipt(
     at: float, outcome: Outcome, correction: bool
 ) -> None:
-    """Received after the published one it is a correction; otherwise that one has replaced it already."""
+    """Received after the published one it is a correction; before, that one has replaced it already.
+
+    In one read, or in the same millisecond, nobody knows: the letter stays as it is.
+    """
     verdict = judged(desk((body(payout=2.0), at)), body(payout=9.0))
     assert (verdict.outcome, verdict.correction) == (outcome, correction)
 
@@ -98,6 +108,8 @@ def test_a_redriven_bet_counts_by_the_receipt_of_its_letter() -> None:
     judged(judge, body(payout=1.0), at=20.0)
     assert judged(judge, body(payout=2.0), at=19.0).outcome is Outcome.STALE
     assert judged(judge, body(payout=3.0), at=21.0).correction
+    assert judged(judge, body(payout=4.0), at=21.0).outcome is Outcome.FAILED
+    assert judged(judge, body(version=2), at=21.0).outcome is Outcome.PUBLISHED
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError
+from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
 from bridge.rest.endpoints import LISTED, Questions, Request
 from bridge.sandbox.provider.rest.routes import ENDPOINTS
@@ -126,7 +126,7 @@ class Server:
                 response = self._responses.pop(0)
                 writer.write(response)
                 self.answered.set()
-                if response in HALVES.values():
+                if response in HALVES.values() or ANNOUNCED in response:
                     break
         if reader.at_eof():
             self.gone.set()
@@ -161,6 +161,8 @@ async def test_a_connection_is_kept() -> None:
     assert len(server.connections) == 1
 
 
+ANNOUNCED = b"Content-Length: 99\r\n"
+"""Of a body that is shorter."""
 PACKED = gzip.compress(SPORT)
 HALVES = {
     "less than announced": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + SPORT,
@@ -183,6 +185,23 @@ async def test_an_incomplete_answer_is_retried(half: bytes) -> None:
         answer = await client.ask(Questions(settings).single("sport", 1))
     assert answer.content == {"id": 1, "translations": {"en": "Football"}}
     assert client.requests == 2
+
+
+async def test_half_a_refusal_is_a_refusal() -> None:
+    """Its status counts, and what it asks for."""
+    refused = b"HTTP/1.1 %s\r\nRetry-After: 600\r\n" + ANNOUNCED + b"\r\n{"
+
+    async def sleep(seconds: float) -> None:
+        if seconds > 500:
+            raise TimeoutError("it waits as it was told")
+        await at_once(seconds)
+
+    request = Questions(api()).single("sport", 1)
+    for status, error in ((b"401 Unauthorized", AuthError), (b"429 Too Many Requests", TimeoutError)):
+        answer = refused % status
+        async with serving(answer, answer) as (_, settings), Client(settings, sleep=sleep) as client:
+            with pytest.raises(error):
+                await client.ask(request)
 
 
 @pytest.mark.parametrize("within", [b"[%s]", b'[{"id":1},%s', b"%s"])
