@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 CLOCKS_SECONDS = 1.0
 """How far the clocks of bridges, brokers and provider may be apart."""
+REMEMBERED_SECONDS = 135.0
+"""How long before the revision that it asks for a bridge may have received what the replay repeats."""
 
 
 class Anomaly(StrEnum):

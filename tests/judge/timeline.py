@@ -40,8 +40,10 @@ class Timeline:
         self._steps = [(-inf, 0.0), *steps]
         self._remembers = float(state["remembers_seconds"])
         self._forgotten: list[tuple[float, float]] = [(it["at"], it["before"]) for it in state["forgotten"]]
-        self._accepted = [(float(it["at"]), float(it["since"])) for it in attempts if it["since"] is not None]
-        """Moment of each accepted connection attempt, and from when on data was sent."""
+        accepted = [it for it in attempts if it["since"] is not None]
+        self.replays = [(float(it["at"]), float(it["since"]), float(it["revision"] or 0)) for it in accepted]
+        """Of each accepted attempt: its moment, from when on data was sent, and the revision asked for."""
+        self._accepted = [(at, since) for at, since, _ in self.replays]
 
     @property
     def begin(self) -> float:

@@ -8,7 +8,7 @@ from math import inf
 
 from tests.judge.checkpoints import Checkpoints
 from tests.judge.gaps import judge_missing
-from tests.judge.model import Anomaly, Case, Explain, Findings
+from tests.judge.model import REMEMBERED_SECONDS, Anomaly, Case, Explain, Findings
 from tests.judge.timeline import Gap, Timeline
 
 
@@ -42,6 +42,16 @@ class Trial:
         """
         promise = self.checkpoints.promise(later)
         return self.timeline.connected_between(earlier, later, promise.committed_at if promise else inf)
+
+    def looks_repeated(self, received: float, published: float) -> bool:
+        """Whether a bridge may take a message in a replay for one with its content that it had received.
+
+        A provider that forgets cuts a replay short, and A, B, A may be left of it as A.
+        """
+        return any(
+            received < at and since <= published <= at and revision - REMEMBERED_SECONDS <= received
+            for at, since, revision in self.timeline.replays
+        )
 
     def lost(self, anomaly: Anomaly, what: str, published: float) -> None:
         """Report a message that was due; if the provider could not replay it any more, as a gap."""
