@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from bridge import __version__, log
 from bridge.cli import bets, dead_letters, inspection, repair, sandbox, snapshots
-from bridge.cli.output import Config, Json, print_json, show
+from bridge.cli.output import Config, Json, print_json, print_text, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
 
@@ -59,12 +60,22 @@ def main() -> Never:
         from bridge.kafka.outage import outage
 
         for line in log.concealed(outage.without_logged(str(error))).splitlines():
-            typer.echo(f"error: {line}", err=True)
+            print_text(f"error: {line}", err=True)
         sys.exit(error.exit_code)
-    except Exception as error:  # noqa: BLE001  # the log masks secrets in the traceback
-        log.get().critical("unexpected error, please report it", exc_info=error)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            _report(error)
+        what = f"{error.filename or 'the output'} cannot be written: {error.strerror}"
+        print_text(f"error: {what}. Make room, or write elsewhere.", err=True)
         sys.exit(1)
+    except Exception as error:  # noqa: BLE001  # whatever it is
+        _report(error)
     sys.exit(code)
+
+
+def _report(error: Exception) -> Never:
+    log.get().critical("unexpected error, please report it", exc_info=error)  # which masks secrets
+    sys.exit(1)
 
 
 def _refuse(error: Any) -> Never:

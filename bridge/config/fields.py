@@ -95,6 +95,8 @@ def is_address(example: str, *schemes: str) -> AfterValidator:
     def check(value: str) -> str:
         if not (re.match(rf"({'|'.join(schemes)})://[^/?#\s]+[^?#\s]*$", value) and has_host(value)):
             raise ValueError(f"must be an address such as {example}, without a query")
+        if not re.fullmatch("[!-~]+", value):
+            raise ValueError("must be of ASCII characters: a name in another script begins with xn-- there")
         return value
 
     return AfterValidator(check)
@@ -135,10 +137,17 @@ def only_one(settings: BaseModel, secret: str) -> None:
         raise ValueError(f"give one of {secret} and {secret}_file")
 
 
-def secret_of(name: str, value: SecretStr | None, file: Path | None, user: str | None = None) -> str:
+def secret_of(
+    name: str,
+    value: SecretStr | None,
+    file: Path | None,
+    user: str | None = None,
+    *,
+    for_header: bool = False,
+) -> str:
     """Return the current secret, from its value or its file. Raises SettingsError like `read_secret`."""
     secret = value.get_secret_value() if value else ""
     if file is not None:
-        secret = read_secret(f"{name}_FILE", file)
+        secret = read_secret(f"{name}_FILE", file, for_header=for_header)
     conceal(secret, name, user)
     return secret

@@ -34,6 +34,7 @@ from bridge.config import tls
 from bridge.config.api import ApiSettings
 from bridge.config.fields import ENV_PREFIX, TlsSection, env_name
 from bridge.config.kafka import KafkaSettings
+from bridge.config.secrets import UNFIT, fits_header
 from bridge.config.sections import (
     BatchSettings,
     FeedSettings,
@@ -131,8 +132,8 @@ class Settings(BaseSettings):
             try:
                 if not (secret := read()):
                     problems.append(f"{name} or {name}_FILE is empty")
-                elif name == _CREDENTIAL and self.feed.auth != "query" and not re.fullmatch("[ -~]+", secret):
-                    problems.append(f"{name} holds what no header can: give one line of ASCII characters")
+                elif name == _CREDENTIAL and self.feed.auth != "query" and not fits_header(secret):
+                    problems.append(f"{name} {UNFIT.removeprefix('it ')}")
             except SettingsError as error:
                 problems.append(str(error))
         for section in sections:

@@ -6,25 +6,28 @@ bridge continues.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from bridge.errors import SettingsError
 from bridge.log import conceal, get
 
 EMPTY = "it is empty"
+UNFIT = "it holds what no header can: give one line of ASCII characters"
 
 _last: dict[Path, str] = {}
 _warned: set[Path] = set()
 
 
-def read_secret(name: str, file: Path) -> str:
-    """Return the secret in a file, or the last one while it cannot be read; "" if it was always empty.
+def read_secret(name: str, file: Path, *, for_header: bool = False) -> str:
+    """Return the secret in a file, or the last one while it cannot be used; "" if it was always empty.
 
-    Raises SettingsError, without the content, if the file could never be read.
+    One `for_header` is of printable ASCII characters. Raises SettingsError, without the content, if the file
+    could never be used.
     """
-    secret, trouble = _read(file)
+    secret, trouble = _read(file, for_header)
+    conceal(secret, name)
     if not trouble:
-        conceal(secret, name)
         _last[file] = secret
         _warned.discard(file)
     elif file in _last:
@@ -37,12 +40,17 @@ def read_secret(name: str, file: Path) -> str:
     return secret
 
 
-def secret_trouble(file: Path) -> str:
+def secret_trouble(file: Path, *, for_header: bool = False) -> str:
     """Return why a secret's file cannot be used now, "" if it can."""
-    return _read(file)[1]
+    return _read(file, for_header)[1]
 
 
-def _read(file: Path) -> tuple[str, str]:
+def fits_header(secret: str) -> bool:
+    """Return whether a header can hold a secret."""
+    return re.fullmatch("[ -~]+", secret) is not None
+
+
+def _read(file: Path, for_header: bool) -> tuple[str, str]:
     """Return the content of the file, and the error if it cannot be used."""
     try:
         secret = file.read_text("utf-8").strip()
@@ -50,4 +58,6 @@ def _read(file: Path) -> tuple[str, str]:
         return "", error.strerror or str(error)
     except UnicodeDecodeError:
         return "", "it is not UTF-8 text"
-    return secret, "" if secret else EMPTY
+    if not secret:
+        return "", EMPTY
+    return secret, UNFIT if for_header and not fits_header(secret) else ""

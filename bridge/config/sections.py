@@ -166,11 +166,15 @@ class FeedSettings(TlsSection):
 
     def auth_secret(self) -> str:
         """Return the current credential; a file is read at each call. Raises like `read_secret`."""
-        return secret_of("BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file)
+        for_header = self.auth != "query"
+        return secret_of(
+            "BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file, for_header=for_header
+        )
 
     def auth_trouble(self) -> str:
         """Return why the credential's file cannot be read now, "" if it can, or there is none."""
-        return "" if self.auth_value_file is None else secret_trouble(self.auth_value_file)
+        file = self.auth_value_file
+        return "" if file is None else secret_trouble(file, for_header=self.auth != "query")
 
 
 class LimitsSettings(Section):

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+import orjson
 from confluent_kafka import Message
 
 from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
 from bridge.formatting import format_duration, format_utc, plural, shortened
+from bridge.inspection.dead_letters import bet_id as id_in
 from bridge.inspection.formats import as_json, as_text, lacking
 from bridge.inspection.readers import ANSWER_SECONDS, move_in_words
 from bridge.inspection.replay import Replay, Window
@@ -84,7 +86,7 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
     letters = [
         letter
         for letter in read(DEAD_LETTERS, settings=settings)
-        if bet_id.encode() in letter.body and letter.feed == settings.feed.name
+        if letter.feed == settings.feed.name and _names_bet(letter.body, bet_id)
     ]
     times = [
         *(bet.timestamp / 1000 for bet in versions),
@@ -184,6 +186,12 @@ def _letter(letter: DeadLetter) -> Event:
     ]
     record = {**asdict(letter), "body": letter.body.decode("utf-8", "replace")}
     return Event(letter.timestamp / 1000, what, details, record)
+
+
+def _names_bet(body: bytes, bet_id: str) -> bool:
+    """Return whether a message is of the bet; of one that is cut off, whether it has its id as a text."""
+    found = id_in(body)
+    return found == bet_id if found is not None else orjson.dumps(bet_id) in body
 
 
 def _gap(gap: Gap) -> Event:

@@ -32,6 +32,8 @@ class Selection:
     """Only bets with a settlementTime inside one of them."""
 
     def __post_init__(self) -> None:
+        if any("\ud800" <= character <= "\udfff" for bet in self.bets for character in bet):
+            raise SettingsError("--bet is not UTF-8: give a betId, as `bridge replay --json` prints it")
         if "" in self.bets:
             raise SettingsError("--bet is empty: give a betId, as `bridge replay --json` prints it")
         if unknown := sorted(self.results - {*RESULTS}):

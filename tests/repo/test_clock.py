@@ -26,6 +26,7 @@ CLOCKS = {
 DRIVERS = {
     "bridge.config.loader": "no feed starts in the future",
     "bridge.service.app": "start-up waits for Kafka and the registry",
+    "bridge.kafka.acknowledged": "waits for markers",
     "bridge.kafka.registry": "tries again",
     "bridge.cli": "says how old what it shows is",
     "bridge.cli.inspection": "the same",

@@ -228,6 +228,24 @@ def test_a_wrong_input_is_one_line_with_the_option_and_the_fix(
     assert COMMANDS[name].wrong[arguments] in err.replace(f"{tmp_path}/", "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+def test_a_full_disk_is_one_line_too(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "bridge", "schemas", "check", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[0] == (
+        "error: the output cannot be written: No space left on device. Make room, or write elsewhere."
+    )
+
+
 def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
     """Its nearest name is in it; a group without a command prints its help."""
     assert run(tmp_path, "tial") == (

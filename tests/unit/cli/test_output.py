@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+from bridge import cli
 from bridge.cli.output import print_text, progress, say, show
 from bridge.clock import Instant
+from bridge.errors import AuthError
 
 
 def test_a_rate_is_shown_once_it_says_something(
@@ -31,3 +33,16 @@ def test_a_terminal_obeys_nothing_that_the_provider_sent(capsys: pytest.CaptureF
     say(text)
     seen = "Malmö\\x1b]0;title\\x07\\x9b2J\\x0d\\x7f\tGent\nnext\n"
     assert tuple(capsys.readouterr()) == (2 * seen, seen)
+
+
+def test_nor_in_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider may send an answer that is one."""
+
+    def fail(**_: object) -> None:
+        raise AuthError("HTTP 401: \x1b]0;title\x07")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == AuthError.exit_code
+    assert capsys.readouterr().err == "error: HTTP 401: \\x1b]0;title\\x07\n"

@@ -117,6 +117,8 @@ def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         ("feed.base_url", "https://provider.example:port", "must be an address"),
         ("feed.base_url", "https://user@provider.example", "must be an address"),
         ("feed.base_url", "https://:80", "must be an address"),
+        ("feed.base_url", "https://☃.example", "must be of ASCII characters: a name in another script"),
+        ("feed.base_url", "https://provider.example/\x01", "must be of ASCII characters"),
         ("feed.base_url", "https://[::1", "must be an address"),
         ("feed.base_url", f"https://{'a' * 64}.example", "must be an address"),
         ("feed.name", "a b", "must match"),

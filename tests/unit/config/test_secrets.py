@@ -104,6 +104,30 @@ def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> No
     assert [concealed(value) for value in names.values()] == [MASK] * len(names)
 
 
+def test_a_credential_that_no_header_can_hold_is_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one counts while it is there: each attempt with it would be one of five."""
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    monkeypatch.setenv("BRIDGE_FEED__AUTH", "bearer")
+    monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(file))
+    feed = load().feed
+    assert (feed.auth_secret(), feed.auth_trouble()) == ("first", "")
+    for unfit in ("a second\nline", "a secönd one"):
+        file.write_text(unfit)
+        assert feed.auth_secret() == "first"
+        assert "no header" in feed.auth_trouble()
+        assert concealed(unfit) == MASK
+    file.write_text("second")
+    assert (feed.auth_secret(), feed.auth_trouble()) == ("second", "")
+    other = tmp_path / "other"
+    other.write_text("two\nlines")
+    monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(other))
+    with pytest.raises(SettingsError, match=r"no header can: give one line of ASCII characters$"):
+        load().feed.auth_secret()
+
+
 # Settings do not show them.
 
 

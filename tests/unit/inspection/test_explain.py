@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bridge.inspection.explain import _Commit, _hand_overs, _moves, _retirements
+import pytest
+
+from bridge.inspection.explain import _Commit, _hand_overs, _moves, _names_bet, _retirements
 from bridge.state.checkpoint import Move
 
 FIRST = _Commit(10.0, "one", None, 5, 0)
@@ -19,6 +21,20 @@ def test_a_command_is_not_an_owner() -> None:
     [hand_over] = _hand_overs([FIRST, moved, redrive, second])
     assert (hand_over.at, hand_over.record) == (40.0, {"from": "one", "to": "two"})
     assert not [*_hand_overs([FIRST, moved, redrive, replace(second, owner="one")])]
+
+
+@pytest.mark.parametrize(
+    ("body", "bet_id", "named"),
+    [
+        (b'{"data":{"betId":"ab\\u002Bc\\/d="}}', "ab+c/d=", True),
+        (b'{"data":{"betId":"121","settlementTime":"2026-12-12"}}', "12", False),
+        (b'{"data":{"betId":"12","selec', "12", True),
+        (b'{"data":{"betId":"121","selec', "12", False),
+        (b"", "12", False),
+    ],
+)
+def test_a_dead_letter_is_of_the_bet_that_it_names(body: bytes, bet_id: str, named: bool) -> None:
+    assert _names_bet(body, bet_id) is named
 
 
 def test_a_retirement_is_told_as_such() -> None:
