@@ -1,4 +1,4 @@
-"""Commands by which an operator changes the state of a feed: checkpoint set and reset."""
+"""Commands by which an operator changes the state of a feed: checkpoint set, reset and retire."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
     plan = plan_move(settings, checkpoint_of(settings), revision, clock.now().wall)
     if not json:
         typer.echo(plan_as_lines(plan))
-    if dry_run or revision == plan.checkpoint.revision:
+    if dry_run or not plan.changes:
         show(plan_as_json(plan, changed=False), "nothing is changed", json=json)
         return
     if ask:

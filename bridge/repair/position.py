@@ -91,6 +91,12 @@ class MovePlan:
         return Gap(self.checkpoint.feed, start, end, Cause.MOVED_BY_OPERATOR, self.at)
 
     @property
+    def changes(self) -> bool:
+        """Whether it moves the position, or ends the state in which a gap has left it."""
+        stopped = self.checkpoint.state is State.STOPPED_ON_GAP
+        return self.revision != self.checkpoint.revision or stopped
+
+    @property
     def recovery(self) -> str:
         """The class of the next connection by the provider's limits."""
         return "large" if self.forecast.recovery_seconds > self.large_age_seconds else "small"

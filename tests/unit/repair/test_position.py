@@ -6,7 +6,8 @@ import pytest
 
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
-from bridge.repair.position import first_revision, parse_revision, plan_move
+from bridge.inspection.limits import LimitForecast
+from bridge.repair.position import MovePlan, first_revision, parse_revision, plan_move
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 
@@ -38,6 +39,20 @@ def test_a_reset_goes_to_the_start_of_the_settings() -> None:
     assert first_revision(Settings(feed=FeedSettings(start="2h")), NOW) == 1_789_992_800
     with pytest.raises(SettingsError, match=r"feed.start \(BRIDGE_FEED__START\) is 0"):
         first_revision(Settings(), NOW)
+
+
+def test_the_present_position_changes_something_only_behind_a_gap() -> None:
+    """It ends the state in which the gap has left it, as the help says."""
+
+    def plan(state: State, revision: int) -> MovePlan:
+        checkpoint = Checkpoint("f", 1_000, state, (), Counters(), NOW, "o")
+        forecast = LimitForecast(Settings(), checkpoint, NOW, revision)
+        return MovePlan(checkpoint, revision, NOW, 0.0, 0, forecast, 3_600.0, None)
+
+    assert not plan(State.STOPPED, 1_000).changes
+    assert plan(State.STOPPED, 999).changes
+    assert plan(State.STOPPED_ON_GAP, 1_000).changes
+    assert plan(State.STOPPED_ON_GAP, 1_000).gap is None
 
 
 @pytest.mark.parametrize(("revision", "updated_at"), [(NOW + 86_400, NOW - 60), (NOW - 60, NOW + 86_400)])
