@@ -65,6 +65,11 @@ class Bridge:
         """The states it has been in, in order, without repetitions for another reason."""
         return [state for state, _ in groupby(line["state"] for line in self.lines() if "state" in line)]
 
+    def dies_of_sigterm(self) -> bool:
+        """Whether SIGTERM ends it at once: before it listens to signals, and behind its last line."""
+        events = {line["event"] for line in self.lines()}
+        return "starting" not in events or "stopped" in events
+
     def text(self) -> str:
         """Its complete stderr."""
         return self.log.read_text()

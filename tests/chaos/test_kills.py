@@ -153,7 +153,9 @@ class Round:
         struck.signal(signal.SIGKILL if is_kill else signal.SIGTERM)
         code = await struck.wait(END_SECONDS)
         # One that is told to end before it listens to signals dies of it; one that is armed may be quicker.
-        expected = {-signal.SIGKILL} if is_kill else {0, -signal.SIGTERM}
+        expected = {-signal.SIGKILL} if is_kill else {0}
+        if not is_kill and struck.dies_of_sigterm():
+            expected.add(-signal.SIGTERM)
         if code not in expected:
             self._died(struck)
             return

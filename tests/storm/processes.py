@@ -90,9 +90,12 @@ class HeldBridge:
             self._send(signal.SIGKILL)
             self._told_at = None
         if self.bridge is not None and (code := self.bridge.process.poll()) is not None:
-            if code not in self._codes:
+            expected = code in self._codes
+            if code == -signal.SIGTERM and not self.bridge.dies_of_sigterm():
+                expected = False  # it should have committed, and left the group
+            if not expected:
                 self.unexpected.append(f"{self.name} ended with {code}")
-            self._note("ended", self.name, code=code, expected=code in self._codes)
+            self._note("ended", self.name, code=code, expected=expected)
             self._ended.append(time.time())
             self.bridge, self._told_at = None, None
             self._stopped.clear()
@@ -114,7 +117,7 @@ class HeldBridge:
 
     def _end(self, number: signal.Signals) -> bool:
         sent = self._send(number)
-        if sent:  # one that is told to end before it listens to signals dies of it
+        if sent:  # one that is told to end before it listens to signals may die of it
             self._codes |= {-signal.SIGKILL} if number is signal.SIGKILL else {0, -signal.SIGTERM}
             self._told_at = self._told_at or time.monotonic()
         return sent

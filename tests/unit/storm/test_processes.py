@@ -166,6 +166,23 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
     assert len(place.held.unexpected) == 1
 
 
+@pytest.mark.parametrize(
+    ("events", "unexpected"),
+    [([], []), (["starting"], ["bridge-1 ended with -15"]), (["starting", "stopped"], [])],
+)
+async def test_a_bridge_that_listens_to_signals_does_not_die_of_one(
+    tmp_path: Path, events: list[str], unexpected: list[str]
+) -> None:
+    """Otherwise it has neither committed its last batch nor left the group."""
+    place = Place(tmp_path)
+    await place.held.watch()
+    assert place.held.bridge is not None
+    place.held.bridge.log.write_text("".join(f'{{"event": "{event}"}}\n' for event in events))
+    place.held.take_down("one", kill=False)
+    await place.ended()
+    assert place.held.unexpected == unexpected
+
+
 async def test_a_bridge_that_does_not_end_is_reported_and_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
