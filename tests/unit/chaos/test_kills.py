@@ -25,6 +25,9 @@ class FakeBridge:
     def text(self) -> str:
         return ""
 
+    def dies_of_sigterm(self) -> bool:
+        return True
+
     def signal(self, number: int) -> None:
         self.died_of = number
 

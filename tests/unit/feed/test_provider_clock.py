@@ -123,6 +123,12 @@ async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
     assert "s3cret" not in str(raised.value)
 
 
+async def test_an_address_that_is_none_is_named() -> None:
+    """`bridge run` would own the feed and end, again and again, without a word on the setting."""
+    with pytest.raises(SettingsError, match=r"BRIDGE_FEED__BASE_URL.* https://provider\.example"):
+        await ask(FeedSettings(base_url="https://[v1.x]"))
+
+
 async def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     """By setting and file."""
     file = tmp_path / "authority.pem"
