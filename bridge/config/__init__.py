@@ -1,6 +1,7 @@
 """The settings, frozen and validated. `load` reads them; nothing else reads the environment."""
 
 from bridge.config.api import ApiSettings as ApiSettings
+from bridge.config.fields import address_error as address_error
 from bridge.config.fields import env_name as env_name
 from bridge.config.fields import proxy_error as proxy_error
 from bridge.config.kafka import KafkaSettings as KafkaSettings

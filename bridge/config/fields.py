@@ -117,6 +117,14 @@ def is_proxy(*socks_packages: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def address_error(section: str) -> SettingsError:
+    """Return the error for a base address that the HTTP client refuses."""
+    return SettingsError(
+        f"{section}.base_url ({env_name(section, 'base_url')}) is no address. Give one such as "
+        "https://provider.example."
+    )
+
+
 def proxy_error(section: str) -> SettingsError:
     """Return the error for a proxy that cannot be used. Its address may hold a password and is left out."""
     return SettingsError(

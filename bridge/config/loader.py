@@ -133,7 +133,7 @@ class Settings(BaseSettings):
                 if not (secret := read()):
                     problems.append(f"{name} or {name}_FILE is empty")
                 elif name == _CREDENTIAL and self.feed.auth != "query" and not fits_header(secret):
-                    problems.append(f"{name} {UNFIT.removeprefix('it ')}")
+                    problems.append(f"{name} {UNFIT}")
             except SettingsError as error:
                 problems.append(str(error))
         for section in sections:

@@ -13,7 +13,7 @@ from bridge.errors import SettingsError
 from bridge.log import conceal, get
 
 EMPTY = "it is empty"
-UNFIT = "it holds what no header can: give one line of ASCII characters"
+UNFIT = "holds what no header can: give one line of ASCII characters"
 
 _last: dict[Path, str] = {}
 _warned: set[Path] = set()
@@ -60,4 +60,4 @@ def _read(file: Path, for_header: bool) -> tuple[str, str]:
         return "", "it is not UTF-8 text"
     if not secret:
         return "", EMPTY
-    return secret, UNFIT if for_header and not fits_header(secret) else ""
+    return secret, f"it {UNFIT}" if for_header and not fits_header(secret) else ""

@@ -9,8 +9,8 @@ import httpx2
 
 from bridge import clock
 from bridge.clock_skew import Skew, from_dates
-from bridge.config import FeedSettings, proxy_error, tls
-from bridge.errors import FeedLost, SettingsError
+from bridge.config import FeedSettings, address_error, proxy_error, tls
+from bridge.errors import FeedLost
 from bridge.formatting import format_duration, plain_error
 
 _SCHEMES = {"ws": "http", "wss": "https"}
@@ -35,9 +35,7 @@ async def ask(settings: FeedSettings) -> Skew | None:
         limit = format_duration(settings.connect_timeout_seconds)
         raise FeedLost(f"the provider did not answer in {limit}") from None
     except httpx2.InvalidURL:
-        raise SettingsError(
-            "feed.base_url (BRIDGE_FEED__BASE_URL) is no address. Give one such as https://provider.example."
-        ) from None
+        raise address_error("feed") from None
     except httpx2.HTTPError as error:
         raise FeedLost(f"the provider at {_root(settings)} cannot be reached: {plain_error(error)}") from None
     if "age" in answer.headers:

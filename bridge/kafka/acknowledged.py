@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from typing import TypeAlias
 
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
@@ -19,8 +20,11 @@ from bridge.config import Settings
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.open_transactions import Place
 from bridge.kafka.reader import TopicScan
 
+_Identity: TypeAlias = tuple[str, bytes | None, bytes | None]
+"""Topic, key and value of a record."""
 MARKER_PAUSES = (0.0, 0.1, 0.3, 0.6)
 """Before each look whether the markers of an abort are there, in seconds."""
 LAST = 500_000
@@ -74,16 +78,16 @@ class Acknowledged:
         KafkaUnavailable if a marker of ours is not there yet, or was skipped, and as `TopicScan.read`.
         """
         client = clients.admin(self._settings.kafka)
-        identities = {(record.topic, record.key, record.value) for record in kept}
+        to_write = {(record.topic, record.key, record.value) for record in kept}
         return [
             record
             for topic in self._starts
-            for record in self._discarded_of(client, topic, kept)
-            if (topic, record.key, record.value) not in identities
+            for record in self._discarded_of(client, topic, to_write)
+            if (topic, record.key, record.value) not in to_write
         ]
 
-    def _discarded_of(self, client: AdminClient, topic: str, kept: Sequence[Record]) -> list[Record]:
-        stable = self._ended(client, topic, kept)
+    def _discarded_of(self, client: AdminClient, topic: str, to_write: Set[_Identity]) -> list[Record]:
+        stable = self._ended(client, topic, to_write)
         starts = {p: min(self._starts[topic].get(p, 0), end) for p, end in stable.items()}
         offsets: set[tuple[int, int]] = set()
         copies: dict[tuple[int, int], int] = {}
@@ -108,7 +112,7 @@ class Acknowledged:
         acknowledged = {content for _, content in hidden}.intersection(self._hashes[topic])
         return [_record(message) for (_, content), message in hidden.items() if content in acknowledged]
 
-    def _ended(self, client: AdminClient, topic: str, kept: Sequence[Record]) -> dict[int, int]:
+    def _ended(self, client: AdminClient, topic: str, to_write: Set[_Identity]) -> dict[int, int]:
         """Return up to where all transactions have ended. Raises KafkaUnavailable if one of ours has not.
 
         Kafka answers an abort before it writes the markers, and it may skip them, as those of a commit.
@@ -122,22 +126,16 @@ class Acknowledged:
         first: list[Message] = []
         ends = {p: offset + 1 if offset < written[p] else offset for p, offset in stable.items()}
         TopicScan(topic, first.append, start=stable, ends=ends, committed=False).read(self._settings)
-        ours = {_hash(record.key, record.value) for record in kept if record.topic == topic}
         for message in first:
-            content = _hash(message.key(), message.value())
-            if content in ours or content in self._hashes[topic]:
-                raise KafkaUnavailable(
-                    f"Kafka has not yet marked the end of a transaction in {_where(message)}"
-                )
+            key, value = message.key(), message.value()
+            if (topic, key, value) in to_write or _hash(key, value) in self._hashes[topic]:
+                where = Place(topic, *_place(message))
+                raise KafkaUnavailable(f"Kafka has not yet marked the end of a transaction in {where}")
         return stable
 
 
 def _place(message: Message) -> tuple[int, int]:
     return message.partition() or 0, message.offset() or 0
-
-
-def _where(message: Message) -> str:
-    return f"{message.topic()} partition {message.partition()} from offset {message.offset()}"
 
 
 def _hash(key: bytes | None, value: bytes | None) -> int:

@@ -12,8 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from bridge.config import ApiSettings, proxy_error, tls
-from bridge.errors import SettingsError
+from bridge.config import ApiSettings, address_error, proxy_error, tls
 from bridge.formatting import format_duration, plain_error
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
@@ -155,9 +154,7 @@ def _base(settings: ApiSettings) -> str:
     try:
         httpx2.URL(base)
     except httpx2.InvalidURL:
-        raise SettingsError(
-            "api.base_url (BRIDGE_API__BASE_URL) is no address. Give one such as https://provider.example."
-        ) from None
+        raise address_error("api") from None
     return base
 
 

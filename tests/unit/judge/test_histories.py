@@ -183,39 +183,30 @@ def a_correction_taken_back_in_a_gap_that_is_too_long() -> History:
     return it
 
 
-def of_a_provider_that_forgot(revision: float) -> History:
-    """A, B, and A again at 60, which the replay from this revision on looks like repeating."""
+def of_a_provider_that_forgot(again_at: float, revision: float) -> History:
+    """A, B, and A again, which is all that the replay from this revision brings of them."""
     it = sound()
-    first, other = taken_back(it, 10, 20, 60)
+    first, other = taken_back(it, 10, 20, again_at)
     it.stores(first, 10.1)
     it.stores(other, 20.1)
-    it.promises(revision, 45)
-    it.forgets(50)
-    it.dials(70, 50, revision=int(NOW + revision))
-    it.declares(revision, 65, "MissingInReplay", 70.5)
-    it.promises(65, 70.5)
+    it.promises(revision, again_at - 15)
+    it.forgets(again_at - 10)
+    it.dials(again_at + 10, again_at - 10, revision=int(NOW + revision))
+    it.declares(revision, again_at + 5, "MissingInReplay", again_at + 10.5)
+    it.promises(again_at + 5, again_at + 10.5)
     return it
 
 
 @finds()
 def a_correction_taken_back_in_a_short_replay() -> History:
     """A bridge cannot tell it from the first of its content, which it received within its margins."""
-    return of_a_provider_that_forgot(30)
+    return of_a_provider_that_forgot(again_at=60, revision=30)
 
 
 @finds(Anomaly.GAP_IN_VAIN)
 def a_correction_taken_back_long_after_the_first() -> History:
     """No replay from there on repeats what was received minutes before."""
-    it = sound()
-    first, other = taken_back(it, 10, 20, 460)
-    it.stores(first, 10.1)
-    it.stores(other, 20.1)
-    it.promises(400, 445)
-    it.forgets(450)
-    it.dials(470, 450, revision=int(NOW + 400))
-    it.declares(400, 465, "MissingInReplay", 470.5)
-    it.promises(465, 470.5)
-    return it
+    return of_a_provider_that_forgot(again_at=460, revision=400)
 
 
 # Checkpoints and transactions.
