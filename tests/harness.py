@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from itertools import count, groupby
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,10 @@ STALL_SECONDS = 20.0
 """After that long without an answer a client is replaced: it may have lost its brokers (decision 0031)."""
 SKIPPED_SECONDS = 20.0
 """How long to wait for bets once the broker has ended a transaction without its markers."""
+_SKIPPED = re.compile(
+    r"for partitions \w*[(\[](.*)[)\]] while trying to send transaction markers .* likely deleted already"
+)
+"""What a broker's log says then, with the partitions."""
 IN_VAIN = "not within "
 """How the failure of a wait begins."""
 
@@ -90,6 +95,16 @@ class Bridge:
         await until(lambda: self.address() is not None, "its address")
         async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
             return await client.get(f"{self._address}{path}")
+
+    async def is_healthy(self, seconds: float) -> bool:
+        """Whether /healthz answers within so many seconds; not before it has logged its address."""
+        if self.address() is None:
+            return False
+        try:
+            async with httpx2.AsyncClient(trust_env=False, timeout=seconds) as client:
+                return (await client.get(f"{self._address}/healthz")).status_code == HTTPStatus.OK
+        except httpx2.HTTPError:
+            return False
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
@@ -233,17 +248,17 @@ class Place:
             }
         )
 
-    def markers_skipped(self) -> bool:
-        """Whether the broker has ended a transaction of this place without its markers.
+    def markers_skipped(self) -> set[tuple[str, int]]:
+        """Where brokers have ended a transaction of this place without its markers: topics and partitions.
 
         Kafka 4.3.0 takes a partition that has no leader at that moment for deleted (decision 0036). The
         transaction counts as complete and stays open in its log: what comes behind it is hidden from every
         `read_committed` reader.
         """
         logs = [server.log for server in self.cluster.servers.values() if server.name.startswith("kafka")]
-        lines = (line for log in logs for line in log.read_text(errors="replace").splitlines())
-        skipped = (line for line in lines if "these partitions are likely deleted already" in line)
-        return any(f"markers for {self.prefix}." in line for line in skipped)
+        found = (names for log in logs for names in _SKIPPED.findall(log.read_text(errors="replace")))
+        places = (place.rpartition("-") for names in found for place in re.findall(r"[\w.-]+", names))
+        return {(topic, int(number)) for topic, _, number in places if topic.startswith(f"{self.prefix}.")}
 
     def checkpoint(self) -> dict[str, Any]:
         """The output of `bridge checkpoint show --json`."""

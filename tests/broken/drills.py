@@ -58,6 +58,11 @@ GAP_SECONDS = 12 + 1 + 1 + 2 + 1.0
 after it was decided, by a clock that is off by a second, and ages are rounded up (decision 0010)."""
 
 
+POSITION_SECONDS = 10.0
+"""How far the last position may be behind the end of the stream, beside the margins of the bridge: until it
+is live again, which takes two seconds of pings."""
+
+
 @dataclass(eq=False)
 class Ground:
     """Where a drill is played: topics, a simulator, and the processes of one copy of the bridge."""
@@ -184,7 +189,12 @@ class Ground:
             excused=tuple(self.excused),
             start_age=age_seconds({**_BRIDGE, **self.settings}["FEED__START"]),
             gap_margin=GAP_SECONDS,
+            position_margin=self._margins() + POSITION_SECONDS,
         )
+
+    def _margins(self) -> float:
+        names = ("MAX_OUT_OF_ORDERNESS", "SAFETY_MARGIN", "MAX_CLOCK_SKEW")
+        return sum(float({**_BRIDGE, **self.settings}[f"FEED__{name}_SECONDS"]) for name in names)
 
     def _is_settled(self) -> bool:
         """Whether a broken bridge has caught up, or none is left that could."""

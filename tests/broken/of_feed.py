@@ -177,6 +177,42 @@ FAULTS = (
         ),
     ),
     Fault(
+        "attempt committed with the next transaction",
+        "an attempt is committed with what it has brought",
+        "reconnections",
+        (Anomaly.ATTEMPT_NOT_COMMITTED,),
+        (Patch("service/connector.py", _COMMIT_ATTEMPT, ""),),
+        {Anomaly.ATTEMPT_NOT_COMMITTED: "was made before"},
+    ),
+    Fault(
+        "position stands still",
+        "the position never moves: a reconnection asks for everything since the start",
+        "reconnections",
+        (Anomaly.POSITION_BEHIND,),
+        (
+            Patch(
+                "feed/position.py",
+                "            self._revision = max(self._revision, revision)",
+                "            pass",
+            ),
+        ),
+        {Anomaly.POSITION_BEHIND: "the stream ended"},
+    ),
+    Fault(
+        "position not used",
+        "a reconnection asks for thirty seconds more than the position",
+        "reconnections",
+        (Anomaly.POSITION_BEHIND,),
+        (
+            Patch(
+                "service/connector.py",
+                "        return max(min(self.pipeline.position.revision, present),",
+                "        return max(min(self.pipeline.position.revision - 30, present),",
+            ),
+        ),
+        {Anomaly.POSITION_BEHIND: "the position was"},
+    ),
+    Fault(
         "attempts forgotten",
         "a new owner does not read the attempts in the checkpoint",
         "crash at the handshake",
@@ -310,6 +346,20 @@ FAULTS = (
             ),
         ),
         {Anomaly.GAP_IN_VAIN: "it goes on in the future"},
+    ),
+    Fault(
+        "gap ends ten seconds too late",
+        "a gap ends ten seconds later than it should",
+        "outage",
+        (Anomaly.GAP_IN_VAIN,),
+        (
+            Patch(
+                "service/pipeline.py",
+                "self._gaps.encode(gap.to_avro())",
+                'self._gaps.encode({**gap.to_avro(), "to": round((gap.end + 10) * 1e6)})',
+            ),
+        ),
+        {Anomaly.GAP_IN_VAIN: "it ends too late"},
     ),
     Fault(
         "last attempt not committed",

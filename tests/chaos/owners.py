@@ -16,6 +16,8 @@ from tests.chaos.provider import Provider
 from tests.harness import PATIENCE, Bridge, Place
 
 FEED = "settlement-v4"
+CAUGHT_UP_SECONDS = 60.0
+"""Until a bridge that has just connected knows that it has caught up, by pings in the end."""
 
 
 class Members:
@@ -41,9 +43,10 @@ class Members:
         """Return the running bridge that is assigned the feed, or None."""
         holders = [member.name for member in (await self.group()).members if member.holds]
         running = [bridge for bridge in self._place.bridges if bridge.process.poll() is None]
-        return next((bridge for bridge in running if self._name(bridge) in holders), None)
+        return next((bridge for bridge in running if self.name(bridge) in holders), None)
 
-    def _name(self, bridge: Bridge) -> str:
+    def name(self, bridge: Bridge) -> str:
+        """Return the name with which a bridge is a member, empty before it has logged it."""
         if bridge not in self._names:
             started = (line["owner"] for line in bridge.lines() if line.get("event") == "starting")
             if name := next(started, ""):
@@ -58,10 +61,12 @@ async def judged(
     scale: float,
     seed: int,
     excused: tuple[judge.Excuse, ...] = (),
+    margin: float = 90.0,
     settled: Callable[[], Awaitable[None]] | None = None,
 ) -> judge.Report:
     """End the stream, wait until all of it is visible, end the bridges, and judge.
 
+    `margin` is that of the position, in seconds, by default that of the product.
     `settled` waits instead; by default the judge is asked what is missing, for which it remembers each bet.
     Fails if a bridge that runs ends by itself, or does not end when told to.
     """
@@ -75,6 +80,7 @@ async def judged(
         feed=FEED,
         limits_scale=scale,
         excused=excused,
+        position_margin=margin + CAUGHT_UP_SECONDS,
     )
     bridges = [it for it in place.bridges if it is not provider.process and it.process.poll() is None]
     with TemporaryDirectory(dir=place.directory, prefix="judge") as directory:

@@ -51,6 +51,7 @@ MARGINS: dict[str, dict[str, str]] = {
     "default": {},
     "short": {"FEED__SAFETY_MARGIN_SECONDS": "5", "FEED__MAX_OUT_OF_ORDERNESS_SECONDS": "4"},
 }
+REPLAYED_SECONDS = {"default": 90.0, "short": 9.0}
 SCALES = {"default": 100, "short": 30}
 """How many times faster the limits run. With short margins the bucket decides, which shrinks with it."""
 
@@ -70,6 +71,21 @@ STEPS = {
     "between transactions": ("bridge.kafka.batch_writer:BatchWriter.commit", "after", 0),
 }
 """Where a process dies, as `tests.killed` takes it. With the number 0 one is drawn for each process."""
+UNCONNECTED = (
+    "joined",
+    "before fencing",
+    "fenced",
+    "checkpoint read",
+    "bets read",
+    "attempt not committed",
+    "attempt committed",
+    "at random: starting",
+    "at random: Standby",
+    "at random: WaitingForLimit",
+)
+"""Where a process dies that has made no attempt to connect."""
+SPARE_ATTEMPTS = 2
+"""Of a round, above one by each process: one may have lost its session on a busy machine and won it again."""
 CALLS = range(4, 30)
 """From those numbers: behind the attempt, and within the transactions that a life has, about 30."""
 PAGE = ROOT / "docs" / "reliability.md"
@@ -223,6 +239,13 @@ def missed(reached: Mapping[str, int], kills: int) -> dict[str, int]:
     return {step: reached.get(step, 0) for step in STEPS if reached.get(step, 0) < kills // 50}
 
 
+def needless(result: Mapping[str, Any]) -> int:
+    """Return how many attempts to connect a round had above those of processes that came to it."""
+    unconnected = sum(result["steps"].get(it, 0) for it in UNCONNECTED)
+    caused: int = result["bridges"] + result["kills"] + result["terms"] - unconnected + SPARE_ATTEMPTS
+    return max(0, int(result["figures"]["attempts"]) - caused)
+
+
 async def play(
     cluster: dev.Cluster, directory: Path, number: int, kills: int, terms: int, messages: int
 ) -> Any:
@@ -234,7 +257,9 @@ async def play(
         settings = {"seed": SEED + number, "rate": RATE, "limits_scale": played.scale, "ping_seconds": 1}
         provider = await Provider.start(place, **settings, resettle=0.1, revised=0.3, odd=0.01)
         await played.play(provider)
-        report = await judged(place, provider, scale=played.scale, seed=SEED + number)
+        report = await judged(
+            place, provider, scale=played.scale, seed=SEED + number, margin=REPLAYED_SECONDS[played.margins]
+        )
     finally:
         for bridge in place.bridges:
             bridge.kill()
@@ -302,6 +327,7 @@ async def test_kills(tmp_path: Path) -> None:
     }
     print(json.dumps(total), flush=True)
     assert total["clean"], total["anomalies"]
+    assert {result["round"]: count for result in results if (count := needless(result))} == {}
     assert (total["kills"] >= KILLS, total["terms"] >= TERMS) == (True, True)
     assert figures["published"] >= MESSAGES
     if KILLS >= FULL:

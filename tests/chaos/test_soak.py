@@ -63,6 +63,7 @@ async def soak(cluster: dev.Cluster, directory: Path) -> dict[str, Any]:
         "samples": samples,
         "connections": run.connections,
         "rebalances": run.rebalances,
+        "drops": run.drops,
         **judgement.json(),
         "judge_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "took_seconds": round(time.monotonic() - began),
@@ -74,6 +75,12 @@ def lacking(result: Mapping[str, Any]) -> list[str]:
     minutes = len(result["samples"])
     least = {"rebalances": minutes // 12, "connections": minutes // 2}
     return [f"{result[name]} {name} of {most}" for name, most in least.items() if result[name] < most]
+
+
+def needless(result: Mapping[str, Any]) -> int:
+    """Return how many attempts to connect nobody had caused, above two: the owner may move by itself."""
+    caused: int = 1 + result["drops"] + result["rebalances"]
+    return max(0, int(result["figures"]["attempts"]) - caused - 2)
 
 
 def write(result: Mapping[str, Any]) -> None:
@@ -115,6 +122,7 @@ async def test_soak() -> None:
     assert result["judge_megabytes"] < JUDGE_MEGABYTES
     assert result["figures"]["published"] >= MESSAGES
     assert lacking(result) == []
+    assert needless(result) == 0
     assert not any(not_flat.values()) or not enough, not_flat
     if MESSAGES >= FULL and enough:
         write(result)

@@ -29,6 +29,7 @@ PAGE = ROOT / "docs" / "reliability.md"
 HEAD = ("storm", "bridges", "faults", "messages", "bets", "dead letters", "gaps", "attempts", "found")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 @pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
 def test_storm(seed: int) -> None:
     """The judge finds nothing, and no bridge has ended by itself."""

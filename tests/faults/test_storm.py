@@ -16,6 +16,7 @@ DEAR = {"registry-down", "restart-broker", "rolling-update"}
 """What starts many processes, which takes the other tests their time."""
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 @pytest.mark.skipif(sys.platform != "linux", reason="the links need the addresses of 127.0.0.0/8")
 def test_a_storm(tmp_path: Path) -> None:
     """The judge finds nothing, and no bridge has ended by itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
@@ -13,7 +13,18 @@ from tests.judge.timeline import Gap, Timeline
 
 _MARKERS_SECONDS = 60.0
 """Within so long a transaction ends in all partitions; and another position in the future takes longer."""
+_STILL = 10
+"""Of so many checkpoints in a row of a bridge that is live, the position must have moved."""
 _OUTCOMES = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
+
+
+class Entry(NamedTuple):
+    """An attempt to connect in a ledger."""
+
+    at: float
+    """When the bridge decided to make it, Unix seconds."""
+    recovery_seconds: int
+    """How far back it asked the feed to go; 0 for everything."""
 
 
 class Checkpoint(NamedTuple):
@@ -27,8 +38,9 @@ class Checkpoint(NamedTuple):
     offset: int
     committed_at: float = -inf
     """When its transaction was committed."""
-    ledger: Sequence[float] = ()
-    """When the bridge decided to make each attempt that it remembers."""
+    ledger: Sequence[Entry] = ()
+    """The attempts that the bridge remembers."""
+    state: str = ""
 
 
 class Promise(NamedTuple):
@@ -99,13 +111,15 @@ class Checkpoints:
 
     def __init__(self, timeline: Timeline, gaps: Sequence[Gap], case: Case, findings: Findings) -> None:
         self._timeline = timeline
-        self._has_operator = case.has_operator
+        self._case = case
         self._gaps = gaps
         self._findings = findings
         self.promises: list[Promise] = []
         self._commits = {name: Commits(name) for name in ("published", "deadLettered")}
         self.last: Checkpoint | None = None
         self.count = 0
+        self._still, self._stands_since = 0, inf
+        """How many checkpoints a live bridge has written with the last position, and when the first."""
 
     def take(self, it: Checkpoint) -> None:
         """Judge the next checkpoint."""
@@ -118,6 +132,7 @@ class Checkpoints:
             self._add(Anomaly.COUNTERS, it, f"{dict(counters)}: {given} messages have {ends} outcomes")
         if self.last is not None:
             self._follows(self.last, it)
+        self._judge_still(it)
         self.last = it
         if not self.promises or it.revision > self.promises[-1].revision:
             before, updated_at = self._timeline.first(it.revision), min(it.updated_at, it.committed_at)
@@ -176,12 +191,39 @@ class Checkpoints:
             text = f"corrections is {self.last.counters['corrections']:,}, the topic has {corrections:,}"
             self._add(Anomaly.COUNTERS, self.last, text)
 
+    def position(self, before: float) -> int | None:
+        """Return the highest position that was committed before, None without one.
+
+        One in the future, which is given up, is none.
+        """
+        place = bisect_left(self.promises, before, key=lambda it: it.committed_at)
+        committed = (it for it in reversed(self.promises[:place]) if it.revision <= it.committed_at)
+        return next((it.revision for it in committed), None)
+
+    def judge_position(self, end: float) -> None:
+        """Judge how far the last position is behind the end of the stream, a reading of the clock."""
+        if self.last is not None and self.last.revision < end - self._case.position_margin:
+            text = f"revision {self.last.revision}, and the stream ended at {end:.3f}"
+            self._add(Anomaly.POSITION_BEHIND, self.last, text)
+
+    def _judge_still(self, it: Checkpoint) -> None:
+        """Judge whether the position stands while the bridge is live; `last` is the checkpoint before."""
+        last = self.last
+        stands = last is not None and last.revision == it.revision and last.state == it.state == "Live"
+        if not stands:
+            self._still, self._stands_since = 0, it.updated_at
+        self._still += 1
+        if self._still > _STILL and it.updated_at > self._stands_since + self._case.position_margin:
+            text = f"revision {it.revision} since {self._stands_since:.3f}, with the bridge live"
+            self._add(Anomaly.POSITION_BEHIND, it, text)
+            self._still, self._stands_since = 0, inf
+
     def _follows(self, last: Checkpoint, it: Checkpoint) -> None:
         fallen = [name for name, value in last.counters.items() if it.counters[name] < value]
         if fallen:
             text = f"{fallen[0]} falls from {last.counters[fallen[0]]} to {it.counters[fallen[0]]}"
             self._add(Anomaly.COUNTERS, it, text)
-        is_moved = self._has_operator and it.moved != last.moved
+        is_moved = self._case.has_operator and it.moved != last.moved
         if it.revision < last.revision and not is_moved and not self._is_taken_back(last, it):
             text = f"revision {last.revision} at offset {last.offset} becomes {it.revision}"
             self._add(Anomaly.CHECKPOINT_BACK, it, text)

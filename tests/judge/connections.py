@@ -13,13 +13,14 @@ def judge_connections(
     breaches: Sequence[Mapping[str, Any]],
     excused: Sequence[Excuse],
     findings: Findings,
-) -> None:
+) -> int:
     """Judge all attempts: no limit is broken, and nobody connects while another connection is active.
 
-    An excuse for whoever it is explains that one connection was closed: the second one to be closed was made
-    meanwhile.
+    An excuse explains that one connection was closed: the second one to be closed was made meanwhile. Returns
+    how many attempts were excused.
     """
     spent: set[int] = set()
+    refused = 0
     for attempt in attempts:
         at, holder = attempt["at"], attempt["holder"]
         if attempt["replaced"] and not _is_explained(at, holder, excused, spent):
@@ -30,22 +31,22 @@ def judge_connections(
         if rule != "active":
             what = f"{breach['reason']} at {at:.3f}, revision {breach['revision']}"
             findings.add(Anomaly.LIMIT_BREACHED, at, what)
-        elif not any(it.covers(at, breach["holder"]) for it in excused):
+        elif any(it.covers(at, breach["holder"]) for it in excused):
+            refused += 1
+        else:
             what = (
                 f"a connection attempt at {at:.3f} was refused, because another connection"
                 f"{_of(breach['holder'])} was active"
             )
             findings.add(Anomaly.SECOND_CONNECTION, at, what)
+    return len(spent) + refused
 
 
 def _is_explained(at: float, holder: str, excused: Sequence[Excuse], spent: set[int]) -> bool:
-    """Whether an excuse is left that covers it, which is then spent if it is for whoever it is."""
-    for place, it in enumerate(excused):
-        if it.covers(at, holder) and place not in spent:
-            if it.holder is None:
-                spent.add(place)
-            return True
-    return False
+    """Whether an excuse is left that covers it, which is then spent: the one that ends first."""
+    left = [n for n, it in enumerate(excused) if it.covers(at, holder) and n not in spent]
+    spent.update(sorted(left, key=lambda n: excused[n].end)[:1])
+    return bool(left)
 
 
 def _of(holder: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from tests.judge.checkpoints import Promise
-from tests.judge.model import Anomaly, Case, Findings
+from tests.judge.model import CLOCKS_SECONDS, Anomaly, Case, Findings
 from tests.judge.timeline import Gap, Timeline
 
 
@@ -42,13 +42,17 @@ def _in_vain(gap: Gap, timeline: Timeline, promises: Sequence[Promise], case: Ca
     now = gap.detected_at
     if gap.cause == "PositionInFuture":
         return "the position was not in the future" if gap.end <= now else ""
-    if gap.end > timeline.reading(now) + case.gap_margin:
+    if gap.end > max(now, timeline.reading(now)) + _margin(gap, case):
         return "it goes on in the future"
     if gap.cause == "TooOld" and gap.start + 1 < (position := _position(gap, promises)):
         return f"it begins before the position, {position}"
+    if gap.cause == "MissingInReplay" and not timeline.was_asked_for(gap.start, now):
+        return "no replay was asked for from there"
     memory = timeline.memory(now)
-    if timeline.first(gap.start) - case.gap_margin > memory:
+    if timeline.first(gap.start) - _margin(gap, case) > memory:
         return f"the provider remembered everything from {memory:.3f} on"
+    if gap.cause == "TooOld" and timeline.first(gap.end) > memory + case.gap_margin:
+        return f"it ends too late, the provider remembered everything from {memory:.3f} on"
     return ""
 
 
@@ -62,7 +66,12 @@ def _position(gap: Gap, promises: Sequence[Promise]) -> float:
 def _reachable(published: float, gap: Gap, timeline: Timeline, case: Case) -> bool:
     if gap.cause == "MissingInReplay" and published >= timeline.sent_from(gap.detected_at):
         return True  # it was in that replay, or behind it
-    return published > timeline.memory(gap.detected_at) + case.gap_margin
+    return published > timeline.memory(gap.detected_at) + _margin(gap, case)
+
+
+def _margin(gap: Gap, case: Case) -> float:
+    """Return how much a gap may cover of what the provider remembered: nothing if it was seen in a replay."""
+    return case.gap_margin if gap.cause == "TooOld" else CLOCKS_SECONDS
 
 
 def _named(gap: Gap) -> str:

@@ -33,6 +33,7 @@ class Anomaly(StrEnum):
     STUCK_OFFSET = "stuck last stable offset"
     COUNTERS = "counters that do not balance"
     ATTEMPT_NOT_COMMITTED = "attempt not committed"
+    POSITION_BEHIND = "position behind"
 
 
 class Excuse(NamedTuple):
@@ -72,8 +73,11 @@ class Case:
     start_age: float = 0.0
     """How far back the first connection attempt has to ask, seconds (`feed.start`)."""
     gap_margin: float = 60.0
-    """How much of what the provider could still replay a gap may cover, seconds: the margins of the bridge,
-    and the time until it connects."""
+    """How much of what the provider could still replay a gap `TooOld` may cover, seconds: how much later than
+    it was decided an attempt may reach the provider."""
+    position_margin: float = 150.0
+    """How far the last position may be behind the end of the stream, seconds: the margins of the bridge, and
+    the time until it knows that it has caught up."""
     has_operator: bool = False
     """Whether somebody may have moved the position (`bridge checkpoint set`)."""
     max_message_bytes: int = 8 << 20

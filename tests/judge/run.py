@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.judge.bets import Sent, Stored, corrections, judge_bet
 from tests.judge.buckets import Buckets, groups
-from tests.judge.checkpoints import Checkpoint, Checkpoints
+from tests.judge.checkpoints import Checkpoint, Checkpoints, Entry
 from tests.judge.connections import judge_connections
 from tests.judge.decoding import SCHEMAS, Decoder, Foreign
 from tests.judge.gaps import judge_gaps
@@ -36,6 +36,8 @@ from tests.judge.truth import put_truth
 from tests.judge.visible import Place, Standstill, judge_visible
 
 TOPICS = ("bets", "checkpoints", "gaps", "deadletters")
+PROMPT_SECONDS = 10
+"""The figure `prompt` counts the bets with a record that was committed so soon after they were published."""
 _MICROS = 1_000_000
 
 
@@ -78,12 +80,13 @@ class _Judge:
             truth.result()
         for key, (kept, sent) in groups(self._kept, self._sent):
             self._judge_group(key, kept, sent)
-        judge_connections(attempts, breaches, case.excused, self._findings)
+        figures["excused"] = judge_connections(attempts, breaches, case.excused, self._findings)
+        self._trial.checkpoints.judge_position(timeline.reading(state["ended"]))
         self._judge_counts()
         figures["attempts"] = len(attempts)
         figures["refused"] = sum(attempt["since"] is None for attempt in attempts)
         order = ("published", "bets", "records", "dead letters", "redriven", "samples", "checkpoints", "gaps")
-        names = [*order, "attempts", "refused"]
+        names = [*order, "attempts", "refused", "excused", "prompt"]
         return Report(self._findings.found(), {name: figures[name] for name in names}, case.seed)
 
     def _judge_topics(self, timeline: Timeline, expected: int) -> None:
@@ -94,7 +97,7 @@ class _Judge:
         gaps = self._read_gaps(ends)
         checkpoints = Checkpoints(timeline, gaps, case, findings)
         self._trial = Trial(case, timeline, gaps, checkpoints, findings, self._explain)
-        ledger = Ledger(timeline.attempts, case.limits_scale, findings)
+        ledger = Ledger(timeline, checkpoints, case, findings)
         for record, committed in self._records("checkpoints", ends):
             if (taken := self._checkpoint(record, committed)) is not None:
                 checkpoints.take(taken)
@@ -171,7 +174,8 @@ class _Judge:
             datum.get("moved"),
             record.offset,
             committed,
-            [attempt["at"] / _MICROS for attempt in datum["connections"]],
+            [Entry(it["at"] / _MICROS, it["recoverySeconds"]) for it in datum["connections"]],
+            datum["state"],
         )
 
     def _take_bet(self, record: Record, committed: float, buckets: Buckets) -> None:
@@ -225,7 +229,10 @@ class _Judge:
             figures["bets"] += sum(row[-1] for row in judged)
             stored = [Stored(*row) for row in kept]
             figures["corrections"] += corrections(stored)
-            judge_bet(name, [Sent(*row) for row in judged], stored, trial)
+            messages = [Sent(*row) for row in judged]
+            for message, record in zip(messages[:1], stored[:1], strict=False):
+                figures["prompt"] += abs(record.committed - message.at) <= PROMPT_SECONDS
+            judge_bet(name, messages, stored, trial)
             return
         figures["published"] += sum(row[-2] >= trial.timeline.begin for row in sent)
         contents = {row[1:3] for row in sent}

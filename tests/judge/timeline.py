@@ -93,6 +93,10 @@ class Timeline:
         """From when on the connection accepted last at a moment was sent messages; infinity: none."""
         return next((since for at, since in reversed(self._accepted) if at <= moment), inf)
 
+    def was_asked_for(self, revision: float, before: float) -> bool:
+        """Whether a connection accepted by a moment had asked for this revision, give or take a second."""
+        return any(at <= before and abs(asked - revision) <= 1 for at, _, asked in self.replays)
+
     def connected_between(self, earlier: float, later: float, before: float = inf) -> bool:
         """Whether a connection was sent what was published from between two moments on.
 

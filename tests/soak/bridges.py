@@ -89,7 +89,7 @@ class Soak:
         self._place, self._provider, self._minute = place, provider, minute
         self.bridges: list[Soaked] = []
         self.excused: list[Excuse] = []
-        self.connections = self.rebalances = 0
+        self.connections = self.rebalances = self.drops = 0
 
     def start(self, name: str) -> None:
         """Start a bridge with the session time-out of the product."""
@@ -131,6 +131,7 @@ class Soak:
             if len(samples) % REBALANCE_MINUTES == 0:
                 await self._rebalance()
             else:
+                self.drops += bool(await self._provider.get("/connections"))
                 # Every other one without a closing handshake.
                 await self._provider.post("/faults/drop", abort=bool(len(samples) % 2))
 

@@ -62,11 +62,13 @@ def _end(place: Place, found: list[Hanging], settings: dict[str, str]) -> None:
 
 
 def hanging(place: Place) -> list[Hanging]:
-    """Return what hides records now, in all topics of the place."""
+    """Return what hides records now, in all topics of the place, and was left open by Kafka itself."""
     client = place.admin()
     topics = client.list_topics(timeout=ANSWER_SECONDS).topics
     places, unknown, _ = hidden(client, [name for name in topics if name.startswith(f"{place.prefix}.")])
     assert not unknown, unknown
+    skipped = place.markers_skipped()
+    places = [at for at in places if tuple(at[:2]) in skipped]
     settings = Settings(
         kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
         topics=TopicsSettings(prefix=place.prefix),

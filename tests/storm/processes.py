@@ -24,6 +24,10 @@ EXCUSED_SECONDS = 5.0
 that was stopped by hearing from the coordinator of its group."""
 STARVED_SECONDS = 15.0
 """How long that may take when the holder says itself when it has noticed."""
+HEALTH_SECONDS = 20.0
+"""For so long a process that nothing stops may fail its probes: three of them, as in k8s/base, but faster."""
+PROBE_SECONDS, ANSWER_SECONDS = 1.0, 5.0
+"""From probe to probe, and the time-out of one, as there."""
 
 
 class HeldBridge:
@@ -43,6 +47,8 @@ class HeldBridge:
         """The exit codes that what was sent to this process may have."""
         self._told_at: float | None = None
         """When it was told to end, or was resumed after that."""
+        self._healthy_at = time.monotonic()
+        """When it answered last, or could not."""
         self.bridge: Bridge | None = None
 
     def take_down(self, key: str, *, kill: bool) -> bool:
@@ -65,6 +71,7 @@ class HeldBridge:
         if self.bridge is not None and not self._stopped:
             self.bridge.signal(signal.SIGCONT)
             self._told_at = self._told_at and time.monotonic()
+            self._healthy_at = time.monotonic()
 
     def holds_until(self, stopped: float, resumed: float) -> float:
         """Return until when a process that was stopped may have kept a connection that was no longer its own.
@@ -103,7 +110,19 @@ class HeldBridge:
             self._codes = set()
             self.bridge = self._start()
             self._processes.append(self.bridge)
+            self._healthy_at = time.monotonic()
             self._note("started", self.name, log=self.bridge.log.name)
+
+    async def probe(self) -> None:
+        """Ask for /healthz as Kubernetes does, until cancelled. One that does not answer is reported."""
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            asked = self.bridge
+            if asked is None or self._stopped or self._told_at or await asked.is_healthy(ANSWER_SECONDS):
+                self._healthy_at = time.monotonic()
+            elif self.bridge is asked and time.monotonic() > self._healthy_at + HEALTH_SECONDS:
+                self.unexpected.append(f"{self.name} did not answer its probes for {HEALTH_SECONDS:g} s")
+                self._healthy_at = time.monotonic()
 
     async def close(self) -> None:
         """SIGTERM; returns when it has ended. One that does not is reported, and killed."""

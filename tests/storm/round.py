@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from tests.chaos.owners import Members
 from tests.chaos.provider import Provider
 from tests.harness import Bridge, Place, until
 from tests.judge import Case, Excuse, Report, judge, missing
@@ -35,8 +36,17 @@ HANGING_SECONDS = 90.0
 """After so long without another bet, a broker's log is asked whether Kafka has left a transaction open."""
 START_SECONDS, MARGIN_SECONDS, CONNECT_SECONDS = 60, 5, 5
 """Settings of the bridges: `start`, out-of-orderness and safety margin each, connect time-out."""
-GAP_SECONDS = 2 * MARGIN_SECONDS + CONNECT_SECONDS + 5.0
-"""What a gap may cover of what the provider remembers: margins, an attempt to connect, a busy machine."""
+POSITION_SECONDS = 2 * MARGIN_SECONDS + 20.0
+"""How far behind the end the last position may be: margins, and the time until a bridge is live (10 s)."""
+ASK_SECONDS = 1.0
+LATE_SECONDS = 60.0
+"""How long the bridges may take to catch up when all faults have ended; without an operator's help."""
+JOINED_SECONDS = 30.0
+"""How long until all of them are in the owner group then, one of them the owner."""
+PROMPT = 0.1
+"""The least share of the bets that must be committed within seconds: not all of them can wait for a fault."""
+TRIES = 5
+"""How many attempts an excuse may explain at most: one that is made, and those that are refused."""
 SMALLEST_SEGMENT = 1024 * 1024
 LARGEST_MESSAGE = 64 * 1024
 """Bytes; the bridge needs a segment of a topic of messages to be larger by `SMALLEST_SEGMENT`."""
@@ -70,6 +80,7 @@ def shortfalls(result: Mapping[str, Any]) -> list[str]:
         "bets": DUE * result["rate"] * result["seconds"],
         "attempts": 2,
         "dead letters": 1,
+        "prompt": PROMPT * figures["bets"],
     }
     return [f"{figures[name]} {name}, fewer than {it:g}" for name, it in least.items() if figures[name] < it]
 
@@ -95,6 +106,21 @@ def run(plan: Plan, directory: Path) -> dict[str, Any]:
     return result
 
 
+def troubles(waited: float, aborted: Sequence[Hanging] | None, excuses: int, report: Report) -> list[str]:
+    """Return what all bridges together have done that sound ones do not do.
+
+    They took `waited` seconds to catch up; the operator has ended what is `aborted`, None unless called.
+    """
+    found = []
+    if waited > LATE_SECONDS and not aborted:
+        found.append(f"all bridges: they took {waited:.0f} s to catch up")
+    if aborted == []:  # so what held back the rest was not Kafka, and a restart has mended it
+        found.append("all bridges: the operator had to restart them, and no transaction hung")
+    if (excused := report.figures["excused"]) > TRIES * excuses:
+        found.append(f"all bridges: {excuses} excuses for {excused} attempts")
+    return found
+
+
 class _Round:
     def __init__(self, plan: Plan, cluster: Brokers, place: Place) -> None:
         self._plan, self._cluster, self._place = plan, cluster, place
@@ -105,6 +131,8 @@ class _Round:
         """The faults that have hit something, and the owner if they were to."""
         self._aborted: list[Hanging] | None = None
         """What the operator has ended; None unless one was called."""
+        self._absent: list[str] = []
+        """What is wrong with the owner group in the end."""
 
     async def run(self) -> dict[str, Any]:
         plan, cluster = self._plan, self._cluster
@@ -115,7 +143,7 @@ class _Round:
             scene.servers[server.name] = HeldServer(server, self._note)
         for name in cluster.bridges:
             scene.bridges[name] = HeldBridge(name, partial(self._bridge, name, provider.url), self._note)
-        watching = asyncio.create_task(scene.watch())
+        watching = asyncio.create_task(_watch(scene))
         try:
             await until(self._is_live, "a live bridge", so_far=self._logs)
             if plan.compacts:
@@ -135,7 +163,7 @@ class _Round:
                 plan.seed,
                 limits_scale=LIMITS_SCALE,
                 start_age=START_SECONDS,
-                gap_margin=GAP_SECONDS,
+                position_margin=POSITION_SECONDS,
                 max_message_bytes=LARGEST_MESSAGE,
             )
             waited, excused, report = await self._judged(case, scene)
@@ -143,8 +171,7 @@ class _Round:
         finally:
             watching.cancel()
         unexpected = [what for bridge in scene.bridges.values() for what in bridge.unexpected]
-        if self._aborted == []:  # so what held back the rest was not Kafka, and a restart has mended it
-            unexpected.append("all bridges: the operator had to restart them, and no transaction hung")
+        unexpected += self._absent + troubles(waited, self._aborted, len(excused), report)
         self._note("end", clean=bool(report))
         return {
             "campaign": "storm",
@@ -247,11 +274,25 @@ class _Round:
         """
         with tempfile.TemporaryDirectory(dir=self._place.directory, prefix="judge") as work:
             waited = await self._settled(case, Path(work), scene)
+            self._absent = await self._group(scene)
             for bridge in scene.bridges.values():
                 await bridge.close()
             excused = [excuse for excuses in self._excuses for excuse in excuses()]
             case = replace(case, excused=tuple(excused), has_operator=bool(self._aborted))
             return waited, excused, await asyncio.to_thread(judge, case, Path(work))
+
+    async def _group(self, scene: Scene) -> list[str]:
+        """Wait until all bridges are in the owner group, and one has the feed. Returns what is wrong."""
+        members, deadline = Members(self._place), time.monotonic() + JOINED_SECONDS
+        while True:
+            running = {members.name(held.bridge) for held in scene.bridges.values() if held.bridge}
+            group = await members.group()
+            names, holders = {it.name for it in group.members}, [it for it in group.members if it.holds]
+            if names == running and len(running) == len(scene.bridges) and len(holders) == 1:
+                return []
+            if time.monotonic() > deadline:
+                return [f"all bridges: {running} run, the owner group has {group.members}"]
+            await asyncio.sleep(ASK_SECONDS)
 
     async def _settled(self, case: Case, work: Path, scene: Scene) -> float:
         """Wait until nothing is missing, or nothing more comes. Returns how many seconds that took.
@@ -275,13 +316,21 @@ class _Round:
             elif (
                 self._aborted is None
                 and time.monotonic() - changed > HANGING_SECONDS
-                and await asyncio.to_thread(self._place.markers_skipped)
+                and any(await asyncio.to_thread(self._place.markers_skipped))
             ):
                 settings = self._settings(self._cluster.bridges[0], scene.provider.url)
                 self._aborted = await end_hanging(self._place, scene, settings)
                 changed = time.monotonic()
-            await asyncio.sleep(1)
+            await asyncio.sleep(ASK_SECONDS)
         return time.monotonic() - began
+
+
+async def _watch(scene: Scene) -> None:
+    """Restart what has ended, and ask each bridge for its health, until cancelled."""
+    async with asyncio.TaskGroup() as watching:
+        watching.create_task(scene.watch())
+        for bridge in scene.bridges.values():
+            watching.create_task(bridge.probe())
 
 
 def _credential(bridge: str) -> str:

@@ -145,12 +145,13 @@ def test_the_table_of_storms_has_their_sums() -> None:
         ({"played": {"cut": 3, "late": 2}}, ["5 faults, fewer than 6"]),
         ({"bets": 4_999}, ["4999 bets, fewer than 5000"]),
         ({"attempts": 1, "dead letters": 0}, ["1 attempts, fewer than 2", "0 dead letters, fewer than 1"]),
+        ({"prompt": 499}, ["499 prompt, fewer than 500"]),
     ],
 )
 def test_a_storm_in_which_little_happened_proves_nothing(changes: dict[str, Any], found: list[str]) -> None:
     """Faults that hit nothing, or few messages."""
     played = changes.get("played", {"cut": 3, "late": 3})
-    figures = {"bets": 5_000, "attempts": 2, "dead letters": 1, **changes}
+    figures = {"bets": 5_000, "attempts": 2, "dead letters": 1, "prompt": 500, **changes}
     faults = {"faults": {"cut": 5, "late": 5}, "played": played}
     assert shortfalls({"rate": 100, "seconds": 100, **faults, "figures": figures}) == found
 

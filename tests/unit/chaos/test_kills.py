@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chaos import test_kills as kills
-from tests.chaos.test_kills import STEPS, Armed, Round, missed, rarest
+from tests.chaos.test_kills import STEPS, Armed, Round, missed, needless, rarest
 
 
 class FakeBridge:
@@ -101,3 +101,11 @@ def test_the_steps_reached_least_often_come_next() -> None:
     reached["connected"] = 9
     assert missed(reached, 500) == {"connected": 9, "half a transaction": 0}
     assert rarest(reached) == ["half a transaction"]
+
+
+def test_attempts_of_no_process_that_came_to_it_are_counted() -> None:
+    """Of twelve processes, five died before that; two attempts more may be by chance."""
+    steps = {"joined": 3, "at random: Standby": 2, "at random: Live": 5}
+    result = {"bridges": 2, "kills": 8, "terms": 2, "steps": steps}
+    for attempts, count in ((3, 0), (9, 0), (11, 2)):
+        assert needless({**result, "figures": {"attempts": attempts}}) == count

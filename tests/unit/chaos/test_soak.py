@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.test_soak import lacking
+from tests.chaos.test_soak import lacking, needless
 from tests.soak import bridges as soak
 from tests.soak.bridges import Soak, Soaked
 from tests.soak.course import rising, table, unknown
@@ -130,3 +130,9 @@ def test_a_soak_without_hand_overs_shows_nothing() -> None:
     assert lacking(enough) == []
     assert lacking({**enough, "rebalances": 4}) == ["4 rebalances of 5"]
     assert lacking({**enough, "connections": 32}) == ["32 connections of 33"]
+
+
+def test_attempts_that_nobody_had_caused_are_counted() -> None:
+    """The start, each drop and each change of the owner cause one; two more may be by chance."""
+    for attempts, count in ((0, 0), (68, 0), (70, 2)):
+        assert needless({"drops": 60, "rebalances": 5, "figures": {"attempts": attempts}}) == count

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -92,12 +94,43 @@ def a_gap_that_is_declared_in_time() -> History:
 def a_gap_over_what_the_last_replay_has_brought() -> History:
     it = sound()
     it.forgets(100)
-    it.dials(101, 100)
+    it.dials(101, 100, revision=int(NOW))
     for n in range(100):
         it.publishes(101 + n / 10, bet(f"{n}"))
-    it.declares(0, 200, "MissingInReplay", 170)
+    it.declares(0, 170, "MissingInReplay", 170)
     it.promises(150, 170)
     return it
+
+
+@finds(Anomaly.GAP_IN_VAIN, times=101)
+def a_gap_over_what_the_last_replay_has_brought_and_more() -> History:
+    """It also goes on in the future."""
+    it = a_gap_over_what_the_last_replay_has_brought()
+    it.records["gaps", 0].clear()
+    it.log["gaps", 0].clear()
+    it.declares(0, 172, "MissingInReplay", 170)
+    return it
+
+
+def seen_in_a_replay(start: float, asked: float = 0, ahead: float = 0.0) -> History:
+    """What was published before 100 is forgotten; the gap goes on from `start` to 102, which is now."""
+    it = sound()
+    it.state["clock_steps"] = [{"after": NOW + 90, "ahead": ahead}]
+    it.forgets(100)
+    it.dials(101, 100, revision=int(NOW + asked))
+    it.declares(start, 102, "MissingInReplay", 102)
+    it.promises(50, 102)
+    return it
+
+
+@finds()
+def a_gap_up_to_now_by_a_clock_behind() -> History:
+    return seen_in_a_replay(0, ahead=-1.5)
+
+
+@finds(Anomaly.GAP_IN_VAIN)
+def a_gap_from_where_no_replay_was_asked_for() -> History:
+    return seen_in_a_replay(-20)
 
 
 @finds(Anomaly.GAP_IN_VAIN, times=2)
@@ -169,9 +202,9 @@ def a_content_in_a_gap_that_is_published_again_behind_it() -> History:
     return it
 
 
-@finds(Anomaly.GAP_IN_VAIN)
+@finds(Anomaly.GAP_IN_VAIN, times=2)
 def a_correction_taken_back_in_a_gap_that_is_too_long() -> History:
-    """The first of its content does not stand for the last."""
+    """The first of its content does not stand for the last. Whatever is missing, the gap ends too late."""
     it = sound()
     first, other = taken_back(it, 6, 10, 2400)
     it.stores(first, 6.1)
@@ -296,6 +329,157 @@ def an_attempt_behind_the_last_checkpoint() -> History:
     return it
 
 
+def dialled_early(**changes: Any) -> History:
+    """An attempt at 50; the checkpoint with it was written half a second later."""
+    it = sound()
+    it.dials(50, 0, entered=False)
+    it.enters(49.9, int(NOW))
+    it.promises(0, **{"updated": 50.5, **changes})
+    it.promises(0, 60)
+    return it
+
+
+@finds(Anomaly.ATTEMPT_NOT_COMMITTED)
+def an_attempt_that_is_committed_after_it_was_made() -> History:
+    return dialled_early()
+
+
+@finds()
+def an_attempt_whose_commit_is_marked_after_it_was_made() -> History:
+    """A commit has taken place before its markers are written."""
+    return dialled_early(updated=49.95, committed=50.5)
+
+
+@finds()
+def two_attempts_in_a_moment() -> History:
+    """The first was refused."""
+    it = sound()
+    it.dials(50, None)
+    it.promises(0, 50.02)
+    it.dials(50.065, 0)
+    it.promises(0, 60)
+    return it
+
+
+@finds()
+def an_attempt_whose_entry_moves_with_the_clock() -> History:
+    it = sound()
+    it.dials(50, 0)
+    it.ledger[-1]["at"] += 1_000
+    it.promises(0, 50.3)
+    it.promises(0, 60)
+    return it
+
+
+@finds(Anomaly.ATTEMPT_NOT_COMMITTED)
+def an_attempt_in_the_place_of_one_that_was_not_made() -> History:
+    """Whoever had entered that one died before it; it was to ask for something else."""
+    it = sound()
+    it.enters(49, int(NOW) - 100)
+    it.promises(0, 49)
+    it.dials(50, 0, entered=False)
+    it.promises(0, 60)
+    return it
+
+
+@finds()
+def an_attempt_committed_in_time_by_what_was_compacted_away() -> History:
+    it = sound()
+    it.dials(50, 0)
+    it.promises(0, 50.5)
+    it.compacts({0, 1})
+    return it
+
+
+# Where the position is.
+
+
+@finds(Anomaly.POSITION_BEHIND)
+def a_position_that_never_moves() -> History:
+    it = sound()
+    it.case = replace(it.case, position_margin=150.0)
+    it.state["ended"] = NOW + 151
+    return it
+
+
+@finds()
+def a_position_that_is_behind_by_its_margins() -> History:
+    it = sound()
+    it.case = replace(it.case, position_margin=150.0)
+    it.state["ended"] = NOW + 150
+    return it
+
+
+def standing(state: str = "Live", every: float = 1.0, until: float = 182.0) -> History:
+    """The position stands at 0 for three minutes, and is right in the end."""
+    it = sound()
+    it.case = replace(it.case, position_margin=150.0)
+    it.state["ended"] = NOW + until
+    at = 10.0
+    while (at := at + every) < until:
+        it.promises(0, at, state=state)
+    it.promises(until - 90, until, state=state)
+    return it
+
+
+@finds(Anomaly.POSITION_BEHIND)
+def a_position_that_stands_while_the_bridge_is_live() -> History:
+    return standing()
+
+
+@finds()
+def a_position_that_stands_in_a_replay() -> History:
+    return standing("CatchingUp")
+
+
+@finds()
+def a_position_that_stands_while_the_bridge_is_stopped() -> History:
+    return standing(every=20.0)
+
+
+@finds()
+def a_position_that_stands_for_less_than_its_margins() -> History:
+    return standing(until=160.0)
+
+
+@finds(Anomaly.POSITION_BEHIND)
+def a_position_that_is_behind_by_a_step_of_the_clock() -> History:
+    """The provider's clock says 160 in the end."""
+    it = sound()
+    it.case = replace(it.case, position_margin=150.0)
+    it.state |= {"ended": NOW + 140, "clock_steps": [{"after": NOW + 20, "ahead": 20.0}]}
+    return it
+
+
+@finds(Anomaly.POSITION_BEHIND)
+def an_attempt_that_asks_for_more_than_the_position() -> History:
+    """Everything is there; a replay of 50 s was not needed."""
+    it = sound()
+    it.promises(100, 150)
+    it.dials(200, 50)
+    it.promises(100, 210)
+    return it
+
+
+@finds()
+def an_attempt_decided_before_the_position_moved() -> History:
+    """By one who was stopped."""
+    it = sound()
+    it.promises(100, 199.995)
+    it.dials(200, 50)
+    return it
+
+
+@finds()
+def an_attempt_after_a_position_in_the_future() -> History:
+    it = sound()
+    it.promises(10_000, 20)
+    it.dials(30, 0)
+    it.declares(0, 10_000, "PositionInFuture", 30)
+    it.promises(0, 30)
+    return it
+
+
 @finds()
 def an_attempt_whose_checkpoints_were_compacted_away() -> History:
     it = sound()
@@ -348,7 +532,7 @@ def a_correction_taken_back_that_was_promised_before_the_replay() -> History:
     it.stores(first, 10.1)
     it.stores(other, 20.1)
     it.promises(60, 90)
-    it.dials(100, 25)
+    it.dials(100, 25, revision=int(NOW + 60))
     it.promises(60, 160)
     return it
 

@@ -52,6 +52,18 @@ def test_what_happened_to_one_holder_does_not_explain_the_end_of_another_ones_co
         assert connections(attempts, breaches, Excuse(NOW, NOW + 9)) == {}
 
 
+@pytest.mark.parametrize("holder", ["a", None])
+def test_what_happened_to_a_holder_explains_that_it_lost_one_connection(holder: str | None) -> None:
+    """Of two excuses that ends first which is spent first. All refusals meanwhile are explained as well."""
+    first, second = Excuse(NOW, NOW + 9, holder), Excuse(NOW, NOW + 6, holder)
+    replaces = [attempt(at, 0, replaced=True, holder="a") for at in (5, 8)]
+    assert list(connections(replaces, [], first)) == [Anomaly.SECOND_CONNECTION]
+    assert connections(replaces, [], first, second) == {}
+    refused = [breach("active", at, "a") for at in (5.0, 6.0, 7.0)]
+    for breaches, excused in ((refused, 4), ([], 1)):
+        assert judge_connections(replaces[:1], breaches, [first], Findings()) == excused
+
+
 @pytest.mark.parametrize("rule", ["initial", "proper", "large", "bucket"])
 def test_a_breach_of_a_limit_is_found(rule: str) -> None:
     """Nothing excuses it; the earliest is told."""
@@ -63,9 +75,12 @@ def test_a_breach_of_a_limit_is_found(rule: str) -> None:
     ("gap", "is_in_vain"),
     [
         (Gap(NOW - 2000, NOW - 990, "TooOld", NOW), False),
-        (Gap(NOW - 950, NOW - 900, "TooOld", NOW), False),  # in no time it would have been
+        (Gap(NOW - 950, NOW - 941, "TooOld", NOW), False),  # in no time it would have been
         (Gap(NOW - 900, NOW - 800, "TooOld", NOW), True),
+        (Gap(NOW - 2000, NOW - 939, "TooOld", NOW), True),  # it ends too late
         (Gap(NOW - 900, NOW - 800, "MissingInReplay", NOW), True),
+        (Gap(NOW - 999, NOW - 800, "MissingInReplay", NOW), False),
+        (Gap(NOW - 998, NOW - 800, "MissingInReplay", NOW), True),  # it was seen in a replay
         (Gap(NOW - 900, NOW - 800, "MissingInReplay", NOW + 20), False),  # forgotten meanwhile
         (Gap(NOW - 900, NOW + 50, "PositionInFuture", NOW), False),
         (Gap(NOW - 900, NOW - 1, "PositionInFuture", NOW), True),
@@ -74,7 +89,8 @@ def test_a_breach_of_a_limit_is_found(rule: str) -> None:
 )
 def test_a_gap_in_vain_is_found(gap: Gap, is_in_vain: bool) -> None:
     """By what the provider remembered when it was declared: the last 1,000 seconds."""
-    of = trial(FIRST, forgotten=[{"at": NOW + 10, "before": NOW}])
+    asked = attempt(-1, -10, revision=int(gap.start))
+    of = trial(asked, forgotten=[{"at": NOW + 10, "before": NOW}])
     judge_gaps([gap], of.timeline, [], CASE, of.findings)
     assert list(found(of)) == ([Anomaly.GAP_IN_VAIN] if is_in_vain else [])
 
@@ -83,8 +99,8 @@ def test_margins_and_operators_explain_a_gap() -> None:
     """The margin is that of the bridge's settings; only where there is an operator, one may have moved it."""
     in_vain = []
     for gap, case in (
-        (Gap(NOW - 985, NOW - 900, "TooOld", NOW), replace(CASE, gap_margin=16.0)),
-        (Gap(NOW - 985, NOW - 900, "TooOld", NOW), replace(CASE, gap_margin=14.0)),
+        (Gap(NOW - 985, NOW - 984.5, "TooOld", NOW), replace(CASE, gap_margin=16.0)),
+        (Gap(NOW - 985, NOW - 984.5, "TooOld", NOW), replace(CASE, gap_margin=14.0)),
         (Gap(NOW - 900, NOW - 800, "MovedByOperator", NOW), replace(CASE, has_operator=True)),
     ):
         of = trial(FIRST, case=case)

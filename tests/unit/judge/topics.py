@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import ceil, inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -54,7 +55,7 @@ class History:
     """
 
     def __init__(self, remembers: float = 1000.0, **case: Any) -> None:
-        self.case: Case = replace(CASE, **case)
+        self.case: Case = replace(CASE, **{"position_margin": inf, **case})
         self.truth: list[Published] = []
         self.is_cut_off = False
         """Whether the provider ends its truth before its end."""
@@ -96,10 +97,15 @@ class History:
         """Connect, with the attempt in the ledger of a checkpoint unless it is not entered."""
         self.attempts.append(attempt(at, since, **changes))
         if entered:
-            self.ledger.append({"at": round((NOW + at - 0.01) * 1e6)})
+            self.enters(at - 0.01, self.attempts[-1]["revision"])
             last = self.records.get(("checkpoints", 0))
             revision = json.loads(last[-1].value or b"")["revision"] - NOW if last else (since or at)
             self.promises(revision, at - 0.01)
+
+    def enters(self, at: float, revision: int | None) -> None:
+        """Enter an attempt into the ledger of the checkpoints to come."""
+        asked = 0 if revision is None else max(0, ceil(NOW + at - revision))
+        self.ledger.append({"at": round((NOW + at) * 1e6), "recoverySeconds": asked})
 
     def stores(
         self,
@@ -158,7 +164,9 @@ class History:
         self._put("deadletters", partition, key, None, at, at, headers)
         self.counters["redriven"] += 1
 
-    def promises(self, revision: float, updated: float, committed: float | None = None) -> None:
+    def promises(
+        self, revision: float, updated: float, committed: float | None = None, *, state: str = "CatchingUp"
+    ) -> None:
         """Commit a checkpoint."""
         ends = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
         received = sum(self.counters[name] for name in ends) - self.counters["redriven"]
@@ -168,6 +176,7 @@ class History:
             "updatedAt": round((NOW + updated) * 1e6),
             "counters": {**self.counters, "received": received},
             "moved": None,
+            "state": state,
             "connections": list(self.ledger),
         }
         at = updated if committed is None else committed

@@ -207,6 +207,37 @@ async def test_a_bridge_that_does_not_end_is_reported_and_killed(
     assert place.history == ["started", "ended"]
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_a_bridge_that_does_not_answer_its_probes_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    """Not while it is stopped, nor while it answers."""
+    monkeypatch.setattr("tests.storm.processes.PROBE_SECONDS", 0.01)
+    monkeypatch.setattr("tests.storm.processes.HEALTH_SECONDS", 0.1)
+    held, answers, asked = Place(tmp_path).held, [True] * 20, asyncio.Event()
+
+    async def is_healthy(_: float) -> bool:
+        await asyncio.sleep(0)
+        if answers:
+            return answers.pop()
+        asked.set()
+        return False
+
+    bridge: Any = SimpleNamespace(is_healthy=is_healthy, signal=lambda _: None)
+    held.bridge = bridge
+    probing = asyncio.create_task(held.probe())
+    await asyncio.wait_for(asked.wait(), GENEROUS)
+    assert held.unexpected == []
+    if stopped:
+        held._stopped.add("one")
+        await asyncio.sleep(0.3)
+        assert held.unexpected == []
+    else:
+        await until(lambda: bool(held.unexpected), "a report")
+        assert held.unexpected[0] == "bridge-1 did not answer its probes for 0.1 s"
+    probing.cancel()
+
+
 async def test_a_server_that_takes_long_to_end_delays_no_other(tmp_path: Path) -> None:
     """What has ended meanwhile is seen at once."""
     stopping = threading.Event()

@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from bridge.config import Settings
+from bridge.kafka.group import Group, Member
 from bridge.kafka.topics import declare
+from tests.chaos.owners import Members
+from tests.harness import Place
 from tests.judge import Case, Report
+from tests.storm import operator
 from tests.storm import round as storm
+from tests.storm.operator import Hanging
 from tests.storm.plan import draw
 from tests.storm.round import SMALL
 
@@ -22,6 +27,82 @@ def test_only_what_may_be_compacted_within_a_round_has_an_eager_cleaner() -> Non
         config = getattr(declare(Settings()), topic).config
         may_be = config["cleanup.policy"] == "compact" and "min.compaction.lag.ms" not in config
         assert ("min.cleanable.dirty.ratio" in settings) == may_be, topic
+
+
+@pytest.mark.parametrize(
+    ("looks", "wrong"),
+    [
+        (["a* b"], False),
+        (["a b", "a*", "a* b"], False),
+        (["a b"], True),
+        (["a*"], True),
+        (["a* dead"], True),
+        (["a* b dead"], True),
+        (["a* b*"], True),
+    ],
+)
+async def test_a_bridge_that_runs_and_does_not_stand_by_is_found(
+    looks: list[str], wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group has all of them in the end, and no other, one with the feed."""
+
+    async def group(_: object) -> Group:
+        seen = looks.pop(0) if len(looks) > 1 else looks[0]
+        return Group(tuple(Member(it, it.rstrip("*"), "here", "*" in it) for it in seen.split()))
+
+    monkeypatch.setattr(Members, "group", group)
+    monkeypatch.setattr(Members, "name", lambda _, bridge: bridge)
+    monkeypatch.setattr(storm, "JOINED_SECONDS", 0.1)
+    monkeypatch.setattr(storm, "ASK_SECONDS", 0.01)
+    place: Any = SimpleNamespace(admin=lambda: None, directory=tmp_path)
+    scene: Any = SimpleNamespace(bridges={it: SimpleNamespace(bridge=it) for it in "ab"})
+    unused: Any = None
+    found = await storm._Round(draw(7, 60, 100), unused, place)._group(scene)
+    assert [it.partition(":")[0] for it in found] == ["all bridges"] * wrong
+
+
+@pytest.mark.parametrize(
+    ("waited", "aborted", "excused", "found"),
+    [
+        (60.0, None, 10, []),
+        (61.0, None, 10, ["all bridges: they took 61 s to catch up"]),
+        (200.0, [Hanging("t", 0, 7, 5.0)], 10, []),
+        (50.0, [], 10, ["all bridges: the operator had to restart them, and no transaction hung"]),
+        (60.0, None, 11, ["all bridges: 2 excuses for 11 attempts"]),
+    ],
+)
+def test_what_no_sound_bridges_do_together_is_found(
+    waited: float, aborted: list[Hanging] | None, excused: int, found: list[str]
+) -> None:
+    """They are late, only a restart mends them, or they try again and again."""
+    assert storm.troubles(waited, aborted, 2, Report({}, {"excused": excused}, 1)) == found
+
+
+SKIPPED = (
+    "[2026-11-26 10:00:00,000] WARN [Transaction Marker Channel Manager 1]: Couldn't find leader endpoint "
+    "for partitions {} while trying to send transaction markers for storm.settlement-v4, these partitions "
+    "are likely deleted already and hence can be skipped (kafka.coordinator.transaction)\n"
+)
+
+
+def test_the_operator_ends_what_the_log_of_a_broker_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What hangs without Kafka's own fault is left for the judge, and so is what another place has."""
+    logs = [SKIPPED.format("HashSet(storm.bets-3, storm.checkpoints-0)"), SKIPPED.format("[storm-2.bets-1]")]
+    servers = {}
+    for number, text in enumerate(logs, 1):
+        (tmp_path / f"kafka-{number}").write_text(f"another line\n{text}more\n")
+        servers[f"kafka-{number}"] = SimpleNamespace(name=f"kafka-{number}", log=tmp_path / f"kafka-{number}")
+    cluster: Any = SimpleNamespace(servers=servers, bootstrap_servers="unused:1")
+    place = Place(cluster, "storm", tmp_path)
+    assert place.markers_skipped() == {("storm.bets", 3), ("storm.checkpoints", 0)}
+    open_now = [("storm.bets", 2, 70), ("storm.bets", 3, 50)]
+    monkeypatch.setattr(operator, "hidden", lambda *_: (open_now, [], 0))
+    monkeypatch.setattr(operator, "first_times", lambda _, places: dict.fromkeys(places, 5.0))
+    client: Any = SimpleNamespace(list_topics=lambda **_: SimpleNamespace(topics=[]))
+    monkeypatch.setattr(Place, "admin", lambda _: client)
+    assert operator.hanging(place) == [("storm.bets", 3, 50, 5.0)]
 
 
 async def test_bridges_have_ended_before_they_are_judged(
@@ -41,11 +122,16 @@ async def test_bridges_have_ended_before_they_are_judged(
         happened.append("caught up")
         return 0
 
+    async def group(*_: object) -> list[str]:
+        happened.append("looked at")
+        return []
+
     monkeypatch.setattr(storm, "missing", missing)
+    monkeypatch.setattr(storm._Round, "_group", group)
     monkeypatch.setattr(storm, "judge", judge)
     place: Any = SimpleNamespace(directory=tmp_path)
     scene: Any = SimpleNamespace(bridges={name: SimpleNamespace(close=close) for name in ("a", "b")})
     unused: Any = None
     _, _, report = await storm._Round(draw(7, 60, 100), unused, place)._judged(Case("", "", "", "", 7), scene)
-    assert happened == ["caught up", "closed", "closed", "judged"]
+    assert happened == ["caught up", "looked at", "closed", "closed", "judged"]
     assert report.seed == 7
