@@ -133,6 +133,25 @@ def a_gap_from_where_no_replay_was_asked_for() -> History:
     return seen_in_a_replay(-20)
 
 
+@finds(Anomaly.GAP_IN_VAIN, Anomaly.POSITION_BEHIND)
+def a_gap_from_where_a_replay_was_asked_for_later() -> History:
+    it = seen_in_a_replay(-20)
+    it.dials(150, -20)
+    return it
+
+
+@finds(Anomaly.GAP_IN_VAIN)
+def a_message_that_is_missing_in_a_gap_up_to_the_future() -> History:
+    """The provider had forgotten what was published before 5."""
+    it = sound()
+    it.forgets(5)
+    it.promises(10_000, 10)
+    it.publishes(20, bet("missing"))
+    it.declares(0, 10_000, "PositionInFuture", 30)
+    it.promises(0, 30)
+    return it
+
+
 @finds(Anomaly.GAP_IN_VAIN, times=2)
 def the_same_gap_three_times() -> History:
     it = sound()
@@ -372,6 +391,27 @@ def an_attempt_whose_entry_moves_with_the_clock() -> History:
 
 
 @finds(Anomaly.ATTEMPT_NOT_COMMITTED)
+def an_attempt_with_the_entry_of_the_last_one() -> History:
+    it = sound()
+    it.dials(50, 0)
+    it.dials(60, 0, entered=False)
+    it.promises(0, 70)
+    return it
+
+
+@finds()
+def two_attempts_of_which_the_second_is_entered_soon() -> History:
+    """The first entry, not the newest one, is for the first attempt."""
+    it = sound()
+    it.dials(50, 0)
+    it.enters(50.09, int(NOW))
+    it.promises(0, 50.15)
+    it.dials(50.2, 0, entered=False)
+    it.promises(0, 60)
+    return it
+
+
+@finds(Anomaly.ATTEMPT_NOT_COMMITTED)
 def an_attempt_in_the_place_of_one_that_was_not_made() -> History:
     """Whoever had entered that one died before it; it was to ask for something else."""
     it = sound()
@@ -410,14 +450,14 @@ def a_position_that_is_behind_by_its_margins() -> History:
     return it
 
 
-def standing(state: str = "Live", every: float = 1.0, until: float = 182.0) -> History:
-    """The position stands at 0 for three minutes, and is right in the end."""
+def standing(state: str = "Live", every: float = 1.0, until: float = 182.0, moves: float = 0.0) -> History:
+    """The position stands at 0 for three minutes, unless it moves, and is right in the end."""
     it = sound()
     it.case = replace(it.case, position_margin=150.0)
     it.state["ended"] = NOW + until
     at = 10.0
     while (at := at + every) < until:
-        it.promises(0, at, state=state)
+        it.promises(moves * at, at, state=state)
     it.promises(until - 90, until, state=state)
     return it
 
@@ -434,7 +474,12 @@ def a_position_that_stands_in_a_replay() -> History:
 
 @finds()
 def a_position_that_stands_while_the_bridge_is_stopped() -> History:
-    return standing(every=20.0)
+    return standing(every=20.0, until=210.0)
+
+
+@finds()
+def a_position_that_moves_while_the_bridge_is_live() -> History:
+    return standing(moves=0.4)
 
 
 @finds()
@@ -466,6 +511,15 @@ def an_attempt_decided_before_the_position_moved() -> History:
     """By one who was stopped."""
     it = sound()
     it.promises(100, 199.995)
+    it.dials(200, 50)
+    return it
+
+
+@finds()
+def an_attempt_that_asks_for_more_than_the_position_for_an_operator() -> History:
+    it = sound()
+    it.case = replace(it.case, has_operator=True)
+    it.promises(100, 150)
     it.dials(200, 50)
     return it
 
@@ -649,6 +703,15 @@ def test_it_finds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Neither less nor more."""
     story, expected = FOUND[name]
     assert story().found(tmp_path, monkeypatch) == expected
+
+
+def test_bets_that_were_committed_soon_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is; another is late, the third was redriven."""
+    it = sound()
+    it.stores(it.publishes(7, bet("late")), 8, committed=20)
+    it.stores(it.publishes(7, bet("redriven")), 8, headers={"received": f"{NOW + 8:.6f}"})
+    it.promises(0, 20)
+    assert it.judged(tmp_path, monkeypatch).figures["prompt"] == 1
 
 
 @pytest.mark.parametrize("compacted", [False, True])

@@ -207,11 +207,11 @@ async def test_a_bridge_that_does_not_end_is_reported_and_killed(
     assert place.history == ["started", "ended"]
 
 
-@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("excuse", [None, "stopped", "told to end"])
 async def test_a_bridge_that_does_not_answer_its_probes_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excuse: str | None
 ) -> None:
-    """Not while it is stopped, nor while it answers."""
+    """Not while it is stopped or has been told to end, nor while it answers."""
     monkeypatch.setattr("tests.storm.processes.PROBE_SECONDS", 0.01)
     monkeypatch.setattr("tests.storm.processes.HEALTH_SECONDS", 0.1)
     held, answers, asked = Place(tmp_path).held, [True] * 20, asyncio.Event()
@@ -228,14 +228,30 @@ async def test_a_bridge_that_does_not_answer_its_probes_is_reported(
     probing = asyncio.create_task(held.probe())
     await asyncio.wait_for(asked.wait(), GENEROUS)
     assert held.unexpected == []
-    if stopped:
-        held._stopped.add("one")
+    if excuse:
+        held._stopped |= {"one"} if excuse == "stopped" else set()
+        held._told_at = None if excuse == "stopped" else time.monotonic()
         await asyncio.sleep(0.3)
         assert held.unexpected == []
     else:
         await until(lambda: bool(held.unexpected), "a report")
         assert held.unexpected[0] == "bridge-1 did not answer its probes for 0.1 s"
     probing.cancel()
+
+
+async def test_a_bridge_is_taken_for_healthy_when_it_starts_and_when_it_is_resumed(tmp_path: Path) -> None:
+    """It has not been asked yet."""
+    held = Place(tmp_path).held
+    began = time.monotonic()
+    held._healthy_at = 0.0
+    await held.watch()
+    assert held._healthy_at >= began
+    held.stop("one")
+    held._healthy_at = 0.0
+    held.resume("one")
+    assert held._healthy_at >= began
+    held.take_down("two", kill=True)
+    await held.close()
 
 
 async def test_a_server_that_takes_long_to_end_delays_no_other(tmp_path: Path) -> None:
