@@ -47,6 +47,17 @@ def _of_kafka(settings: Settings) -> Iterator[str]:
     given = {name: str(value) for name, value in settings.kafka.public_properties().items()}
     if given.get("enable.ssl.certificate.verification", "").lower() in _FALSE:
         yield "kafka.enable_ssl_certificate_verification is false: anyone can pass for a broker"
+    if given.get("ssl.endpoint.identification.algorithm", "").lower() == "none":
+        yield (
+            "kafka.ssl_endpoint_identification_algorithm is none: anyone with a certificate of the authority "
+            "can pass for a broker"
+        )
+    issuer = urlsplit(given.get("sasl.oauthbearer.token.endpoint.url", ""))
+    if issuer.scheme == "http" and issuer.hostname and not _is_local(issuer.hostname):
+        yield (
+            "kafka.sasl_oauthbearer_token_endpoint_url begins with http://: the client's secret is sent to "
+            f"{issuer.hostname} unencrypted"
+        )
     mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper()
     hosts = [broker.host for broker in brokers(settings)]
     is_local = bool(hosts) and all(map(_is_local, hosts))

@@ -31,7 +31,7 @@ def exposition(
     registry = CollectorRegistry()
     registry.register(_Labelled(families, labels))
     if process:
-        ProcessCollector(registry=registry)
+        registry.register(_Labelled(ProcessCollector(registry=None).collect(), labels))
     try:
         encode, content_type = choose_encoder(accept)
     except (TypeError, ValueError):  # a version that is none

@@ -64,4 +64,5 @@ def payout_in_words(value: float, amount: Mapping[str, Any] | None) -> str:
 
 def _most_decimals(value: float, amount: Mapping[str, Any] | None) -> int:
     precision = min(amount["precision"], _MOST_PRECISION) if amount else 0
-    return min(max(MOST_DECIMALS, precision), _EXACT_DIGITS - len(str(int(abs(value)))))
+    first = Decimal(repr(value)).adjusted() if value else 0  # place of the first digit: -1 is that of tenths
+    return min(max(MOST_DECIMALS, precision), _EXACT_DIGITS - 1 - first)

@@ -201,7 +201,7 @@ def make_snapshot(
         counts=outcome.counts,
         position=state.position,
     )
-    state.owed, state.missing = outcome.owed, outcome.missing
+    state.owed, state.partial, state.missing = outcome.owed, outcome.partial, outcome.missing
     if not narrowed:  # else its references stay new for the next run
         state.mark_seen()
     records += state_records()
@@ -244,7 +244,7 @@ def _read_input(
     # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
     newest = min(now, state.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
-    if full:
+    if full or task.scope.narrowed:  # which may be all that there ever are
         state.forget(newest - settings.api.keep_days * DAY_SECONDS)
     references = state.references(0 if forgot else recent, full=full)
     if not state.newest:

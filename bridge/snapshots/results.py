@@ -155,6 +155,8 @@ class Outcome:
     """What the provider failed to answer."""
     owed: set[str] = field(default_factory=set, repr=False)
     """Names of what the next run asks about again."""
+    partial: set[str] = field(default_factory=set, repr=False)
+    """Names of what narrowed runs have asked about and kept a part of: the next whole run asks again."""
     missing: set[str] = field(default_factory=set, repr=False)
     """Names of what lists lack, if they are too short to be believed."""
     coverage: list[Covered] = field(default_factory=list)

@@ -22,6 +22,8 @@ from bridge.snapshots.view import job_view
 
 _TRANSIENT: Final = (ApiError, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""
+WAIT_SECONDS: Final = 30.0
+"""A machine that slept has waited for less than the time that has passed: look again after so long."""
 MAX_LOGGED: Final = 20
 """Log at most this many of the things that were left out."""
 
@@ -34,10 +36,11 @@ def run_every(
     A run that takes longer is followed by the next at once. A failed run is logged, counted, and repeated
     when the next is due. Raises what a person has to fix, as `job.run`.
     """
-    status = JobStatus(task.job, at=clock.now().wall)
+    steady = clock.AnchoredClock()  # a step of the wall clock makes no run late
+    status = JobStatus(task.job, at=steady().wall)
 
     def report_progress(what: str, done: int, total: int) -> None:
-        status.progress(clock.now().wall, what)
+        status.progress(steady().wall, what)
         progress(what, done, total)
 
     def report_trouble(reason: str) -> None:
@@ -48,11 +51,13 @@ def run_every(
         status.health,
         lambda _: collect(status),
         settings.web,
-        more=status_page("snapshots", lambda: job_view(status, clock.now().wall)),
+        steady,
+        status_page("snapshots", lambda: job_view(status, steady().wall)),
     )
     with served(app, settings.web):
         while not stop.is_set():
-            started = clock.now()
+            steady.anchor()
+            started = steady()
             due = started.monotonic + seconds
             status.begin(started.wall)
             try:
@@ -65,9 +70,9 @@ def run_every(
                     return
                 status.publish(report)
                 _log(report)
-            left = max(0.0, due - clock.now().monotonic)
-            status.rests_until = clock.now().wall + left
-            stop.wait(left)
+            status.rests_until = max(started.wall + seconds, steady().wall)
+            while (left := due - steady().monotonic) > 0 and not stop.is_set():
+                stop.wait(min(left, WAIT_SECONDS))
 
 
 def _log(report: Report) -> None:

@@ -2,6 +2,7 @@
 
     in-use/event:77       what bets mention, and when they last did: old bets are not read again
     owed/0                names of what the provider failed to answer, ten thousand a record
+    partial/0             names of what narrowed runs have kept a part of, likewise
     missing/0             names of what lists lacked that were too short to be believed, likewise
     read                  up to where the settled bets were read, and the id of their topic
     seen                  the last run whose references a snapshot has covered
@@ -59,6 +60,8 @@ class JobState:
         """The hour of the newest bet learnt; 0 without any."""
         self.owed = self._names(b"owed/")
         """Names of what the provider failed to answer, such as `markets:77`."""
+        self.partial = self._names(b"partial/")
+        """Names of what narrowed runs have asked about and kept a part of."""
         self.missing = self._names(b"missing/")
         """Names of what lists lacked that were too short to be believed, such as `league:9`."""
 
@@ -131,6 +134,7 @@ class JobState:
     def changes(self) -> dict[bytes, bytes | None]:
         """Return the records that changed since the last call; None for those that are removed."""
         self._put_names(b"owed/", self.owed)
+        self._put_names(b"partial/", self.partial)
         self._put_names(b"missing/", self.missing)
         found = {self._prefix + key: self._entries.get(key) for key in sorted(self._changed)}
         self._changed.clear()
@@ -200,7 +204,7 @@ def _is_sound(key: bytes, value: bytes) -> bool:
             case b"in-use":
                 _add_entry(References(), key.removeprefix(b"in-use/").decode(), content)
                 return _are_counts(content["at"], content["run"])
-            case b"owed" | b"missing":
+            case b"owed" | b"partial" | b"missing":
                 return all(name.startswith("currency:") or is_key(name) for name in content)
             case b"read":
                 places = [(int(partition), offset) for partition, offset in content["position"].items()]

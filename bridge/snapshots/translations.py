@@ -29,7 +29,7 @@ class Translations:
         self._removes = job_input.full and not scope.narrowed
         """Whether the run fetches enough to learn what is gone."""
         used = self._used() if self._removes else None
-        owed = job_input.state.owed
+        owed = job_input.state.owed | (set() if scope.narrowed else job_input.state.partial)
         self.plan = FetchPlan.of(
             scope,
             job_input.references,
@@ -71,8 +71,8 @@ class Translations:
             counts=count(KINDS, kind_of, present, written, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
-            # A run that keeps only a part of each answer owes the rest.
-            owed=account.owed | (self._input.state.owed | account.asked if self._scope.cut else set()),
+            owed=account.owed,
+            partial=self._partial(account.asked),
             missing=fetcher.vanished.missing,
             coverage=coverage,
             notes=self._notes(fetcher, unnamed, gone),
@@ -92,6 +92,13 @@ class Translations:
             "league": bets.listed["league"].union(x.league_id for x in events if x.league_id is not None),
             "competitor": {x for event in events for x in event.competitor_ids or ()},
         }
+
+    def _partial(self, asked: set[str]) -> set[str]:
+        """Return what a whole run is to ask about again: this one may keep only a part of each answer."""
+        if not self._scope.narrowed:
+            return set()
+        partial = self._input.state.partial | (asked if self._scope.cut else set())
+        return {*self._still_wanted(partial, dict(self._input.kept.listed))}
 
     def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
         """Return what is owed and still mentioned by bets."""

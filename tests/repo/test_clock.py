@@ -62,7 +62,6 @@ DRIVERS = {
     "bridge.snapshots.job": "says when a snapshot was made",
     "bridge.snapshots.lock": "waits for its turn",
     "bridge.rest.transport": "lets others have their turn",
-    "bridge.snapshots.scheduler": "waits for the next run",
     "bridge.observability.endpoints": "answers as of the moment it is asked",
     "bridge.observability.status_page": "sends what has changed each second",
     "bridge.observability.http_server": "bounds the time of a request",

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
 
 from bridge.kafka.open_transactions import OpenTransaction, Place
+from bridge.observability.exposition import exposition
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
@@ -42,6 +43,8 @@ class Prometheus:
 
     def __init__(self, world: World) -> None:
         self.scrapes = Scrapes(EPOCH)
+        self.owner = "a"
+        """The pod of the process of the world."""
         self.standby = True
         """Whether there is a process that stands by."""
         self.stuck = False
@@ -59,7 +62,7 @@ class Prometheus:
 
     async def _scrape(self) -> None:
         while True:
-            self._scrape_one("a", up=self._world.runs, owner=True)
+            self._scrape_one(self.owner, up=self._world.runs, owner=True)
             if self.standby:
                 self._scrape_one("b", up=True, owner=False)
             await asyncio.sleep(INTERVAL)
@@ -123,6 +126,35 @@ async def test_dead_letters(world: World, prometheus: Prometheus) -> None:
     await asyncio.sleep(MINUTE)
     prometheus.expect(SettlementDeadLetters=FEED)
     await asyncio.sleep(16 * MINUTE)
+    prometheus.expect()
+
+
+@observed()
+async def test_dead_letters_before_the_first_scrape_of_an_owner(world: World, prometheus: Prometheus) -> None:
+    """A new one converts what came meanwhile within seconds."""
+    world.inflict(Garbage(count=3))
+    await asyncio.sleep(17 * MINUTE)
+    prometheus.expect()
+    await world.kill()
+    prometheus.owner = "c"
+    world.inflict(Garbage(count=3))
+    world.start()
+    await asyncio.sleep(2 * MINUTE)
+    prometheus.expect(SettlementDeadLetters=FEED)
+    await asyncio.sleep(16 * MINUTE)
+    prometheus.expect()
+
+
+@observed()
+async def test_a_refusal_before_the_first_scrape_of_an_owner(world: World, prometheus: Prometheus) -> None:
+    """Its first attempt is refused."""
+    await world.kill()
+    prometheus.owner = "c"
+    world.inflict(Refuse(count=1, status=429))
+    world.start()
+    await asyncio.sleep(3 * MINUTE)
+    prometheus.expect(SettlementRefused=FEED)
+    await asyncio.sleep(31 * MINUTE)
     prometheus.expect()
 
 
@@ -254,7 +286,7 @@ def test_every_query_of_the_dashboard_is_answered(tmp_path: Path) -> None:
     for number in range(20):
         seconds = INTERVAL * number
         scrapes.take(seconds, {"snapshot": "translations"}, collect_of_snapshots(JOB))
-        scrapes.take(seconds, FEED, ProcessCollector(registry=None).collect())
+        scrapes.take(seconds, {}, text_string_to_metric_families(exposition([], FEED)[0].decode()))
     scrapes.answer(
         tmp_path, [query.replace("$feed", "f").replace("$__rate_interval", "1m") for query in queries]
     )

@@ -64,8 +64,7 @@ def scrape(status: StatusSnapshot, now: float = NOW) -> Scraped:
     for family in parse_text(body.decode()):
         for sample in family.samples:
             labels = dict(sample.labels)
-            if sample.name.startswith("bridge_"):
-                assert labels.pop("feed") == status.feed
+            assert labels.pop("feed") == status.feed
             key = sample.name, frozenset(labels.items())
             assert key not in found
             found[key] = sample.value

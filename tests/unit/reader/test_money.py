@@ -48,6 +48,8 @@ def test_a_payout_has_the_decimals_of_its_stake() -> None:
     assert str(payout_of(0.123456789012, stake)) == "0.123456789012"
     assert str(payout_of(0.1 + 0.2, stake)) == "0.3"
     assert f"{payout_of(1.234e-9, stake):f}" == "0.000000001234"
+    assert f"{payout_of(1.234567890123e-6, stake):f}" == "0.000001234567890123"
+    assert f"{payout_of(1e-15, stake):f}" == "0.000000000000001"
     assert payout_in_words(0.5, stake) == "0.50000000"
     assert f"{payout_of(1.234e-9):f}" == "0"
 

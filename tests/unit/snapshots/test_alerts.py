@@ -30,6 +30,8 @@ class Hourly:
         self.provider = Provider()
         self.scrapes = Scrapes(NOW)
         self.runs = Runs()
+        self.dies = False
+        """Whether the process ends behind a run that has failed, a minute after its start."""
         self._status = JobStatus("translations", at=NOW)
         self._hours = 0
 
@@ -38,6 +40,8 @@ class Hourly:
         self.runs.bets(mention(*events))
         for _ in range(hours):
             self.runs.now = NOW + 3600 * self._hours
+            if self.dies:
+                self._status = JobStatus("translations", at=self.runs.now)
             try:
                 self.runs.run(self.provider)
             except ApiError as error:
@@ -46,7 +50,8 @@ class Hourly:
                 self._status.publish(self.runs.report)
             for number in range(3600 // INTERVAL):
                 seconds = 3600 * self._hours + INTERVAL * number
-                self.scrapes.take(seconds, JOB, collect(self._status))
+                if not self.dies or seconds % 3600 < 60:
+                    self.scrapes.take(seconds, JOB, collect(self._status))
                 for owner in (1, 0):  # of a feed that is well
                     leader = GaugeMetricFamily("bridge_leader", "", owner)
                     self.scrapes.take(seconds, {"feed": "f", "owner": str(owner)}, [leader])
@@ -63,6 +68,21 @@ def hourly(tmp_path: Path) -> Iterator[Hourly]:
     job = Hourly()
     yield job
     job.scrapes.judge(tmp_path)
+
+
+def test_names_that_grow_old_though_the_job_is_started_again(hourly: Hourly) -> None:
+    """It ends soon, such as with exit 3, so no process ever is old."""
+    hourly(1, EVENTS[0])
+    hourly.provider.inject(None, status=500, times=None)
+    hourly.dies = True
+    hourly(6)
+    hourly.scrapes.expect()
+    hourly(2, EVENTS[1])
+    hourly.scrapes.expect(SettlementNamesOld=JOB)
+    hourly.provider.rest.faults.clear()
+    hourly.dies = False
+    hourly(1)
+    hourly.scrapes.expect()
 
 
 def test_names_that_grow_old(hourly: Hourly) -> None:

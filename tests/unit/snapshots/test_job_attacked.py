@@ -61,6 +61,20 @@ def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
     assert texts_after(narrowing) == texts_after()
 
 
+@pytest.mark.parametrize("narrowing", [{"kinds": ["event"]}, {"kinds": ["market"]}, {"languages": ["en"]}])
+def test_runs_that_are_always_narrowed_do_not_ask_again(runs: Runs, narrowing: dict[str, Any]) -> None:
+    """As of a provider that gives no right to the rest. A whole run asks for what they have left out."""
+    for event in (EVENT, OTHER, THIRD):
+        runs.bets(mention(event))
+        provider = Provider(**BOTH)
+        snapshot = runs.run(provider, **narrowing)
+        assert (snapshot.complete, snapshot.owed) == (False, 0)
+        asked = [exchange.target for exchange in provider.rest.requests]
+        found = {it.id for it in (EVENT, OTHER, THIRD) if any(str(it.id) in target for target in asked)}
+        assert found == {event.id}
+    assert runs.run(Provider(**BOTH)).complete
+
+
 class Broken(Provider):
     """Does not answer these requests; has a precision for every symbol."""
 

@@ -12,6 +12,8 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from bridge import clock
+from bridge.clock import AnchoredClock, Instant
 from bridge.config import Settings, WebSettings
 from bridge.errors import ApiError, AuthError, SettingsError
 from bridge.kafka.errors import KafkaUnavailable
@@ -126,6 +128,32 @@ def test_a_stop_during_the_rest_ends_the_job_at_once(play: Player) -> None:
         return report()
 
     assert logged(play(last, seconds=86_400, stop=stop), "snapshot published")
+
+
+class Resting(threading.Event):
+    """What a job waits for between runs, with the machine's clock."""
+
+    def __init__(self, play: Player) -> None:
+        super().__init__()
+        self.now = Instant(1_790_000_000.0, 5_000.0)
+        self.health: list[int] = []
+        self._play = play
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep for two hours by the steady clock, and as long as `timeout` says by others; set the clock."""
+        self.health.append(self._play.get("/healthz")[0])
+        self.now = Instant(self.now.wall + 86_400, self.now.monotonic + 7_200)
+        return False
+
+
+def test_a_job_rests_healthily_whatever_the_wall_clock_says(
+    play: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is set forward by a day again and again; and the machine may have slept."""
+    stop = Resting(play)
+    monkeypatch.setattr(clock, "AnchoredClock", lambda: AnchoredClock(lambda: stop.now))
+    play(report, ends, seconds=7 * 3_600, stop=stop)
+    assert stop.health == [200] * 4
 
 
 def test_what_was_left_out_is_logged(play: Player) -> None:
