@@ -149,6 +149,8 @@ class Position:
         """The newest plausible settlementTime of this connection."""
         self.last_data: float | None = None
         """When a message other than a ping last arrived on this connection."""
+        self._heard_at = -inf
+        """When any message last arrived on this connection. A ping may have been on its way since then."""
 
     def catch_up(self) -> None:
         """Be catching up: the next message may be old."""
@@ -181,7 +183,7 @@ class Position:
 
     def data(self, at: float, settled_at: float) -> None:
         """Note a settled bet; `settled_at` is its settlementTime."""
-        self.last_data = at
+        self.last_data = self._heard_at = at
         self._pings_since = None
         self._after_invalid = False
         self._compare_clocks(settled_at - at)
@@ -201,12 +203,15 @@ class Position:
 
     def invalid(self, at: float) -> None:
         """Note a message that is neither a valid bet nor a plain ping."""
-        self.last_data = at
+        self.last_data = self._heard_at = at
         self._pings_since = None
         self._after_invalid = True
 
     def ping(self, at: float) -> None:
-        """Note a ping."""
+        """Note a ping. Silence may have held it back, and what was published meanwhile: it promises no more
+        than that of the message before it.
+        """
+        heard_at, self._heard_at = self._heard_at, at
         if self._pings_since is None:
             self._pings_since = at
         patience = self._live_after_pings if self._near_since_live else PINGS_ALONE_SECONDS
@@ -214,7 +219,7 @@ class Position:
             self._streak = NEAR
             self._after_invalid = False
             self._go_live(at)
-        self._advance(at)
+        self._advance(at, heard_at)
 
     def _compare_clocks(self, ahead: float) -> None:
         """Learn the skew: the median lead of WINDOW bets in a row from the future."""
@@ -234,7 +239,7 @@ class Position:
         if self._live_since is None:
             self._live_since = at
 
-    def _advance(self, at: float) -> None:
+    def _advance(self, at: float, latest: float = inf) -> None:
         if not self.live:
             lowest = self._window.lowest()
             if lowest is None:
@@ -242,7 +247,7 @@ class Position:
             reached = lowest
         elif self._streak >= NEAR and not self._after_invalid:
             self._advanced_at = at
-            reached = at - self._max_out_of_orderness
+            reached = min(at - self._max_out_of_orderness, latest)
         else:
             return
         revision = reached - self._margin

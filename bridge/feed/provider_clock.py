@@ -26,8 +26,9 @@ async def ask(settings: FeedSettings) -> Skew | None:
     cannot be used.
     """
     headers = {"User-Agent": "settlement-bridge", "Cache-Control": "no-cache"}
+    client = _client(settings)
     try:
-        async with asyncio.timeout(settings.connect_timeout_seconds), _client(settings) as client:
+        async with asyncio.timeout(settings.connect_timeout_seconds), client:
             asked = clock.now().monotonic
             async with client.stream("GET", _root(settings), headers=headers) as answer:
                 received = clock.now().monotonic
@@ -38,6 +39,9 @@ async def ask(settings: FeedSettings) -> Skew | None:
         raise address_error("feed") from None
     except httpx2.HTTPError as error:
         raise FeedLost(f"the provider at {_root(settings)} cannot be reached: {plain_error(error)}") from None
+    except Exception as error:  # noqa: BLE001  # an odd header, such as a Location, ends this request only
+        what = f"{type(error).__name__}: {plain_error(error)}"
+        raise FeedLost(f"the answer of {_root(settings)} cannot be read: {what}") from None
     if "age" in answer.headers:
         return None
     return from_dates(answer.headers.get_list("date"), asked, received)

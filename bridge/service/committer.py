@@ -42,6 +42,8 @@ class Committer:
         self._wake = wake
         self._on_blocked = on_blocked
         self._committing: asyncio.Future[None] | None = None
+        self._failed: BaseException | None = None
+        """The error of the commit that failed. None may follow: its checkpoint would cover that batch, too."""
         self._trouble = self._doing = ""
         self._since: float | None = None
         """Start of the running job, monotonic seconds."""
@@ -64,19 +66,23 @@ class Committer:
         return waiting
 
     def start(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
-        """Begin to commit a batch, as `Writer.commit`. No other commit may be running."""
+        """Begin to commit a batch, as `Writer.commit`, after `collect` has returned that none is running."""
         assert self._committing is None
+        assert self._failed is None
         commit = partial(self.writer.commit, batch, checkpoint, check_generation=check_generation)
         self._committing = self._submit(commit)
 
     def collect(self) -> bool:
-        """Return whether no commit is running. Raises the error of the last one."""
+        """Return whether no commit is running. Raises the error of the last one, again and again."""
+        if self._failed is not None:
+            raise self._failed
         if self._committing is None:
             return True
         if not self._committing.done():
             return False
         committed, self._committing = self._committing, None
         began, self._since = self._since or 0.0, None
+        self._failed = None if committed.cancelled() else committed.exception()
         committed.result()
         now = self._clock().monotonic
         self.durations.observe(now - began)

@@ -83,7 +83,7 @@ class Connector:
                 return None  # the limits allowed another revision
             now = self._clock()
             revision = self._revision(now)
-            if revision is None:  # the first connection: nothing is promised yet
+            if revision is None and self.checkpointer.committed is None:  # nothing is promised yet
                 self.pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)

@@ -76,7 +76,8 @@ class Pipeline:
         """The position when the connection began, or `_moved_from` if that is later."""
         self._moved_from = moved_from
         """The position before an operator moved it. What lies before may never have been received."""
-        self._connected_at = 0.0
+        self._awaiting_since = 0.0
+        """When the connection began that was the first to await it."""
         self.replays_from = inf
         """Unix seconds from which this connection may still repeat known bets."""
         self.position = position
@@ -115,8 +116,9 @@ class Pipeline:
     ) -> None:
         """Begin a connection that replays from this revision. `skew` is that of its handshake, if known."""
         self.position.connected(skew, clock_corrected_at)
-        self._connected_at = now
-        self.deduplicator.connected(revision)
+        if self._awaiting is None:
+            self._awaiting_since = now
+        self.deduplicator.connected(revision, awaiting=self._awaiting is not None)
         self.replays_from = inf if revision is None else float(revision)
         # What was settled after the revision was published after it, so a replay must repeat it.
         known = (
@@ -245,7 +247,7 @@ class Pipeline:
         dead_letter_time = self.deduplicator.dead_letter_time(content)
         if dead_letter_time is not None:
             self.counters.duplicates += 1
-            if self._awaiting is not None and self._awaiting <= dead_letter_time < self._connected_at:
+            if self._awaiting is not None and self._awaiting <= dead_letter_time < self._awaiting_since:
                 self._awaiting = None
         else:
             self.deduplicator.record_dead_letter(content, message.at)

@@ -94,16 +94,24 @@ class Deduplicator:
         self._connection = 0
         self._connected = self._table.first
         """The first row of this connection."""
+        self._witnesses_end = self._connected
+        """The first row that does not show whether a replay is whole."""
         self._found = _NONE
         """The last lookup, valid until a row changes: a bet is judged, then published."""
 
     def __len__(self) -> int:
         return len(self._table)
 
-    def connected(self, revision: float | None = None) -> None:
-        """Begin a connection that replays from this revision: all known bets may be repeated."""
+    def connected(self, revision: float | None = None, *, awaiting: bool = False) -> None:
+        """Begin a connection that replays from this revision: all known bets may be repeated.
+
+        While the last connection is still `awaiting` one that was known before it, what it has brought
+        itself shows nothing.
+        """
         self._connection += 1
         self._connected = self._table.end
+        if not awaiting:
+            self._witnesses_end = self._connected
         self._horizon.connected(revision)
 
     def observe(self, settled_at: float) -> None:
@@ -126,10 +134,10 @@ class Deduplicator:
         return DedupResult.DUPLICATE if _same(last, content, rewrite) else DedupResult.CORRECTION
 
     def knew(self, key: bytes) -> bool:
-        """Return whether the last version of a bet was known before this connection began."""
+        """Return whether the last version of a bet shows, when it comes again, that a replay is whole."""
         _, digest, row = self._find(key)
         chain = self._chain(digest)
-        return 0 < (row if chain is None else chain.rows[0]) < self._connected
+        return 0 < (row if chain is None else chain.rows[0]) < self._witnesses_end
 
     def publish(
         self, key: bytes, version: int, content: bytes, at: float, settled_at: float | None = None

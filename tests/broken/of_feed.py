@@ -85,7 +85,7 @@ FAULTS = (
         (
             Patch(
                 "feed/position.py",
-                "            reached = at - self._max_out_of_orderness",
+                "            reached = min(at - self._max_out_of_orderness, latest)",
                 "            reached = at",
             ),
             Patch("feed/position.py", "        return self._safety_margin + self.skew", "        return 0.0"),
@@ -300,7 +300,7 @@ FAULTS = (
             Patch(
                 "service/pipeline.py",
                 "            if self._awaiting is not None and"
-                " self._awaiting <= dead_letter_time < self._connected_at:",
+                " self._awaiting <= dead_letter_time < self._awaiting_since:",
                 "            if False:",
             ),
         ),

@@ -197,9 +197,18 @@ class _Ways:
     def _fits(self, i: int, f: int) -> bool:
         """Whether record f may be that of message i: no bet goes back, or has a content twice in a row."""
         message, record = self._sent[i], self._records[f]
-        again = f > 0 and self._records[f - 1][:2] == record[:2]
+        again = f > 0 and self._records[f - 1][:2] == record[:2] and not self._is_parted(i)
         is_early = record.received < message.at - CLOCKS_SECONDS
         return message[:2] == record[:2] and record.version >= self._highest[f] and not again and not is_early
+
+    def _is_parted(self, i: int) -> bool:
+        """Whether message i takes back another content, which a gap may have swallowed."""
+        for other in reversed(self._sent[:i]):
+            if other[:2] == self._sent[i][:2]:
+                return False
+            if not other.is_due:
+                return True
+        return False
 
     def _may_lack(self, i: int, f: int) -> bool:
         """Whether message i need not have a record after the first f records."""

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from math import inf
 from typing import NamedTuple
 
 _SECONDS = 60.0
@@ -45,6 +46,10 @@ class Batch(NamedTuple):
     """`COMMITTED`, `aborted`, or `written without a transaction`."""
     ended_at: float
     """Unix seconds of the marker that ended the transaction."""
+    written: float = inf
+    """The largest timestamp of its records, Unix seconds."""
+    fenced: bool = False
+    """Whether a producer that came after it has ended the transaction."""
 
 
 class _Raw(NamedTuple):
@@ -75,14 +80,14 @@ def batches(leader: Address, topic: str, partition: int, end: int) -> Iterator[B
             return
         if raw.commits is not None:
             for batch, result in open_.pop(raw.producer, []):
-                result.append(_ended(batch, COMMITTED if raw.commits else "aborted", raw.timestamp))
+                result.append(_ended(batch, COMMITTED if raw.commits else "aborted", raw))
         elif raw.first >= end:
             continue
         elif raw.is_transactional:
             waiting.append((raw, []))
             open_.setdefault(raw.producer, []).append(waiting[-1])
         else:
-            waiting.append((raw, [_ended(raw, "written without a transaction", raw.timestamp)]))
+            waiting.append((raw, [_ended(raw, "written without a transaction", raw)]))
         while waiting and waiting[0][1]:
             yield waiting.popleft()[1][0]
         if raw.last >= end - 1 and not waiting:
@@ -110,8 +115,9 @@ def raw_batches(leader: Address, topic: str, partition: int, start: int) -> Iter
             time.sleep(0.5)
 
 
-def _ended(raw: _Raw, fate: str, at: float) -> Batch:
-    return Batch(raw.first, raw.last, raw.records, f"{raw.producer}/{raw.epoch}", fate, at)
+def _ended(raw: _Raw, fate: str, by: _Raw) -> Batch:
+    producer, fenced = f"{raw.producer}/{raw.epoch}", by.epoch > raw.epoch
+    return Batch(raw.first, raw.last, raw.records, producer, fate, by.timestamp, raw.timestamp, fenced)
 
 
 def _fetch(connection: socket.socket, topic: str, partition: int, offset: int) -> bytes:

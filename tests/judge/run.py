@@ -31,6 +31,7 @@ from tests.judge.partition import partition_of
 from tests.judge.provider import Provider
 from tests.judge.timeline import Gap, Timeline
 from tests.judge.topics import Record, Topics
+from tests.judge.torn import Torn
 from tests.judge.trial import Trial
 from tests.judge.truth import put_truth
 from tests.judge.visible import Place, Standstill, judge_visible
@@ -58,6 +59,7 @@ class _Judge:
         self._kept, self._sent = work / "kept", work / "sent"
         self._findings = Findings()
         self._figures: Counter[str] = Counter()
+        self._torn = Torn()
         self._provider = Provider(case.control_url)
         self._topics = Topics(case.bootstrap_servers, case.prefix)
         self._decoder = Decoder(case.registry_url)
@@ -86,7 +88,7 @@ class _Judge:
         figures["attempts"] = len(attempts)
         figures["refused"] = sum(attempt["since"] is None for attempt in attempts)
         order = ("published", "bets", "records", "dead letters", "redriven", "samples", "checkpoints", "gaps")
-        names = [*order, "attempts", "refused", "excused", "prompt"]
+        names = [*order, "attempts", "refused", "excused", "prompt", "torn"]
         return Report(self._findings.found(), {name: figures[name] for name in names}, case.seed)
 
     def _judge_topics(self, timeline: Timeline, expected: int) -> None:
@@ -113,9 +115,11 @@ class _Judge:
     def _judge_counts(self) -> None:
         figures, checkpoints = self._figures, self._trial.checkpoints
         counted = {"published": "records", "deadLettered": "dead letters", "redriven": "redriven"}
+        torn = {"published": self._torn.records("bets"), "deadLettered": self._torn.records("deadletters")}
         checkpoints.judge_counts(
-            {name: figures[found] for name, found in counted.items()}, figures["corrections"]
+            {name: figures[found] for name, found in counted.items()}, figures["corrections"], torn
         )
+        figures["torn"] = sum(torn.values())
         if figures["bets of marks"] != figures["marks of bets"]:
             what = (
                 f"{figures['bets of marks']:,} bets were redriven, {figures['marks of bets']:,} marks say so"
@@ -147,7 +151,7 @@ class _Judge:
         for (name, partition), end in ends.items():
             if name == topic:
                 records = self._topics.read(topic, partition, 0, end)
-                log = self._topics.batches(topic, partition, end)
+                log = self._torn.watched(topic, self._topics.batches(topic, partition, end))
                 yield from judge_visible((topic, partition), records, log, self._findings)
 
     def _read_gaps(self, ends: Mapping[Place, int]) -> list[Gap]:

@@ -475,6 +475,9 @@ async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
     world.start()
     await asyncio.sleep(60)
     assert [attempt.revision for attempt in world.provider.attempts] == [0]
+    before = [it.revision for it in world.kafka.checkpoints if not it.counters.received]
+    assert len(before) > 1
+    assert len({*before}) == 1, "the position has moved without a message and without a gap"
 
 
 # What is lost is declared, once. Where nothing was published, what is certain is the edge of the feed's

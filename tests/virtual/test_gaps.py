@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bridge.errors import ClockError, GapError
-from bridge.sandbox.provider.faults import Forget, Refuse
+from bridge.sandbox.provider.faults import Drop, Forget, Refuse
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause
 from tests.virtual.world import DAY, HOUR, World, in_world
@@ -191,3 +191,22 @@ async def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared(world: Wor
     await asyncio.sleep(HOUR)
     world.start()
     await world.check()
+
+
+@pytest.mark.parametrize("bets", [1, 2])
+def test_what_a_short_connection_has_brought_does_not_hide_a_gap(bets: int) -> None:
+    """The next one repeats it, but it was not known when the provider was first asked for what is missing."""
+
+    @in_world(rate=0.1)
+    async def story(world: World) -> None:
+        await outage(world, HOUR / 6)
+        world.inflict(Forget())
+        topic = world.kafka.topics.bets.name
+        before = len(world.kafka.records(topic))
+        world.start()
+        await world.reached(lambda: len(world.kafka.records(topic)) >= before + bets, "no new bets")
+        world.inflict(Drop())
+        await asyncio.sleep(HOUR / 4)
+        await world.check(Cause.MISSING_IN_REPLAY)
+
+    story()

@@ -267,16 +267,17 @@ class World:
 
     async def until(self, *states: State, within: float = 3 * HOUR) -> Checkpoint:
         """Wait until the running process commits a state."""
-        await self._until(
+        await self.reached(
             lambda: self.kafka.transactions > self._before and self.last.state in states,
             f"none of {states}",
             within,
         )
         return self.last
 
-    async def _until(self, reached: Callable[[], bool], otherwise: str, within: float = 3 * HOUR) -> None:
+    async def reached(self, condition: Callable[[], bool], otherwise: str, within: float = 3 * HOUR) -> None:
+        """Wait for a condition. Fails after so many seconds, and as the process does if it ends."""
         deadline = self._loop.time() + within
-        while not reached():
+        while not condition():
             assert self._loop.time() < deadline, f"{otherwise} in {within:g} s"
             assert self._process is not None
             if self._process.done():
@@ -306,7 +307,7 @@ class World:
         the number of expected messages.
         """
         self.inflict(Clear())
-        await self._until(lambda: self.feed.caught_up, "not caught up")
+        await self.reached(lambda: self.feed.caught_up, "not caught up")
         await self.stop()
         assert [gap.cause for gap in self.kafka.gaps] == list(causes), self.kafka.gaps
         assert self.provider.breaches == []

@@ -55,6 +55,17 @@ def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
     assert not made.live
 
 
+@pytest.mark.parametrize("silence", [OUT_OF_ORDER, OUT_OF_ORDER + 1, 3600.0])
+def test_a_ping_after_silence_promises_what_the_message_before_it_did(silence: float) -> None:
+    """The network may have held it back since then, and what was published behind it."""
+    made = live()
+    made.ping(NOW + 1)
+    made.ping(NOW + 1 + silence)
+    assert made.revision == int(NOW + 1 - MARGIN)
+    made.ping(NOW + 2 + silence)
+    assert made.revision == int(NOW + 2 + silence - max(1.0, OUT_OF_ORDER) - MARGIN)
+
+
 def test_a_feed_that_pings_alone_made_live_is_so_again_after_a_stall() -> None:
     """It has been quiet for an hour: nothing speaks against it."""
     made = pings(position(), NOW, NOW + PINGS_ALONE)

@@ -87,6 +87,14 @@ async def test_a_redirect_is_an_answer() -> None:
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("location", ["//:443/login", "https://www..xn--p1ai/x"])
+async def test_a_redirect_to_nowhere_ends_this_request_only(location: str) -> None:
+    """It is not followed, but the library reads it."""
+    async with provider(dated(status="302 Found", more=f"Location: {location}\r\n")) as (address, _):
+        with pytest.raises(FeedLost, match=rf"the answer of http://{address}/ cannot be read: \w+Error"):
+            await ask(FeedSettings(base_url=f"http://{address}"))
+
+
 async def test_a_date_that_a_cache_has_kept_says_nothing() -> None:
     """It is of the moment at which the cache asked."""
     async with provider(dated(-600, more="Age: 600\r\n")) as (address, _):

@@ -235,6 +235,33 @@ def a_correction_taken_back_in_a_gap_that_is_too_long() -> History:
     return it
 
 
+def taken_back_over_a_gap(forgets_at: float) -> History:
+    """A and A again, both published; the provider forgets, and B was between them."""
+    it = sound()
+    first, other = bet("taken back", payout=1), bet("taken back", payout=2)
+    it.stores(it.publishes(6, first), 6.1)
+    it.promises(0, 7)
+    it.publishes(50, other)
+    it.forgets(forgets_at)
+    it.dials(101, forgets_at, revision=int(NOW))
+    it.declares(0, forgets_at + 1, "MissingInReplay", 101)
+    it.promises(90, 101)
+    it.stores(it.publishes(200, first), 200.1)
+    it.promises(100, 201)
+    return it
+
+
+@finds()
+def a_content_that_comes_back_over_a_gap() -> History:
+    return taken_back_over_a_gap(100)
+
+
+@finds(Anomaly.DUPLICATE, Anomaly.LOST_WRITE)
+def a_content_that_comes_back_behind_a_gap() -> History:
+    """The other one was published behind it."""
+    return taken_back_over_a_gap(40)
+
+
 def of_a_provider_that_forgot(again_at: float, revision: float) -> History:
     """A, B, and A again, which is all that the replay from this revision brings of them."""
     it = sound()
@@ -319,6 +346,35 @@ def corrections_that_are_none() -> History:
     it.counters["corrections"] = 1
     it.promises(0, 10)
     return it
+
+
+def torn(written: float = 6.5, *, fenced: bool = True, count: int = 1) -> History:
+    """A bet is counted by the checkpoint of 7, and was discarded."""
+    it = sound()
+    it.discards(written, fenced=fenced)
+    it.counters["published"] += count - 1
+    it.promises(0, 7)
+    return it
+
+
+@finds()
+def a_transaction_that_kafka_has_torn() -> History:
+    return torn()
+
+
+@finds(Anomaly.COUNTERS)
+def a_transaction_that_the_bridge_has_aborted_and_counted() -> History:
+    return torn(fenced=False)
+
+
+@finds(Anomaly.COUNTERS)
+def a_transaction_that_was_open_and_is_counted() -> History:
+    return torn(7.5)
+
+
+@finds(Anomaly.COUNTERS)
+def more_than_kafka_has_torn() -> History:
+    return torn(count=2)
 
 
 @finds(Anomaly.COUNTERS)

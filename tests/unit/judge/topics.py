@@ -191,6 +191,14 @@ class History:
         value = json.dumps({"feed": FEED.decode(), "cause": cause, **datum}).encode()
         self._put("gaps", 0, FEED, value, detected, detected if committed is None else committed)
 
+    def discards(self, written: float, *, fenced: bool) -> None:
+        """Count the record of a bet that Kafka has aborted, for the next producer or for this one."""
+        offset = self.offsets["bets", 0]
+        self.offsets["bets", 0] += 2
+        batch = Batch(offset, offset, 1, "7/0", "aborted", NOW + written + 10, NOW + written, fenced)
+        self.log.setdefault(("bets", 0), []).append(batch)
+        self.counters["published"] += 1
+
     def compacts(self, keep: set[int]) -> None:
         """Leave only these checkpoints, by their number, and the last one."""
         for held in (self.records, self.log):
@@ -224,7 +232,9 @@ class History:
         self.offsets[place] += 2  # a marker follows
         record = Record(partition, offset, NOW + received, key, value, headers or {})
         self.records.setdefault(place, []).append(record)
-        self.log.setdefault(place, []).append(Batch(offset, offset, 1, "7/0", COMMITTED, NOW + committed))
+        self.log.setdefault(place, []).append(
+            Batch(offset, offset, 1, "7/0", COMMITTED, NOW + committed, NOW + received)
+        )
 
 
 class _Fake:

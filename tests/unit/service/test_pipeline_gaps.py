@@ -113,7 +113,7 @@ def test_one_thing_that_is_known_is_enough() -> None:
     ):
         deduplicator = Deduplicator()
         first = pipeline(newest=None, deduplicator=deduplicator)
-        handle(first, known)
+        handle(first, known, at=NOW - 1)
         made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
         handle(made, again, *fresh(5))
         assert gaps(made) == []
@@ -126,6 +126,18 @@ def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
     handle(pipeline(newest=None, deduplicator=deduplicator), bet(1))
     made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
     handle(made, news, *fresh(5))
+    assert len(gaps(made)) == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [(bet(1), bet(1)), (bet(2), bet(1)), (BROKEN, BROKEN)])
+def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: bytes, second: bytes) -> None:
+    """It ended before the position left the revision, which the next one asks for again."""
+    made = pipeline(newest=POSITION + 600)
+    handle(made, first, at=NOW + 1)
+    for _ in range(2):
+        made.connected(POSITION, skew=None, now=NOW + 2)
+        handle(made, second, at=NOW + 3)
+    handle(made, *fresh(5), at=NOW + 3)
     assert len(gaps(made)) == 1
 
 
