@@ -43,7 +43,7 @@ class Committer:
         self._on_blocked = on_blocked
         self._committing: asyncio.Future[None] | None = None
         self._failed: BaseException | None = None
-        """The error of the commit that failed. None may follow: its checkpoint would cover that batch, too."""
+        """The error of the commit that failed. None may follow: its checkpoint would cover that batch too."""
         self._trouble = self._doing = ""
         self._since: float | None = None
         """Start of the running job, monotonic seconds."""
