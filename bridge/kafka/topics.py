@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.formatting import plural
-from bridge.kafka.admin import LOOK_SECONDS, metadata, result_of, topic_id
+from bridge.kafka.admin import LOOK_SECONDS, end_offsets, metadata, partition_count, result_of, topic_id
 from bridge.kafka.errors import explained
 
 DAY_MS = 86_400_000
@@ -228,7 +228,8 @@ def ensure(
 
     Ignores all others: the topics of one program must not hold up another. Returns all topics, and the
     differences of the needed ones. Raises TopologyError, with the fix for a topic, and
-    KafkaUnavailable.
+    KafkaUnavailable. Checkpoints that are gone while bets are there are not created: nobody knows from where
+    to go on.
     """
     topics = declare(settings)
     changes = plan(client, topics, needed(topics))
@@ -238,8 +239,22 @@ def ensure(
             + "\nRun `bridge topics apply` to correct it, or set BRIDGE_TOPICS__PREFIX to use other topics."
         )
     missing = [change for change in changes if change.action is Action.CREATE]
+    _refuse_lost_position(client, topics, [change.topic for change in missing])
     apply(client, missing, replication_factor=settings.topics.replication_factor)
     return topics, changes
+
+
+def _refuse_lost_position(client: AdminClient, topics: Topics, missing: Sequence[Topic]) -> None:
+    """Raise TopologyError if the checkpoints are gone and bets are there."""
+    checkpoints, bets = topics.checkpoints, topics.bets
+    if checkpoints not in missing or bets in missing or topic_id(client, bets.name) is None:
+        return
+    if any(end_offsets(client, bets.name, partition_count(client, bets.name))):
+        raise TopologyError(
+            f"{checkpoints.name} is gone, and {bets.name} is not empty: without its position the bridge "
+            "would neither ask for what has come since then nor declare a gap. Restore the topic; or create "
+            "it with `bridge topics apply`, and set feed.start (BRIDGE_FEED__START) to how far back to read."
+        )
 
 
 def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:

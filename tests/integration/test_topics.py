@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
+from bridge.errors import TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan
@@ -109,6 +110,27 @@ def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
         assert record.timestamp()[1] / 1000 == pytest.approx(time.time() - 3600 + stamp, abs=600)
         client, name = place.admin(), topics.declare(settings).bets.name
         client.delete_topics([name])[name].result(30)
+
+
+async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Place) -> None:
+    """The topic of checkpoints is not created beside bets, but by an operator."""
+    settings, client = settings_of(place), place.admin()
+    declared, _ = topics.ensure(client, settings, topics.Topics.of_feed)
+    gone = declared.checkpoints.name
+
+    def delete() -> None:
+        client.delete_topics([gone])[gone].result(30)
+
+    delete()
+    await until(lambda: admin.topic_id(client, gone) is None, "it is gone")
+    topics.ensure(client, settings, topics.Topics.of_feed)  # there is no bet either
+    assert refusal(settings, 1) is None
+    delete()
+    await until(lambda: admin.topic_id(client, gone) is None, "it is gone")
+    with pytest.raises(TopologyError, match=f"^{gone} is gone, and {declared.bets.name} is not empty"):
+        topics.ensure(client, settings, topics.Topics.of_feed)
+    assert place.run("topics", "apply").returncode == 0
+    topics.ensure(client, settings, topics.Topics.of_feed)
 
 
 def test_numbers_at_their_ends_make_topics(place: Place) -> None:
