@@ -149,8 +149,8 @@ class Position:
         """The newest plausible settlementTime of this connection."""
         self.last_data: float | None = None
         """When a message other than a ping last arrived on this connection."""
-        self._heard_at = -inf
-        """When any message last arrived on this connection. A ping may have been on its way since then."""
+        self._heard_at = inf
+        """When any message last arrived on this connection; in the future before the first."""
 
     def catch_up(self) -> None:
         """Be catching up: the next message may be old."""
@@ -183,7 +183,8 @@ class Position:
 
     def data(self, at: float, settled_at: float) -> None:
         """Note a settled bet; `settled_at` is its settlementTime."""
-        self.last_data = self._heard_at = at
+        self._hear(at)
+        self.last_data = at
         self._pings_since = None
         self._after_invalid = False
         self._compare_clocks(settled_at - at)
@@ -203,15 +204,14 @@ class Position:
 
     def invalid(self, at: float) -> None:
         """Note a message that is neither a valid bet nor a plain ping."""
-        self.last_data = self._heard_at = at
+        self._hear(at)
+        self.last_data = at
         self._pings_since = None
         self._after_invalid = True
 
     def ping(self, at: float) -> None:
-        """Note a ping. Silence may have held it back, and what was published meanwhile: it promises no more
-        than that of the message before it.
-        """
-        heard_at, self._heard_at = self._heard_at, at
+        """Note a ping."""
+        self._hear(at)
         if self._pings_since is None:
             self._pings_since = at
         patience = self._live_after_pings if self._near_since_live else PINGS_ALONE_SECONDS
@@ -219,7 +219,16 @@ class Position:
             self._streak = NEAR
             self._after_invalid = False
             self._go_live(at)
-        self._advance(at, heard_at)
+        self._advance(at)
+
+    def _hear(self, at: float) -> None:
+        """Note that a message has arrived. After silence the network may have held back more behind it.
+
+        Up to the margins, a position that follows now stays before the silence.
+        """
+        if at - self._heard_at > self._max_out_of_orderness + self._margin:
+            self.catch_up()
+        self._heard_at = at
 
     def _compare_clocks(self, ahead: float) -> None:
         """Learn the skew: the median lead of WINDOW bets in a row from the future."""
@@ -239,7 +248,7 @@ class Position:
         if self._live_since is None:
             self._live_since = at
 
-    def _advance(self, at: float, latest: float = inf) -> None:
+    def _advance(self, at: float) -> None:
         if not self.live:
             lowest = self._window.lowest()
             if lowest is None:
@@ -247,7 +256,7 @@ class Position:
             reached = lowest
         elif self._streak >= NEAR and not self._after_invalid:
             self._advanced_at = at
-            reached = min(at - self._max_out_of_orderness, latest)
+            reached = at - self._max_out_of_orderness
         else:
             return
         revision = reached - self._margin

@@ -76,8 +76,8 @@ class Pipeline:
         """The position when the connection began, or `_moved_from` if that is later."""
         self._moved_from = moved_from
         """The position before an operator moved it. What lies before may never have been received."""
-        self._awaiting_since = 0.0
-        """When the connection began that was the first to await it."""
+        self._awaiting_since, self._newest_known = 0.0, newest
+        """When the connection began that was the first to await it, and `newest` at that time."""
         self.replays_from = inf
         """Unix seconds from which this connection may still repeat known bets."""
         self.position = position
@@ -117,15 +117,15 @@ class Pipeline:
         """Begin a connection that replays from this revision. `skew` is that of its handshake, if known."""
         self.position.connected(skew, clock_corrected_at)
         if self._awaiting is None:
-            self._awaiting_since = now
+            self._awaiting_since, self._newest_known = now, self.newest
         self.deduplicator.connected(revision, awaiting=self._awaiting is not None)
         self.replays_from = inf if revision is None else float(revision)
         # What was settled after the revision was published after it, so a replay must repeat it.
         known = (
             revision is not None
-            and self.newest is not None
-            and self.newest > revision
-            and self.newest > self._moved_from
+            and self._newest_known is not None
+            and self._newest_known > revision
+            and self._newest_known > self._moved_from
         )
         self._awaiting = revision if known else None
         self._stood_at = max(self.position.revision, self._moved_from)

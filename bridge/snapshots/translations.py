@@ -98,7 +98,10 @@ class Translations:
         if not self._scope.narrowed:
             return set()
         partial = self._input.state.partial | (asked if self._scope.cut else set())
-        return {*self._still_wanted(partial, dict(self._input.kept.listed))}
+        events = self._input.state.in_use().events  # not only of new bets: a run marks them as seen
+        found = ids_in(partial)
+        forgotten = {ids[0] for kind in ("event", "markets") for ids in found[kind]} - events.keys()
+        return partial - {f"{kind}:{number}" for kind in ("event", "markets") for number in forgotten}
 
     def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
         """Return what is owed and still mentioned by bets."""

@@ -85,7 +85,7 @@ FAULTS = (
         (
             Patch(
                 "feed/position.py",
-                "            reached = min(at - self._max_out_of_orderness, latest)",
+                "            reached = at - self._max_out_of_orderness",
                 "            reached = at",
             ),
             Patch("feed/position.py", "        return self._safety_margin + self.skew", "        return 0.0"),

@@ -80,6 +80,8 @@ class Case:
     the time until it knows that it has caught up."""
     has_operator: bool = False
     """Whether somebody may have moved the position (`bridge checkpoint set`)."""
+    may_tear: bool = False
+    """Whether brokers were away, so that Kafka may have torn a transaction (`tests.judge.torn`)."""
     max_message_bytes: int = 8 << 20
     """What is larger is a dead letter, whatever it holds (`feed.max_message_bytes`)."""
 

@@ -115,7 +115,8 @@ class _Judge:
     def _judge_counts(self) -> None:
         figures, checkpoints = self._figures, self._trial.checkpoints
         counted = {"published": "records", "deadLettered": "dead letters", "redriven": "redriven"}
-        torn = {"published": self._torn.records("bets"), "deadLettered": self._torn.records("deadletters")}
+        topics = {"published": "bets", "deadLettered": "deadletters"} if self._case.may_tear else {}
+        torn = {name: self._torn.records(topic) for name, topic in topics.items()}
         checkpoints.judge_counts(
             {name: figures[found] for name, found in counted.items()}, figures["corrections"], torn
         )

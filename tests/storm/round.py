@@ -164,6 +164,7 @@ class _Round:
                 limits_scale=LIMITS_SCALE,
                 start_age=START_SECONDS,
                 position_margin=POSITION_SECONDS,
+                may_tear=True,
                 max_message_bytes=LARGEST_MESSAGE,
             )
             waited, excused, report = await self._judged(case, scene)

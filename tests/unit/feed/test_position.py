@@ -139,8 +139,8 @@ def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None
     assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
     made.invalid(NOW + 40)
     assert not made.quiet(NOW + 40 + AFTER_PINGS)
-    made.ping(NOW + 50)
-    made.ping(NOW + 49 + AFTER_PINGS)
+    for seconds in (50, 110, 49 + AFTER_PINGS):
+        made.ping(NOW + seconds)
     assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
     made.ping(NOW + 50 + AFTER_PINGS)
     assert made.revision == NOW + 50 + AFTER_PINGS - OUT_OF_ORDER - MARGIN
@@ -166,6 +166,7 @@ def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
     made = live()
     made.connected(clock_corrected_at=NOW + 600)
     replay(made, [NOW + 601] * 3, at=NOW + 601)
+    made.ping(NOW + 660)
     made.ping(NOW + 600 + OUT_OF_ORDER + 2 * MARGIN - 1)
     assert made.revision == NOW - OUT_OF_ORDER - MARGIN
     made.ping(NOW + 600 + OUT_OF_ORDER + 2 * MARGIN)

@@ -351,6 +351,7 @@ def corrections_that_are_none() -> History:
 def torn(written: float = 6.5, *, fenced: bool = True, count: int = 1) -> History:
     """A bet is counted by the checkpoint of 7, and was discarded."""
     it = sound()
+    it.case = replace(it.case, may_tear=True)
     it.discards(written, fenced=fenced)
     it.counters["published"] += count - 1
     it.promises(0, 7)
@@ -360,6 +361,13 @@ def torn(written: float = 6.5, *, fenced: bool = True, count: int = 1) -> Histor
 @finds()
 def a_transaction_that_kafka_has_torn() -> History:
     return torn()
+
+
+@finds(Anomaly.COUNTERS)
+def a_transaction_torn_although_no_broker_was_away() -> History:
+    it = torn()
+    it.case = replace(it.case, may_tear=False)
+    return it
 
 
 @finds(Anomaly.COUNTERS)

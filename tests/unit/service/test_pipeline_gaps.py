@@ -141,6 +141,16 @@ def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: byt
     assert len(gaps(made)) == 1
 
 
+def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:
+    """Meanwhile the provider has forgotten the rest, which is declared by its age."""
+    made = pipeline(newest=POSITION + 20)
+    handle(made, *fresh(2), at=NOW + 1)
+    made.position.skip(POSITION + 100)
+    made.connected(POSITION + 100, skew=None, now=NOW + 2)
+    handle(made, *fresh(5), at=NOW + 3)
+    assert gaps(made) == []
+
+
 def test_what_only_this_connection_has_brought_is_no_witness() -> None:
     """A message that comes twice, a bet whose versions come in the wrong order, junk that comes again."""
     for first, second in ((bet(1), bet(1)), (bet(2), bet(1)), (BROKEN, BROKEN)):

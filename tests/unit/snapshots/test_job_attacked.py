@@ -53,6 +53,7 @@ def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
             assert runs.run(provider).owed == 1
         if lost:
             runs.topic.clear()
+        runs.bets(mention(THIRD))
         for options in narrowed:
             assert not runs.run(Provider(**BOTH), **options).complete
         assert runs.run(Provider(**BOTH)).complete
