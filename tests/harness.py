@@ -90,10 +90,10 @@ class Bridge:
             self._address = next((line["address"] for line in served), None)
         return self._address
 
-    async def get(self, path: str) -> httpx2.Response:
-        """Get a path from its web port."""
+    async def get(self, path: str, seconds: float = PATIENCE) -> httpx2.Response:
+        """Get a path from its web port, which has so many seconds to answer."""
         await until(lambda: self.address() is not None, "its address")
-        async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+        async with httpx2.AsyncClient(trust_env=False, timeout=seconds) as client:
             return await client.get(f"{self._address}{path}")
 
     async def is_healthy(self, seconds: float) -> bool:
@@ -101,8 +101,7 @@ class Bridge:
         if self.address() is None:
             return False
         try:
-            async with httpx2.AsyncClient(trust_env=False, timeout=seconds) as client:
-                return (await client.get(f"{self._address}/healthz")).status_code == HTTPStatus.OK
+            return (await self.get("/healthz", seconds)).status_code == HTTPStatus.OK
         except httpx2.HTTPError:
             return False
 

@@ -247,7 +247,7 @@ def ensure(
 def _refuse_lost_position(client: AdminClient, topics: Topics, missing: Sequence[Topic]) -> None:
     """Raise TopologyError if the checkpoints are gone and bets are there."""
     checkpoints, bets = topics.checkpoints, topics.bets
-    if checkpoints not in missing or bets in missing or topic_id(client, bets.name) is None:
+    if checkpoints not in missing or bets in missing:
         return
     if any(end_offsets(client, bets.name, partition_count(client, bets.name))):
         raise TopologyError(

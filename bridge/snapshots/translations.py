@@ -100,8 +100,12 @@ class Translations:
         partial = self._input.state.partial | (asked if self._scope.cut else set())
         events = self._input.state.in_use().events  # not only of new bets: a run marks them as seen
         found = ids_in(partial)
-        forgotten = {ids[0] for kind in ("event", "markets") for ids in found[kind]} - events.keys()
-        return partial - {f"{kind}:{number}" for kind in ("event", "markets") for number in forgotten}
+        return partial - {
+            f"{kind}:{number}"
+            for kind in ("event", "markets")
+            for (number,) in found[kind]
+            if number not in events
+        }
 
     def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
         """Return what is owed and still mentioned by bets."""

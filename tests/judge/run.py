@@ -235,8 +235,8 @@ class _Judge:
             stored = [Stored(*row) for row in kept]
             figures["corrections"] += corrections(stored)
             messages = [Sent(*row) for row in judged]
-            for message, record in zip(messages[:1], stored[:1], strict=False):
-                figures["prompt"] += abs(record.committed - message.at) <= PROMPT_SECONDS
+            if messages and stored:
+                figures["prompt"] += abs(stored[0].committed - messages[0].at) <= PROMPT_SECONDS
             judge_bet(name, messages, stored, trial)
             return
         figures["published"] += sum(row[-2] >= trial.timeline.begin for row in sent)

@@ -68,7 +68,7 @@ def hanging(place: Place) -> list[Hanging]:
     places, unknown, _ = hidden(client, [name for name in topics if name.startswith(f"{place.prefix}.")])
     assert not unknown, unknown
     skipped = place.markers_skipped()
-    places = [at for at in places if tuple(at[:2]) in skipped]
+    places = [at for at in places if at[:2] in skipped]
     settings = Settings(
         kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
         topics=TopicsSettings(prefix=place.prefix),

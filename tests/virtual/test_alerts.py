@@ -60,6 +60,13 @@ class Prometheus:
         self._task.done() and self._task.result()
         self.scrapes.expect(**alerts)
 
+    async def fires(self, after: float, ends: float, **alerts: dict[str, str]) -> None:
+        """Expect these alerts so many seconds from now, and none when others have passed."""
+        await asyncio.sleep(after)
+        self.expect(**alerts)
+        await asyncio.sleep(ends)
+        self.expect()
+
     async def _scrape(self) -> None:
         while True:
             self._scrape_one(self.owner, up=self._world.runs, owner=True)
@@ -123,10 +130,7 @@ def observed(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Call
 async def test_dead_letters(world: World, prometheus: Prometheus) -> None:
     """For a quarter of an hour."""
     world.inflict(Garbage(count=3))
-    await asyncio.sleep(MINUTE)
-    prometheus.expect(SettlementDeadLetters=FEED)
-    await asyncio.sleep(16 * MINUTE)
-    prometheus.expect()
+    await prometheus.fires(MINUTE, 16 * MINUTE, SettlementDeadLetters=FEED)
 
 
 @observed()
@@ -139,10 +143,7 @@ async def test_dead_letters_before_the_first_scrape_of_an_owner(world: World, pr
     prometheus.owner = "c"
     world.inflict(Garbage(count=3))
     world.start()
-    await asyncio.sleep(2 * MINUTE)
-    prometheus.expect(SettlementDeadLetters=FEED)
-    await asyncio.sleep(16 * MINUTE)
-    prometheus.expect()
+    await prometheus.fires(2 * MINUTE, 16 * MINUTE, SettlementDeadLetters=FEED)
 
 
 @observed()
@@ -152,10 +153,7 @@ async def test_a_refusal_before_the_first_scrape_of_an_owner(world: World, prome
     prometheus.owner = "c"
     world.inflict(Refuse(count=1, status=429))
     world.start()
-    await asyncio.sleep(3 * MINUTE)
-    prometheus.expect(SettlementRefused=FEED)
-    await asyncio.sleep(31 * MINUTE)
-    prometheus.expect()
+    await prometheus.fires(3 * MINUTE, 31 * MINUTE, SettlementRefused=FEED)
 
 
 @observed()
@@ -163,10 +161,7 @@ async def test_a_refusal(world: World, prometheus: Prometheus) -> None:
     """For half an hour, though the next attempt succeeds."""
     world.inflict(Refuse(count=1, status=429))
     world.inflict(Drop())
-    await asyncio.sleep(3 * MINUTE)
-    prometheus.expect(SettlementRefused=FEED)
-    await asyncio.sleep(31 * MINUTE)
-    prometheus.expect()
+    await prometheus.fires(3 * MINUTE, 31 * MINUTE, SettlementRefused=FEED)
 
 
 @observed()
@@ -175,10 +170,7 @@ async def test_a_limit_that_is_nearly_spent(world: World, prometheus: Prometheus
     for _ in range(4):
         world.inflict(Drop())
         await asyncio.sleep(20)
-    await asyncio.sleep(90)
-    prometheus.expect(SettlementLimitNearlySpent={**FEED, "limit": "proper"})
-    await asyncio.sleep(6 * MINUTE)
-    prometheus.expect()
+    await prometheus.fires(90, 6 * MINUTE, SettlementLimitNearlySpent={**FEED, "limit": "proper"})
 
 
 @pytest.mark.long
@@ -192,10 +184,7 @@ async def test_a_gap(world: World, prometheus: Prometheus) -> None:
     prometheus.expect(SettlementNobodyOwns=FEED, SettlementTargetDown=down)
     world.start()
     prometheus.standby = True
-    await asyncio.sleep(6 * MINUTE)
-    prometheus.expect(SettlementGap=FEED)
-    await asyncio.sleep(HOUR)
-    prometheus.expect()
+    await prometheus.fires(6 * MINUTE, HOUR, SettlementGap=FEED)
 
 
 @pytest.mark.long
@@ -222,10 +211,9 @@ async def test_a_provider_out_of_reach(world: World, prometheus: Prometheus) -> 
 async def test_kafka_out_of_reach(world: World, prometheus: Prometheus) -> None:
     """First that there is no commit, and then the state that says why."""
     world.kafka.away(20 * MINUTE)
-    await asyncio.sleep(8 * MINUTE)
-    prometheus.expect(SettlementCommitStalled=FEED, SettlementWaitingForKafka=FEED)
-    await asyncio.sleep(15 * MINUTE)
-    prometheus.expect()
+    await prometheus.fires(
+        8 * MINUTE, 15 * MINUTE, SettlementCommitStalled=FEED, SettlementWaitingForKafka=FEED
+    )
 
 
 @observed()
