@@ -36,7 +36,7 @@ async def end_hanging(place: Place, scene: Scene, settings: dict[str, str]) -> l
         bridge.take_down(KEY, kill=False)
     await until(lambda: all(it.bridge is None for it in scene.bridges.values()), "the end of the bridges")
     await asyncio.sleep(ENDED_SECONDS)
-    found = await asyncio.to_thread(hanging, place)
+    found = await asyncio.to_thread(left_open, place)
     if found:
         await asyncio.to_thread(_end, place, found, settings)
         scene.note("operator", aborted=found)
@@ -61,14 +61,18 @@ def _end(place: Place, found: list[Hanging], settings: dict[str, str]) -> None:
         assert moved.returncode == 0, moved.stderr
 
 
+def left_open(place: Place) -> list[Hanging]:
+    """Return what hides records now, where Kafka itself has skipped the markers that would end it."""
+    skipped = place.markers_skipped()
+    return [it for it in hanging(place) if (it.topic, it.partition) in skipped]
+
+
 def hanging(place: Place) -> list[Hanging]:
-    """Return what hides records now, in all topics of the place, and was left open by Kafka itself."""
+    """Return what hides records now, in all topics of the place."""
     client = place.admin()
     topics = client.list_topics(timeout=ANSWER_SECONDS).topics
     places, unknown, _ = hidden(client, [name for name in topics if name.startswith(f"{place.prefix}.")])
     assert not unknown, unknown
-    skipped = place.markers_skipped()
-    places = [at for at in places if at[:2] in skipped]
     settings = Settings(
         kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
         topics=TopicsSettings(prefix=place.prefix),

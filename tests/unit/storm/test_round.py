@@ -102,7 +102,7 @@ def test_the_operator_ends_what_the_log_of_a_broker_names(
     monkeypatch.setattr(operator, "first_times", lambda _, places: dict.fromkeys(places, 5.0))
     client: Any = SimpleNamespace(list_topics=lambda **_: SimpleNamespace(topics=[]))
     monkeypatch.setattr(Place, "admin", lambda _: client)
-    assert operator.hanging(place) == [("storm.bets", 3, 50, 5.0)]
+    assert operator.left_open(place) == [("storm.bets", 3, 50, 5.0)]
 
 
 async def test_bridges_have_ended_before_they_are_judged(
