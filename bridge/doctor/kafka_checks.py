@@ -58,13 +58,14 @@ def check_brokers(settings: Settings) -> Finding:
 
 
 def check_topics(settings: Settings) -> Finding:
-    """Whether the topics match the settings, and `bridge run` could create those that are missing."""
+    """Whether the topics match the settings, and `bridge run` could create and use them."""
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
     changes = topics.plan(client, declared)
     found = assess_topics(changes, declared.of_feed())
     own = [c for c in changes if c.action is topics.Action.CREATE and c.topic in declared.of_feed()]
     copies = settings.topics.replication_factor
     try:
+        topics.refuse_lost_position(client, settings, declared)
         topics.apply(client, own, replication_factor=copies, only_validate=True)
     except TopologyError as error:
         return Finding(Outcome.FAIL, f"{found.message}\n{error}", found.advice)

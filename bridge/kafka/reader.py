@@ -53,7 +53,7 @@ def reading_clients(settings: Settings, *, committed: bool = True) -> Clients:
 
 def with_fresh_clients(
     settings: Settings,
-    read: Callable[[AdminClient, Consumer], None],
+    read: Callable[[AdminClient, Consumer], object],
     give_up: Callable[[], bool],
     on_status: Callable[[str], None] = lambda _: None,
     *,

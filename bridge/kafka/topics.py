@@ -228,33 +228,43 @@ def ensure(
 
     Ignores all others: the topics of one program must not hold up another. Returns all topics, and the
     differences of the needed ones. Raises TopologyError, with the fix for a topic, and
-    KafkaUnavailable. Checkpoints that are gone while bets are there are not created: nobody knows from where
-    to go on.
+    KafkaUnavailable.
     """
     topics = declare(settings)
-    changes = plan(client, topics, needed(topics))
+    wanted = needed(topics)
+    changes = plan(client, topics, wanted)
     if harmful := [change for change in changes if change.harmful]:
         raise TopologyError(
             "\n".join(f"{c.topic.name}: {c.detail}" for c in harmful)
             + "\nRun `bridge topics apply` to correct it, or set BRIDGE_TOPICS__PREFIX to use other topics."
         )
+    if topics.checkpoints in wanted:
+        refuse_lost_position(client, settings, topics)
     missing = [change for change in changes if change.action is Action.CREATE]
-    _refuse_lost_position(client, topics, [change.topic for change in missing])
     apply(client, missing, replication_factor=settings.topics.replication_factor)
     return topics, changes
 
 
-def _refuse_lost_position(client: AdminClient, topics: Topics, missing: Sequence[Topic]) -> None:
-    """Raise TopologyError if the checkpoints are gone and bets are there."""
-    checkpoints, bets = topics.checkpoints, topics.bets
-    if checkpoints not in missing or bets in missing:
+def refuse_lost_position(client: AdminClient, settings: Settings, topics: Topics) -> None:
+    """Raise TopologyError if bets are there and no checkpoint ever was: nobody knows from where to go on.
+
+    An empty topic of checkpoints, as after it was made anew, will do if `feed.start` says from where.
+    """
+    checkpoints, bets = topics.checkpoints.name, topics.bets.name
+    # The bets first: another bridge that starts just now writes a checkpoint before any bet.
+    if topic_id(client, bets) is None or not any(end_offsets(client, bets, partition_count(client, bets))):
         return
-    if any(end_offsets(client, bets.name, partition_count(client, bets.name))):
-        raise TopologyError(
-            f"{checkpoints.name} is gone, and {bets.name} is not empty: without its position the bridge "
-            "would neither ask for what has come since then nor declare a gap. Restore the topic; or create "
-            "it with `bridge topics apply`, and set feed.start (BRIDGE_FEED__START) to how far back to read."
-        )
+    if topic_id(client, checkpoints) is None:
+        found, restore = "gone", "Restore the topic; or create it with `bridge topics apply`, and set"
+    elif settings.feed.start == "0" and not any(end_offsets(client, checkpoints, 1)):
+        found, restore = "empty", "Restore what it had; or set"
+    else:
+        return
+    raise TopologyError(
+        f"{checkpoints} is {found}, and {bets} is not: without its position the bridge would neither ask for "
+        f"what has come since then nor declare a gap. {restore} feed.start (BRIDGE_FEED__START) to how far "
+        "back to read."
+    )
 
 
 def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:

@@ -33,7 +33,7 @@ from bridge.kafka.group import Group, Watch
 from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place, TransactionWatch, what_to_do
 from bridge.kafka.outage import outage
-from bridge.kafka.reader import reading_clients
+from bridge.kafka.reader import reading_clients, with_fresh_clients
 from bridge.kafka.registry import Registry, RegistryUnavailable
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
@@ -180,6 +180,11 @@ class _Service:
             owner_id=self._owner_id,
             topics=declared,
             codecs=codecs,
+            judge_topics=partial(
+                with_fresh_clients,
+                self._settings,
+                lambda client, _: topics.ensure(client, self._settings, topics.Topics.of_feed),
+            ),
             restore=state_reader.deduplicator,
             refuse_other_feeds=state_reader.refuse_other_feeds,
             leadership=leadership,

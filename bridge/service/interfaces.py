@@ -111,6 +111,9 @@ class Dependencies:
     """Name of this process in the checkpoints that it writes."""
     topics: Topics
     codecs: Codecs
+    judge_topics: Callable[[GiveUp, Callable[[str], None]], object]
+    """Raises TopologyError if the topics would lose data: they may have changed while this process stood by.
+    The last argument receives the reason of each delay, as below."""
     restore: Callable[[float, GiveUp, Callable[[str], None]], Deduplicator]
     """Returns a deduplicator that knows all bets and dead letters received since then, Unix seconds. The last
     argument receives the reason of each delay."""

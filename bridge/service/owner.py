@@ -114,6 +114,8 @@ class FeedOwner:
         dependencies, feed = self._dependencies, self._feed
         committer, timekeeper = self._committer, self._timekeeper
         settings, codecs = dependencies.settings, dependencies.codecs
+        judge = partial(dependencies.judge_topics, self._gone, committer.report_error)
+        await committer.run(judge, "looking at the topics")
         value = await committer.run(committer.writer.open, "taking over from the former owner")
         committed = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
         if committed and committed.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
 
@@ -113,24 +123,52 @@ def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
 
 
 async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Place) -> None:
-    """The topic of checkpoints is not created beside bets, but by an operator."""
+    """Beside bets, checkpoints that are gone are created by an operator; empty ones need a start."""
     settings, client = settings_of(place), place.admin()
     declared, _ = topics.ensure(client, settings, topics.Topics.of_feed)
-    gone = declared.checkpoints.name
+    lost, bets = declared.checkpoints.name, declared.bets.name
 
-    def delete() -> None:
-        client.delete_topics([gone])[gone].result(30)
+    def ensure(start: str = "0") -> None:
+        feed = settings.feed.model_copy(update={"start": start})
+        topics.ensure(client, settings.model_copy(update={"feed": feed}), topics.Topics.of_feed)
 
-    delete()
-    await until(lambda: admin.topic_id(client, gone) is None, "it is gone")
-    topics.ensure(client, settings, topics.Topics.of_feed)  # there is no bet either
+    async def delete() -> None:
+        client.delete_topics([lost])[lost].result(30)
+        await until(lambda: admin.topic_id(client, lost) is None, "it is gone")
+
+    await delete()
+    ensure()  # there is no bet either
     assert refusal(settings, 1) is None
-    delete()
-    await until(lambda: admin.topic_id(client, gone) is None, "it is gone")
-    with pytest.raises(TopologyError, match=f"^{gone} is gone, and {declared.bets.name} is not empty"):
-        topics.ensure(client, settings, topics.Topics.of_feed)
+    await delete()
+    with pytest.raises(TopologyError, match=f"^{lost} is gone, and {bets} is not"):
+        ensure("1h")
     assert place.run("topics", "apply").returncode == 0
-    topics.ensure(client, settings, topics.Topics.of_feed)
+    with pytest.raises(TopologyError, match=f"^{lost} is empty, and {bets} is not"):
+        ensure()
+    checks = json.loads(place.run("doctor", "--json", FEED__START="0").stdout)
+    [told] = [check for check in checks if check["check"] == "topics"]
+    assert (told["outcome"], f"{lost} is empty" in told["message"]) == ("fail", True), told
+    ensure("1h")
+
+
+async def test_a_standby_judges_the_topics_before_it_owns_the_feed(place: Place) -> None:
+    """They may have changed since it started: it ends as it would have at its start, and asks nothing."""
+    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+        owner, standby = (place.bridge(FEED__BASE_URL=feed.url) for _ in range(2))
+        await until(lambda: "Live" in owner.states() + standby.states(), "live")
+        if "Live" in standby.states():
+            owner, standby = standby, owner
+        await until(lambda: "Standby" in standby.states(), "standing by")
+        name = f"{place.prefix}.bets"
+        entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+        client = place.admin()
+        client.incremental_alter_configs([resource])[resource].result(30)
+        connections = len(feed.connections)
+        assert await owner.end() == 0
+        assert await standby.wait() == 6
+        assert f"{name}: cleanup.policy is delete, must be compact" in standby.text()
+        assert len(feed.connections) == connections
 
 
 def test_numbers_at_their_ends_make_topics(place: Place) -> None:

@@ -74,6 +74,7 @@ class Desk:
             owner_id="me",
             topics=topics,
             codecs=CODECS,
+            judge_topics=lambda *_: None,
             restore=self.kafka.deduplicator,
             refuse_other_feeds=lambda *_, **__: self.kafka.checkpoint(),
             leadership=Leadership(),

@@ -169,6 +169,7 @@ class World:
             owner_id="me",
             topics=self.kafka.topics,
             codecs=CODECS,
+            judge_topics=lambda *_: None,
             restore=self.kafka.deduplicator,
             refuse_other_feeds=lambda *_: self._look_for_other_feeds(),
             leadership=self.leadership,
