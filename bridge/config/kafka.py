@@ -31,6 +31,7 @@ SECRETS: Final = (
 OURS: Final = frozenset(
     {
         "acks",
+        "allow_auto_create_topics",
         "auto_offset_reset",
         "enable_auto_commit",
         "enable_auto_offset_store",

@@ -87,7 +87,7 @@ class Acknowledged:
         ]
 
     def _discarded_of(self, client: AdminClient, topic: str, to_write: Set[_Identity]) -> list[Record]:
-        stable = self._ended(client, topic, to_write)
+        stable, written = self._ended(client, topic, to_write)
         starts = {p: min(self._starts[topic].get(p, 0), end) for p, end in stable.items()}
         offsets: set[tuple[int, int]] = set()
         copies: dict[tuple[int, int], int] = {}
@@ -102,18 +102,25 @@ class Acknowledged:
         def compare(message: Message) -> None:
             partition, offset = _place(message)
             content = partition, _hash(message.key(), message.value())
+            if offset >= stable[partition]:
+                hidden.pop(content, None)  # written again behind another's open transaction: not judged yet
+                return
             # What was aborted and written again is visible further on.
             if (partition, offset) not in offsets and copies.get(content, -1) < offset:
                 hidden.pop(content, None)  # what was written in vain more than once counts where it is last
                 hidden[content] = message
 
         TopicScan(topic, see, start=starts, ends=stable).read(self._settings)
-        TopicScan(topic, compare, start=starts, ends=stable, committed=False).read(self._settings)
+        TopicScan(topic, compare, start=starts, ends=written, committed=False).read(self._settings)
         acknowledged = {content for _, content in hidden}.intersection(self._hashes[topic])
         return [_record(message) for (_, content), message in hidden.items() if content in acknowledged]
 
-    def _ended(self, client: AdminClient, topic: str, to_write: Set[_Identity]) -> dict[int, int]:
-        """Return up to where all transactions have ended. Raises KafkaUnavailable if one of ours has not.
+    def _ended(
+        self, client: AdminClient, topic: str, to_write: Set[_Identity]
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """Return up to where all transactions have ended, and the end of what is written.
+
+        Raises KafkaUnavailable if one of ours has not ended.
 
         Kafka answers an abort before it writes the markers, and it may skip them, as those of a commit.
         """
@@ -122,7 +129,7 @@ class Acknowledged:
             time.sleep(seconds)
             stable = dict(enumerate(admin.end_offsets(client, topic, len(written), visible=True)))
             if all(stable[partition] >= end for partition, end in written.items()):
-                return stable
+                return stable, written
         first: list[Message] = []
         ends = {p: offset + 1 if offset < written[p] else offset for p, offset in stable.items()}
         TopicScan(topic, first.append, start=stable, ends=ends, committed=False).read(self._settings)
@@ -131,7 +138,7 @@ class Acknowledged:
             if (topic, key, value) in to_write or _hash(key, value) in self._hashes[topic]:
                 where = Place(topic, *_place(message))
                 raise KafkaUnavailable(f"Kafka has not yet marked the end of a transaction in {where}")
-        return stable
+        return stable, written
 
 
 def _place(message: Message) -> tuple[int, int]:

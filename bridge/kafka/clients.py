@@ -44,6 +44,10 @@ _BY_HAND = {
 """For every consumer: offsets are committed in transactions, if at all."""
 
 
+_CREATES_NOTHING = {"allow.auto.create.topics": False}
+"""A deleted topic would be made anew, with the brokers' defaults. Consumers never ask for that."""
+
+
 class Brokers:
     """Whether a client has lost all its brokers, by its statistics: it never asks again (decision 0031)."""
 
@@ -148,6 +152,7 @@ def producer(
             "message.max.bytes": max_record_bytes,
         },
         ours={
+            **_CREATES_NOTHING,
             "transactional.id": transactional_id,
             "enable.idempotence": True,
             "acks": "all",
@@ -231,7 +236,7 @@ def session_seconds(settings: KafkaSettings) -> float:
 
 def admin(settings: KafkaSettings) -> AdminClient:
     """Create an administration client."""
-    return _create(AdminClient, settings)
+    return _create(AdminClient, settings, ours=_CREATES_NOTHING)
 
 
 def _consumer(

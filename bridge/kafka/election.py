@@ -169,6 +169,11 @@ class LeaderElection:
         """Return the group; None if Kafka refuses. As the function `look`."""
         return look(client, self.group, self._partition.topic)
 
+    def taken(self) -> None:
+        """Report that a socket may be opened from now on. A term may have more than one owner."""
+        with self._handover:
+            self._released = 0
+
     def released(self, term: int) -> None:
         """Report that the owner of this term has closed its socket."""
         with self._handover:

@@ -271,11 +271,21 @@ class TransactionalWriter:
         marker = fill()
         if left := self._need().flush(self._call_seconds):
             text = f"{left} records were not delivered within {self._call_seconds:g} s"
+            if gone := self._gone():
+                text += f": {', '.join(gone)} is gone"
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
         if send_offsets:  # fails if a record was refused or the transaction has ended
             offsets = self._lease.offsets()
             self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
         return marker
+
+    def _gone(self) -> list[str]:
+        """Return the topics that brokers do not list: somebody has deleted them."""
+        try:
+            listed = self._need().list_topics(timeout=FLUSH_SECONDS).topics
+        except (KafkaException, SystemError):
+            return []
+        return sorted(self._topics - listed.keys())
 
     def _abort(self) -> None:
         self._left_open = True

@@ -311,6 +311,7 @@ class _Service:
         self._unknown = reason
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
+        leadership.taken()
         self._owner = FeedOwner(dependencies)
         watch = asyncio.create_task(self._watch_group(leadership))
         try:

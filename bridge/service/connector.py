@@ -97,7 +97,7 @@ class Connector:
                 self.limiter.withdraw()  # its decision may be outdated
                 return None
             self._first = False  # from here on, the position is a promise
-            connection = await self._open(asked)
+            connection = await self._open(asked, decided=now)
             try:
                 await self._accepted(connection, revision, decided=now)
             except BaseException:
@@ -179,7 +179,8 @@ class Connector:
         """Return whether to connect now: neither our clock nor the position had to be corrected.
 
         Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
-        a clock is wrong, FeedError if the provider does not tell its time: connecting would fail as well.
+        a clock is wrong, FeedError if the provider does not tell its time. That is asked a few times only: a
+        gateway may let nothing through but connections to the feed.
         """
         if self.certain_revision is not None or self._in_future():
             await self.timekeeper.compare()
@@ -192,7 +193,8 @@ class Connector:
         # A clock that is days ahead would skip what the provider can still replay.
         if await self.timekeeper.compare():
             return False
-        if self._feed.on_gap == "stop":
+        # Unless the time is confirmed, the answer to the connection is, before anything is skipped.
+        if self._feed.on_gap == "stop" and self.timekeeper.skew is not None:
             await self._skip(self.limiter.oldest_replayable(self._clock().wall))
         return True
 
@@ -224,12 +226,16 @@ class Connector:
         self.pipeline.declare(gap)
         await self.report(gap)
 
-    async def _open(self, asked: Request) -> Connection:
+    async def _open(self, asked: Request, decided: Instant) -> Connection:
         connect = self.dependencies.connect
         try:
             connection = await connect(self._feed, asked, self.wake.set, self._clock)
         except FeedRefused as error:
             self.limiter.answered(self._clock(), refused=self._is_refusal(error))
+            raise
+        except FeedLost:
+            if self._suspended_since(decided):  # the request may have left just now
+                self.limiter.answered(self._clock(), refused=False)
             raise
         now = self._clock()
         self.limiter.answered(now, refused=False)
@@ -239,11 +245,11 @@ class Connector:
 
     async def _accepted(self, connection: Connection, revision: int | None, decided: Instant) -> None:
         """Begin to use an accepted connection. Raises if what the attempt relied on no longer holds."""
-        took = self._clock().monotonic - decided.monotonic
+        suspended = self._suspended_since(decided)
         # A process that was paused may have lost the feed without knowing it yet.
         if not await self.still_owner():
             raise NotOwner("leadership was lost while connecting")
-        if took > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
+        if suspended:
             raise FeedLost("this process was suspended while it connected: the limiter's decision is too old")
         if self.timekeeper.note(connection.skew):
             raise FeedLost("this machine's clock was corrected: the revision was older than it seemed")
@@ -256,6 +262,11 @@ class Connector:
         keeper = self.timekeeper
         self.pipeline.connected(revision, keeper.skew, self._clock().wall, keeper.corrected_at)
         self.checkpointer.progress = CatchUpTracker()
+
+    def _suspended_since(self, decided: Instant) -> bool:
+        """Return whether an attempt took longer than it may: this process, or its machine, stood still."""
+        took = self._clock().monotonic - decided.monotonic
+        return took > DECIDED_SECONDS + self._feed.connect_timeout_seconds
 
     def _is_refusal(self, error: FeedError) -> bool:
         """Return whether the answer is a refusal for a limit. Any other answer is a fault."""

@@ -24,7 +24,7 @@ STEP_SECONDS = 1.0
 ASK_SECONDS = 60.0
 """Minimum interval between such requests during a connection."""
 MOST_QUESTIONS = 5
-"""Unanswered requests before connecting, after which the machine's clock is believed."""
+"""Unanswered requests in a row, after which the machine's clock is believed."""
 
 
 class Timekeeper:
@@ -49,24 +49,25 @@ class Timekeeper:
         return abs(self._clock.stepped - self._known_step) > STEP_SECONDS
 
     async def compare(self) -> bool:
-        """Ask the provider for its time. Raises FeedError without an answer; else as `note`."""
-        return self.note(await self._ask(self._settings))
-
-    async def settle(self) -> None:
-        """Ask the provider if the wall clock was set. Without an answer, finally believe the machine.
+        """Ask the provider for its time. Without an answer, finally believe the machine.
 
         Raises FeedError, and else as `note`.
         """
-        if not self.stepped:
-            return
         try:
-            await self.compare()
+            seen = await self._ask(self._settings)
         except FeedError:
             self._unanswered += 1
             if self._unanswered < MOST_QUESTIONS:
                 raise
-            self.note(None)
+            get().warning("provider's time unavailable, relying on this machine's clock")
+            seen = None
         self._unanswered = 0
+        return self.note(seen)
+
+    async def settle(self) -> None:
+        """Ask the provider if the wall clock was set. Raises as `compare`."""
+        if self.stepped:
+            await self.compare()
 
     def note(self, seen: Skew | None) -> bool:
         """Take note of the provider's clock minus our monotonic clock; None if the answer has no time.

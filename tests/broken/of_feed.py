@@ -170,8 +170,8 @@ FAULTS = (
             Patch("service/connector.py", _COMMIT_ATTEMPT, ""),
             Patch(
                 "service/connector.py",
-                "            connection = await self._open(asked)\n",
-                "            connection = await self._open(asked)\n"
+                "            connection = await self._open(asked, decided=now)\n",
+                "            connection = await self._open(asked, decided=now)\n"
                 "            await self.checkpointer.commit(check_generation=True)\n",
             ),
         ),

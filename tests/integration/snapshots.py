@@ -199,7 +199,9 @@ async def delete_topic(place: Place, name: str) -> str:
 
 def produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> None:
     """Write the bets of these messages to their topic, as received at these moments."""
-    declared, _ = topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
+    feed = settings.feed.model_copy(update={"start": "1h"})  # no checkpoint covers these bets
+    there = settings.model_copy(update={"feed": feed})
+    declared, _ = topics.ensure(clients.admin(settings.kafka), there, topics.Topics.all)
     with Registry(settings.registry) as registry:
         codec = Codec(load("settled-bet"), registry.register(settings.topics.prefix)["settled-bet"])
     producer = Producer(

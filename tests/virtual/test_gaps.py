@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from bridge.errors import ClockError, GapError
+from bridge.config import FeedSettings
+from bridge.errors import ClockError, FeedLost, GapError
 from bridge.sandbox.provider.faults import Drop, Forget, Refuse
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause
@@ -58,6 +59,30 @@ async def test_a_gap_is_one_after_any_number_of_attempts(world: World) -> None:
     await world.check(Cause.TOO_OLD)
     assert_bounds(world, revision)
     assert len(world.provider.attempts) == 1 + 4 + 1
+
+
+@pytest.mark.parametrize("on_gap", ["continue", "stop"])
+@in_world(rate=RATE)
+async def test_a_provider_that_never_tells_its_time_does_not_keep_the_bridge_away(
+    world: World, on_gap: str
+) -> None:
+    """A gateway may answer nothing but handshakes: after some questions, their Date confirms the gap."""
+    revision = await outage(world, 4 * DAY)
+
+    async def ask_time(_settings: FeedSettings) -> None:
+        raise FeedLost("the provider cannot be reached")
+
+    world.feed.ask_time = ask_time  # type: ignore[method-assign]
+    world.start(on_gap=on_gap)
+    if on_gap == "stop":
+        assert isinstance(await world.ended(), GapError)
+        [gap] = world.kafka.gaps
+        assert (gap.start, gap.end) == (revision, world.last.revision)
+        assert world.last.state is State.STOPPED_ON_GAP
+    else:
+        await world.check(Cause.TOO_OLD)
+        assert_bounds(world, revision)
+    assert len(world.provider.attempts) == 2
 
 
 @in_world(rate=RATE)

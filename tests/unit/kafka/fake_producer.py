@@ -70,7 +70,9 @@ class FakeProducer:
                 self.on_delivery(error, None)
             raise SystemError("isinstance returned a result with an exception set") from exception
 
-    def list_topics(self, topic: str, timeout: float) -> None:
+    def list_topics(self, topic: str = "", *, timeout: float) -> None:
+        if not topic:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         self._answers += 1
 
     def init_transactions(self, timeout: float) -> None:

@@ -129,6 +129,7 @@ def test_the_last_records_of_each_topic_are_known(monkeypatch: pytest.MonkeyPatc
 def test_what_another_s_open_transaction_hides_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(monkeypatch, "AbxC", known=knowing("ABC"), stable=(2,)) == "B"
     assert found(monkeypatch, "AxbC", known=knowing("ABC"), stable=(1,)) == ""
+    assert found(monkeypatch, "AbxB", known=knowing("AB"), stable=(2,)) == ""  # written again behind it
 
 
 def test_markers_that_come_late_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

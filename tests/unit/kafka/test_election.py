@@ -171,6 +171,19 @@ def test_the_end_of_an_earlier_term_does_not_release_the_next(
     assert membership.given_up.wait(10)
 
 
+def test_a_term_with_a_second_owner_waits_for_that_one(
+    membership: Membership, election: LeaderElection
+) -> None:
+    """The work of the first ended early, such as by an answer of the coordinator, and was taken up again."""
+    election.taken()
+    election.released(election.term)
+    election.taken()
+    membership.revoke()
+    assert not membership.given_up.wait(0.3)
+    election.released(election.term)
+    assert membership.given_up.wait(10)
+
+
 def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its client would wait for ever, while the group goes on without it (decision 0031)."""
     make, made = clients.member, SimpleQueue[object]()

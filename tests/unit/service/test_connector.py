@@ -129,6 +129,23 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
     assert desk.limiter.ledger[-1].answered_at is not None
 
 
+@pytest.mark.parametrize("takes", [20, 21])
+@with_desk()
+async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_end(
+    desk: Desk, takes: float
+) -> None:
+    """The machine stood still in the middle of it: the request may have left only then."""
+
+    async def answer() -> Connection:
+        await asyncio.sleep(takes)
+        raise FeedLost("no answer")
+
+    desk.provider.answer = answer
+    assert await desk.connector.connect() is None
+    [attempt] = desk.limiter.ledger
+    assert attempt.answered_at == (EPOCH + takes if takes > 20 else None)
+
+
 @with_desk()
 async def test_the_progress_of_a_connection_begins_anew(desk: Desk) -> None:
     async def answer() -> Connection:

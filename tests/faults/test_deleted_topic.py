@@ -1,0 +1,58 @@
+"""Somebody deletes a topic while a bridge runs, on brokers that create topics by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from bridge.kafka import admin
+from bridge.sandbox import cluster as dev
+from bridge.sandbox.cluster import servers
+from bridge.sandbox.cluster.ports import Listener
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.harness import Place, until
+
+CREATED_SECONDS = 8.0
+"""By then a producer that lets brokers create topics has made it anew, which took 4 s."""
+
+
+@pytest.fixture(scope="module")
+def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
+    """A broker with Kafka's default: what a client asks for is created."""
+    ordinary = servers.server_properties
+
+    def properties(node: int, listeners: Sequence[Listener]) -> str:
+        found = ordinary(node, listeners)
+        assert "auto.create.topics.enable=false" in found
+        return found.replace("auto.create.topics.enable=false", "auto.create.topics.enable=true")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(servers, "server_properties", properties)
+        running = dev.start(tmp_path_factory.mktemp("creating"), kafka_port=0, registry_port=0)
+    with running:
+        yield running
+        running.close(grace=0)
+
+
+@pytest.mark.parametrize(("name", "code"), [("checkpoints", 6), ("bets", 5)])
+async def test_a_deleted_topic_is_named_and_not_made_anew(
+    creating: dev.Cluster, tmp_path: Path, name: str, code: int
+) -> None:
+    """A new one would be empty, and keep its records for a week. The next start says what is lost."""
+    place = Place(creating, f"deleted-{name}", tmp_path)
+    topic, client = f"{place.prefix}.{name}", place.admin()
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        client.delete_topics([topic])[topic].result(30)
+        await until(lambda: f"not delivered within 2 s: {topic} is gone" in bridge.text(), "the reason")
+        await asyncio.sleep(CREATED_SECONDS)
+        assert admin.topic_id(client, topic) is None
+        assert await bridge.end() == 0
+        assert admin.topic_id(client, topic) is None
+        again = place.bridge(FEED__BASE_URL=feed.url)
+        assert await again.wait() == code
