@@ -6,9 +6,10 @@ import base64
 import logging
 import re
 import sys
+from functools import cache
+from html.entities import html5
 from json import dumps as json_dumps
 from typing import Any, TextIO
-from urllib.parse import quote, quote_plus
 
 import orjson
 import structlog
@@ -80,7 +81,7 @@ _mask: re.Pattern[str] | None = None
 
 
 def conceal(secret: str, name: str, user: str | None = None) -> None:
-    """Mask this value of the secret `name` from now on, also in a URL, in JSON or in Basic auth."""
+    """Mask this value of the secret `name` from now on, also as others escape it, and in Basic auth."""
     global _mask
     known = _secrets.get(name, ())
     if not secret or (secret, user) in known:
@@ -100,14 +101,45 @@ def concealed(text: str) -> str:
 
 def _forms(secret: str, user: str | None) -> set[str]:
     plain = {secret, *(line for line in secret.splitlines() if len(line) >= SHORT)}  # a key has many lines
-    written = {repr(secret)[1:-1], json_dumps(secret, ensure_ascii=False)[1:-1]}
     raw = secret.encode("utf-8", "surrogateescape")  # an environment variable need not be UTF-8
     basic = base64.b64encode((user or "").encode("utf-8", "surrogateescape") + b":" + raw).decode()
-    return plain | written | {quote(raw), quote(raw, safe=""), quote_plus(raw), basic}
+    return {*plain, basic}
 
 
 def _pattern(form: str) -> str:
-    return re.escape(form) if len(form) >= SHORT else rf"(?<!\w){re.escape(form)}(?!\w)"
+    pattern = "".join(map(_character, form))
+    return pattern if len(form) >= SHORT else rf"(?<!\w){pattern}(?!\w)"
+
+
+@cache
+def _character(character: str) -> str:
+    """Match a character as it is, and as URLs, JSON, HTML and programming languages write it.
+
+    Who quotes a request may escape more than is necessary, and in upper or lower case.
+    """
+    if character.isascii() and character.isalnum():
+        return character
+    raw = character.encode("utf-8", "surrogateescape")
+    units = character.encode("utf-16-be", "surrogatepass")
+    code = ord(character)
+    numbers = [
+        "".join(f"%{byte:02x}" for byte in raw),
+        "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2)),
+        "".join(f"\\x{byte:02x}" for byte in raw),
+        f"\\x{code:02x}",
+        f"&#x{code:x};",
+    ]
+    written = [
+        character,
+        f"\\{character}",
+        repr(character)[1:-1],
+        json_dumps(character, ensure_ascii=False)[1:-1],
+        f"&#{code};",
+        *(f"&{name}" for name, named in html5.items() if named == character and name.endswith(";")),
+        *("+" if character == " " else ""),
+    ]
+    insensitive = "|".join(map(re.escape, numbers))
+    return f"(?:{'|'.join(map(re.escape, dict.fromkeys(written)))}|(?i:{insensitive}))"
 
 
 def _conceal_all(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -179,7 +179,7 @@ def replay(
         "currency": currency,
         "result": result,
         "resettled": resettled,
-        "gap": gap,
+        "gap": gap and [(found.start, found.end) for found in selection.gaps or ()],
         "everywhere": everywhere,
         "names": names,
     }

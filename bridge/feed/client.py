@@ -28,6 +28,7 @@ from bridge.feed.framing import Inbox, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
 from bridge.formatting import plain_error
+from bridge.log import concealed
 
 HANG_UP_SECONDS = 1.5
 UNREAD_BYTES = 1024 * 1024
@@ -56,7 +57,6 @@ class Connection(ClientConnection):
         stall_after: float,
         clock: Clock,
         wake: Callable[[], None],
-        without_secret: Callable[[str], str],
         refusal_codes: Collection[int],
         **kwargs: Any,
     ) -> None:
@@ -75,7 +75,6 @@ class Connection(ClientConnection):
         """The argument of `connection_lost`, until it is passed to the library."""
         self._inbox = inbox
         self._wake = wake
-        self._without_secret = without_secret
         self._refusal_codes = refusal_codes
         self.skew: Skew | None = None
         """The provider's clock in the handshake, minus our monotonic clock."""
@@ -195,7 +194,7 @@ class Connection(ClientConnection):
 
     def end_reason(self) -> FeedError:
         """Return what ended the connection: FeedRefused if the close code means a limit."""
-        detail = self._without_secret(str(self.protocol.close_exc))
+        detail = concealed(str(self.protocol.close_exc))
         if self.protocol.close_code in self._refusal_codes:
             return FeedRefused(f"close code {self.protocol.close_code}", detail)
         return FeedLost(f"the connection ended: {detail}")
@@ -255,7 +254,6 @@ async def connect(
             stall_after=settings.stall_seconds,
             clock=clock,
             wake=wake,
-            without_secret=request.without_secret,
             refusal_codes=settings.refusal_close_codes,
             **kwargs,
         )
@@ -279,16 +277,16 @@ async def connect(
         )
     except InvalidStatus as error:
         # The answer may repeat the request, credential included.
-        body = request.without_secret((error.response.body or b"").decode("utf-8", "replace"))
+        body = concealed((error.response.body or b"").decode("utf-8", "replace"))
         status = error.response.status_code
         raise FeedRefused(f"HTTP {status}", body[:200].strip(), status) from None
     except InvalidHandshake as error:
-        raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
+        raise FeedLost(f"the handshake failed: {concealed(str(error))}") from None
     except (OSError, EOFError) as error:  # timeouts and TLS errors among them
-        detail = request.without_secret(plain_error(error))
+        detail = concealed(plain_error(error))
         raise FeedLost(f"no connection: {detail}") from None
     except Exception as error:  # noqa: BLE001  # an odd answer ends this attempt only
-        detail = request.without_secret(f"{type(error).__name__}: {error}")
+        detail = concealed(f"{type(error).__name__}: {error}")
         raise FeedLost(f"no connection: {detail}") from None
     assert isinstance(connection, Connection)
     dates = connection.response.headers.get_all("Date") if connection.response else []

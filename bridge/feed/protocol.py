@@ -25,12 +25,6 @@ class Request:
     headers: dict[str, str]
     secret: str = ""
 
-    def without_secret(self, text: str) -> str:
-        """Return a foreign text with the credential masked."""
-        if not self.secret:
-            return text
-        return text.replace(self.secret, "**********").replace(quote(self.secret, safe=""), "**********")
-
 
 def request(settings: FeedSettings, revision: int | None) -> Request:
     """Return the request for the messages from `revision` on, Unix seconds; None sends the interface's 0.

@@ -1,4 +1,4 @@
-"""Asks the provider for its time, without connecting to the feed."""
+"""Asks the provider for its time, without connecting to the feed, and compares it with ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from bridge import clock
-from bridge.clock_skew import Skew, from_dates
+from bridge.clock_skew import Skew, from_dates, must_be_near
 from bridge.config import FeedSettings, address_error, proxy_error, tls
 from bridge.errors import FeedLost
 from bridge.formatting import format_duration, plain_error
@@ -45,6 +45,17 @@ async def ask(settings: FeedSettings) -> Skew | None:
     if "age" in answer.headers:
         return None
     return from_dates(answer.headers.get_list("date"), asked, received)
+
+
+def check_skew(settings: FeedSettings, seconds: float) -> None:
+    """Raise ClockError if the provider's clock is too far ahead of ours, or behind it."""
+    must_be_near(
+        seconds,
+        settings.max_clock_skew_seconds,
+        "feed.max_clock_skew_seconds (BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS)",
+        "a revision would not mean what it says",
+        also=" and feed.safety_margin_seconds",
+    )
 
 
 def _root(settings: FeedSettings) -> str:

@@ -16,6 +16,8 @@ from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from bridge.config import Settings
 from bridge.errors import SettingsError, SinkBroken, TopologyError
 from bridge.kafka import admin, clients, topics
+from bridge.kafka.blocking import checked
+from bridge.kafka.transactions import error_of
 
 BATCH: Final = 5_000
 """Records in a transaction."""
@@ -60,11 +62,15 @@ class TopicCopy:
             transactional_id=self.group,
             max_record_bytes=topics.max_record_bytes(settings),
         )
-        try:
+        places = [TopicPartition(source, partition) for partition in range(count)]
+
+        def begin() -> list[TopicPartition]:
             self._producer.init_transactions(CALL_SECONDS)  # ends what an earlier attempt has left open
-            places = [TopicPartition(source, partition) for partition in range(count)]
-            committed = self._consumer.committed(places, timeout=LOOK_SECONDS)
-        except KafkaException as error:
+            return self._consumer.committed(places, timeout=LOOK_SECONDS)
+
+        try:
+            committed = checked(begin)
+        except (KafkaException, SystemError) as error:
             self._consumer.close()
             raise self._refused(error) from None
         if failed := next((place.error for place in committed if place.error is not None), None):
@@ -127,18 +133,22 @@ class TopicCopy:
             TopicPartition(self._source, partition, offset, metadata=str(begin))
             for partition, offset in offsets.items()
         ]
-        try:
+
+        def write() -> None:
             self._producer.begin_transaction()
             for message in batch:
                 self._produce(message)
             group = self._consumer.consumer_group_metadata()
             self._producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
             self._producer.commit_transaction(CALL_SECONDS)
-        except KafkaException as error:
+
+        try:
+            checked(write)
+        except (KafkaException, SystemError) as error:
             raise self._refused(error) from None
 
-    def _refused(self, error: KafkaException) -> SinkBroken:
+    def _refused(self, error: KafkaException | SystemError) -> SinkBroken:
         return SinkBroken(
-            f"{self._target} could not be written as {self.group}: {error.args[0].str()}. What was "
+            f"{self._target} could not be written as {self.group}: {error_of(error).str()}. What was "
             "copied stays: repeat the command to go on."
         )

@@ -137,7 +137,8 @@ class Export:
             raise SettingsError(f"{self._resume} cannot be read: {error}; {begin_anew}") from None
         if wanted != orjson.loads(orjson.dumps(self._wanted, default=str)):
             raise SettingsError(
-                f"--output {self._path}: was begun with other options; repeat those, or {begin_anew}"
+                f"--output {self._path}: was begun with other options, or before a gap was declared "
+                f"(--gap); repeat those, or {begin_anew}"
             )
         pieces = [self._part(number) for number in range(1, parts + 1)] if parts else [self._partial]
         if not all(piece.exists() for piece in pieces) or (size and self._partial.stat().st_size < size):

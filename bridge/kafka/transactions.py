@@ -48,7 +48,7 @@ def backoff_seconds(failures: int) -> float:
     return min(MAX_BACKOFF_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
 
 
-def _error(exception: KafkaException | SystemError) -> KafkaError:
+def error_of(exception: KafkaException | SystemError) -> KafkaError:
     """Return the error of a call: a SystemError stands for a fatal one (decision 0032)."""
     if isinstance(exception, SystemError):
         return KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
@@ -139,7 +139,7 @@ class TransactionalWriter:
                     self._abort()
                 return checked(attempt)
             except (KafkaException, SystemError) as exception:
-                recover = partial(self._recover, _error(exception))
+                recover = partial(self._recover, error_of(exception))
             except KafkaUnavailable as error:
                 recover = partial(self._wait, str(error))
             # Not before the exception is handled: the client would keep it for ever (decision 0037).

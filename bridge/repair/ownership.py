@@ -7,6 +7,7 @@ starts meanwhile stands by, and takes over when the command ends.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
@@ -19,8 +20,9 @@ from confluent_kafka.admin import AdminClient
 
 from bridge import clock
 from bridge.avro.codec import Codecs
-from bridge.config import Settings
-from bridge.errors import NotOwner
+from bridge.config import FeedSettings, Settings
+from bridge.errors import FeedError, NotOwner
+from bridge.feed.provider_clock import ask, check_skew
 from bridge.kafka import admin, clients
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Header, Record
@@ -98,14 +100,15 @@ class OwnedFeed:
 def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
     """Own the feed in the block. Registers the schemas of an owner.
 
-    Raises NotOwner at once if the owner group has a member, TopologyError if a topic or a right is missing or
-    another feed than the one `beside` this one uses the topics, KafkaUnavailable if no broker answers,
-    SinkBroken if Kafka refuses to write.
+    Raises NotOwner at once if the owner group has a member, ClockError if this machine's clock is wrong,
+    TopologyError if a topic or a right is missing or another feed than the one `beside` this one uses the
+    topics, KafkaUnavailable if no broker answers, SinkBroken if Kafka refuses to write.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topics = declare(settings)
     client = admin.look_for(settings.kafka, topics.checkpoints.name)
     refuse_members(settings, look(client, group_of(settings), topics.checkpoints.name))
+    _refuse_wrong_clock(settings.feed)
     owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     with Registry(settings.registry) as registry:
         codecs = registry.codecs_of_owner(settings.topics.prefix)
@@ -146,6 +149,24 @@ def refuse_members(settings: Settings, group: Group | None) -> None:
         f"the feed {settings.feed.name} is not free: {names} {'owns it' if group.owners else 'stands by'}. "
         f"Stop every `bridge run` of this feed first; {release(awaited, round(free_by))}."
     )
+
+
+def _refuse_wrong_clock(feed: FeedSettings) -> None:
+    """Raise ClockError if the provider's clock says that this machine's is wrong.
+
+    After a checkpoint from the future, the next `bridge run` takes the position for wrong, and stops on a
+    gap. A provider that does not tell its time does not keep anybody from a repair.
+    """
+    if feed.base_url is None:
+        return
+    try:
+        seen = asyncio.run(ask(feed))
+    except FeedError as error:
+        get().warning("provider's time unavailable, relying on this machine's clock", reason=str(error))
+        return
+    now = clock.now()
+    if seen is not None:
+        check_skew(feed, seen.by(now.wall - now.monotonic).seconds)
 
 
 def _wait_for_feed(

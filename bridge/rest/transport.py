@@ -14,6 +14,7 @@ import httpx2
 
 from bridge.config import ApiSettings, address_error, proxy_error, tls
 from bridge.formatting import format_duration, plain_error
+from bridge.log import concealed
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
 """Turns a request into a response."""
@@ -41,7 +42,7 @@ class Answer:
     """The beginning of the body, if the status is not 200."""
 
     def __str__(self) -> str:
-        """Return `HTTP 503: ` and the beginning of the body, if that is text."""
+        """Return `HTTP 503: ` and the beginning of the body, if that is text: it may quote the token."""
         excerpt = self._excerpt()
         return f"HTTP {self.status}{excerpt and ': '}{excerpt}"
 
@@ -51,7 +52,7 @@ class Answer:
             text = codecs.getincrementaldecoder("utf-8")().decode(self.refusal)
         except UnicodeDecodeError:
             return ""
-        line = " ".join(text.split())
+        line = " ".join(concealed(text).split())
         return line[:EXCERPT_CHARACTERS] if line.isprintable() else ""
 
 
@@ -99,8 +100,7 @@ class Transport:
         return Answer(
             response.status_code,
             response.headers,
-            # It becomes part of an error message, and a provider may quote the token in it.
-            bytes(refusal.replace(token.encode(), b"***")),
+            bytes(refusal),
         )
 
     async def knock(self) -> int:

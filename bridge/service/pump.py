@@ -11,6 +11,7 @@ from bridge.clock import Instant
 from bridge.errors import FeedError, FeedLost
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.protocol import ping_reply
+from bridge.feed.provider_clock import check_skew
 from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_utc
 from bridge.kafka.batch import BACKLOG
@@ -21,7 +22,7 @@ from bridge.service.committer import Committer
 from bridge.service.connector import Connector, sleep
 from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
-from bridge.service.timekeeper import Timekeeper, check_skew
+from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import State
 from bridge.state.restore import deduplicated_from
 

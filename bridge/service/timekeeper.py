@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 from math import inf
 
 from bridge.clock import AnchoredClock
-from bridge.clock_skew import Skew, must_be_near
+from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, SettingsError
+from bridge.feed.provider_clock import check_skew
 from bridge.log import get
 
 AskTime = Callable[[FeedSettings], Awaitable[Skew | None]]
@@ -131,14 +132,3 @@ class Timekeeper:
 
     def _agrees(self, skew: Skew) -> bool:
         return abs(skew.seconds) <= self._settings.max_clock_skew_seconds
-
-
-def check_skew(settings: FeedSettings, seconds: float) -> None:
-    """Raise ClockError if the provider's clock is too far ahead of ours, or behind it."""
-    must_be_near(
-        seconds,
-        settings.max_clock_skew_seconds,
-        "feed.max_clock_skew_seconds (BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS)",
-        "a revision would not mean what it says",
-        also=" and feed.safety_margin_seconds",
-    )

@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +26,7 @@ from bridge.kafka import topics
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, DEAD_LETTERS, GAPS, TRANSLATIONS, Names, Removed, changes, read
+from bridge.reader.source import Source
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.state.gap import Cause, Gap
@@ -298,6 +300,55 @@ def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
         assert len([*place.messages("sparse")]) == 1
     finally:
         admin.delete_topics([target])[target].result(30)
+
+
+def test_a_copy_of_gaps_goes_back_for_one_that_is_declared_meanwhile(written: Written) -> None:
+    """It lies in the past, before what was copied."""
+    place, target = written.place, f"{written.place.prefix}.of-gaps"
+    admin = place.admin()
+    admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
+
+    def declare(start: int) -> None:
+        at = (NOW + start) / 1000
+        gap = Gap(written.settings.feed.name, at, at + 1, Cause.TOO_OLD, NOW / 1000)
+        name = written.topics.gaps.name
+        written.produce(name, gap.feed, written.codecs["feed-gap"].encode(gap.to_avro()), partition=0)
+        written.flush()
+
+    try:
+        for number in range(20):
+            written.bet(f"{number}", NOW - HOUR + 1_000 * number)
+        declare(-HOUR + 10_000)
+        copy = "replay", "--to-topic", target, "--gap"
+        assert place.run(*copy).stderr == f"1 bet copied to {target}\n"
+        declare(-HOUR + 5_000)
+        assert place.run(*copy).stderr == f"2 bets copied to {target}\n"
+        assert {message.key() for message in place.messages("of-gaps")} == {b"5", b"10"}
+    finally:
+        admin.delete_topics([target])[target].result(30)
+
+
+def test_a_reader_that_begins_at_the_end_finds_what_becomes_visible(written: Written) -> None:
+    """A transaction that was open when it began: its records lie before the end of the topic."""
+    settings, key = written.settings, b"hidden"
+    producer = Producer(
+        {
+            "bootstrap.servers": settings.kafka.bootstrap_servers,
+            "transactional.id": written.place.prefix,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    value = written.codecs["settled-bet"].encode(BARE_BET | {"betId": key.decode()})
+    producer.produce(written.topics.bets.name, value, key, timestamp=NOW)
+    assert producer.flush(30) == 0
+    with closing(Source(settings, BETS.name, "end", until=None)) as source:
+        producer.commit_transaction(30)
+        deadline, found = time.monotonic() + 60, list[bytes | None]()
+        while not found and time.monotonic() < deadline:
+            found += [message.key() for message in source.messages()]
+    assert found == [key]
 
 
 def test_a_reader_begins_and_ends_where_it_is_told(written: Written) -> None:

@@ -22,9 +22,9 @@ KEPT = ("connections", "counters", "newestSettlement", "skewSeconds")
 """What a move leaves as it is."""
 
 
-def feed() -> Simulator:
+def feed(**settings: Any) -> Simulator:
     # Without resettlements: an earlier version that was never received is not published after a later one.
-    return Simulator(SimulatorSettings(port=0, rate=10, history_seconds=HISTORY, resettle=0))
+    return Simulator(SimulatorSettings(port=0, rate=10, history_seconds=HISTORY, resettle=0, **settings))
 
 
 async def live(place: Place, provider: Simulator, **settings: str) -> Bridge:
@@ -171,6 +171,21 @@ async def test_a_bridge_that_starts_meanwhile_waits(place: Place) -> None:
         bridge = await asyncio.to_thread(own)
         await until(lambda: "Live" in bridge.states(), "live")
         assert await bridge.end() == 0
+
+
+async def test_a_machine_whose_clock_is_wrong_commits_nothing(place: Place) -> None:
+    """`bridge run` would stop on a gap: it would take the position for one that had followed that clock."""
+    async with feed() as provider:
+        bridge = await live(place, provider)
+        assert await bridge.end() == 0
+    before = place.checkpoint()
+    async with feed(clock_skew_seconds=-600) as provider:
+        for command in ("checkpoint set --revision 5m --yes", "deadletters redrive"):
+            ran = await asyncio.to_thread(place.run, *command.split(), FEED__BASE_URL=provider.url)
+            assert (ran.returncode, "the provider's clock is 10m behind ours" in ran.stderr) == (9, True)
+    assert place.checkpoint() == before
+    ran = place.run("deadletters", "redrive", FEED__BASE_URL=provider.url)
+    assert (ran.returncode, "relying on this machine's clock" in ran.stderr) == (0, True)
 
 
 def test_what_cannot_be_moved_says_why(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import logging
 from collections.abc import Iterator
@@ -97,6 +98,13 @@ def shown(capsys: pytest.CaptureFixture[str], **said: Any) -> dict[str, Any]:
 SECRET = 's3cret/"ü+ \\x'
 FORMS = [
     SECRET,
+    quote(SECRET, safe="").lower(),
+    json.dumps(SECRET)[1:-1],
+    html.escape(SECRET),
+    "".join(f"&#{ord(c)};" if not c.isalnum() else c for c in SECRET),
+    "".join(f"&#x{ord(c):X};" if not c.isalnum() else c for c in SECRET),
+    "".join(f"\\u{ord(c):04X}" if not c.isalnum() else c for c in SECRET),
+    SECRET.replace("\\", "\\\\").replace("/", "\\/").replace('"', '\\"'),
     quote(SECRET),
     quote(SECRET, safe=""),
     quote_plus(SECRET),

@@ -10,6 +10,7 @@ import pytest
 from bridge.config import FeedSettings
 from bridge.errors import SettingsError
 from bridge.feed.protocol import ping_reply, request
+from bridge.log import concealed
 
 SECRET = "s3cret/&?"
 
@@ -73,9 +74,7 @@ def test_a_request_does_not_show_its_secret() -> None:
     """Not in its repr, and not in what somebody else makes of it, escaped or not."""
     asked = request(settings(auth="query", auth_name="key", auth_value=SECRET), 17)
     assert "s3cret" not in repr(asked)
-    echoed = f"cannot GET {asked.url}, what is {SECRET}?"
-    assert "s3cret" not in asked.without_secret(echoed)
-    assert request(settings(), 17).without_secret(echoed) == echoed
+    assert "s3cret" not in concealed(f"cannot GET {asked.url}, what is {SECRET}?")
 
 
 @pytest.mark.parametrize(

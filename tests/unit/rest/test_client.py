@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from bridge.errors import ApiError, Forbidden, Unanswered
+from bridge.log import MASK
 from bridge.rest.answers import Answered
 from bridge.rest.client import FORBIDDEN_PAUSE_SECONDS
 from bridge.rest.endpoints import Questions
@@ -160,7 +161,7 @@ def test_the_waits_between_attempts_grow() -> None:
 @pytest.mark.parametrize(
     ("body", "excerpt"),
     [
-        (f"the token {SECRET} " + "ж" * 1000, ": the token *** " + "ж" * 186),
+        (f"the token {SECRET} " + "ж" * 1000, f": the token {MASK} " + "ж" * 179),
         (b"\x89PNG\r\n", ""),
         (b"\x1b[2Jgone", ""),
         (b"\x00", ""),

@@ -10,6 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.errors import ApiError, AuthError, SettingsError
+from bridge.log import MASK
 from bridge.rest.client import Client
 from tests.unit.snapshots.provider import AT, SPORTS, Provider, Reply, api, minted, now
 from tests.virtual.loop import run
@@ -125,7 +126,7 @@ def test_a_token_that_is_refused_twice_is_an_error(end: float | None, validity: 
     [error] = provider.ask(SPORTS, token_file=file)
     assert (type(error), error.exit_code) == (AuthError, 3)
     assert str(error) == (
-        "the provider refuses the token (GET /api/translations/en/sports: HTTP 401: *** is not valid). "
+        f"the provider refuses the token (GET /api/translations/en/sports: HTTP 401: {MASK} is not valid). "
         f"Give a valid one by BRIDGE_API__TOKEN_FILE; this one {validity}"
     )
     assert len(provider.requests) == 2
