@@ -35,7 +35,7 @@ SETTLED_AGAIN = 10
 def fill(bets: int) -> None:
     """Write the bets, and a checkpoint that covers them."""
     settings = load(None)
-    declared, _ = topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed)
+    declared = topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed)
     with Registry(settings.registry) as registry:
         codecs = registry.codecs_of_owner(settings.topics.prefix)
     datum = json.loads((ROOT / "examples" / "settled-bet.record.json").read_text("utf-8"))

@@ -76,6 +76,9 @@ SHORT = 8
 KEPT = 3
 """Number of values remembered of a rotated secret."""
 
+_BEFORE_A_WORD = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\[nrt]))"
+"""No letter, or the end of what stands for another character."""
+
 _secrets: dict[str, tuple[tuple[str, str | None], ...]] = {}
 _mask: re.Pattern[str] | None = None
 
@@ -108,7 +111,7 @@ def _forms(secret: str, user: str | None) -> set[str]:
 
 def _pattern(form: str) -> str:
     pattern = "".join(map(_character, form))
-    return pattern if len(form) >= SHORT else rf"(?<!\w){pattern}(?!\w)"
+    return pattern if len(form) >= SHORT else rf"{_BEFORE_A_WORD}{pattern}(?!\w)"
 
 
 @cache

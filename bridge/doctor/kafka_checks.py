@@ -66,6 +66,9 @@ def check_topics(settings: Settings) -> Finding:
     copies = settings.topics.replication_factor
     try:
         topics.refuse_lost_position(client, settings, declared)
+    except TopologyError as error:
+        return Finding(Outcome.FAIL, str(error))
+    try:
         topics.apply(client, own, replication_factor=copies, only_validate=True)
     except TopologyError as error:
         return Finding(Outcome.FAIL, f"{found.message}\n{error}", found.advice)

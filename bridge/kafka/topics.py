@@ -18,11 +18,21 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bridge.config import Settings
+from bridge import clock
+from bridge.config import Settings, parse_start
 from bridge.errors import TopologyError
 from bridge.formatting import plural
-from bridge.kafka.admin import LOOK_SECONDS, end_offsets, metadata, partition_count, result_of, topic_id
+from bridge.kafka.admin import (
+    LOOK_SECONDS,
+    end_offsets,
+    metadata,
+    offsets_since,
+    partition_count,
+    result_of,
+    topic_id,
+)
 from bridge.kafka.errors import explained
+from bridge.log import get
 
 DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
@@ -221,14 +231,11 @@ def apply(
                 )
 
 
-def ensure(
-    client: AdminClient, settings: Settings, needed: Callable[[Topics], Sequence[Topic]]
-) -> tuple[Topics, list[Change]]:
+def ensure(client: AdminClient, settings: Settings, needed: Callable[[Topics], Sequence[Topic]]) -> Topics:
     """Create the topics that a program needs and that are missing; refuse those that would lose data.
 
-    Ignores all others: the topics of one program must not hold up another. Returns all topics, and the
-    differences of the needed ones. Raises TopologyError, with the fix for a topic, and
-    KafkaUnavailable.
+    Ignores all others: the topics of one program must not hold up another. Logs the differences of the needed
+    ones, and returns all topics. Raises TopologyError, with the fix for a topic, and KafkaUnavailable.
     """
     topics = declare(settings)
     wanted = needed(topics)
@@ -242,28 +249,36 @@ def ensure(
         refuse_lost_position(client, settings, topics)
     missing = [change for change in changes if change.action is Action.CREATE]
     apply(client, missing, replication_factor=settings.topics.replication_factor)
-    return topics, changes
+    for change in changes:
+        get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
+    return topics
 
 
 def refuse_lost_position(client: AdminClient, settings: Settings, topics: Topics) -> None:
     """Raise TopologyError if bets are there and no checkpoint ever was: nobody knows from where to go on.
 
-    An empty topic of checkpoints, as after it was made anew, will do if `feed.start` says from where.
+    An empty topic of checkpoints, as after it was made anew, will do if `feed.start` is before the last bet.
     """
     checkpoints, bets = topics.checkpoints.name, topics.bets.name
     # The bets first: another bridge that starts just now writes a checkpoint before any bet.
-    if topic_id(client, bets) is None or not any(end_offsets(client, bets, partition_count(client, bets))):
+    if topic_id(client, bets) is None:
+        return
+    ends = end_offsets(client, bets, partition_count(client, bets))
+    if not any(ends):
         return
     if topic_id(client, checkpoints) is None:
         found, restore = "gone", "Restore the topic; or create it with `bridge topics apply`, and set"
-    elif settings.feed.start == "0" and not any(end_offsets(client, checkpoints, 1)):
-        found, restore = "empty", "Restore what it had; or set"
-    else:
+    elif any(end_offsets(client, checkpoints, 1)):
         return
+    else:
+        start = parse_start(settings.feed.start, clock.now().wall)
+        if start is not None and offsets_since(client, bets, start, ends) != ends:
+            return
+        found, restore = "empty", "Restore what it had; or set"
     raise TopologyError(
         f"{checkpoints} is {found}, and {bets} is not: without its position the bridge would neither ask for "
-        f"what has come since then nor declare a gap. {restore} feed.start (BRIDGE_FEED__START) to how far "
-        "back to read."
+        f"what has come since then nor declare a gap. {restore} feed.start (BRIDGE_FEED__START) to a time or "
+        "an age before the last bet."
     )
 
 

@@ -272,7 +272,7 @@ class TransactionalWriter:
         if left := self._need().flush(self._call_seconds):
             text = f"{left} records were not delivered within {self._call_seconds:g} s"
             if gone := self._gone():
-                text += f": {', '.join(gone)} is gone"
+                text += f": {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
         if send_offsets:  # fails if a record was refused or the transaction has ended
             offsets = self._lease.offsets()

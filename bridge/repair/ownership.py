@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from bridge import clock
 from bridge.avro.codec import Codecs
 from bridge.config import FeedSettings, Settings
-from bridge.errors import FeedError, NotOwner
+from bridge.errors import FeedError, NotOwner, SettingsError
 from bridge.feed.provider_clock import ask, check_skew
 from bridge.kafka import admin, clients
 from bridge.kafka.acknowledged import Acknowledged
@@ -161,7 +161,7 @@ def _refuse_wrong_clock(feed: FeedSettings) -> None:
         return
     try:
         seen = asyncio.run(ask(feed))
-    except FeedError as error:
+    except (FeedError, SettingsError) as error:  # such as an authority that this machine does not have
         get().warning("provider's time unavailable, relying on this machine's clock", reason=str(error))
         return
     now = clock.now()

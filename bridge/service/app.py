@@ -343,11 +343,9 @@ class _Service:
                     answer.cancel()
 
         try:
-            declared, changes = await patiently(
+            declared = await patiently(
                 lambda: topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed)
             )
-            for change in changes:
-                get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
             registry = Registry(settings.registry)
             codecs = await patiently(lambda: registry.codecs_of_owner(settings.topics.prefix))
             # Created only to validate their settings now: a later failure then means that a file is missing.

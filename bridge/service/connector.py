@@ -179,8 +179,7 @@ class Connector:
         """Return whether to connect now: neither our clock nor the position had to be corrected.
 
         Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
-        a clock is wrong, FeedError if the provider does not tell its time. That is asked a few times only: a
-        gateway may let nothing through but connections to the feed.
+        a clock is wrong, FeedError if the provider does not tell its time.
         """
         if self.certain_revision is not None or self._in_future():
             await self.timekeeper.compare()
@@ -190,10 +189,10 @@ class Connector:
         oldest = self.limiter.oldest_replayable(self._clock().wall)
         if self._first or self.pipeline.position.revision >= oldest:
             return True
-        # A clock that is days ahead would skip what the provider can still replay.
-        if await self.timekeeper.compare():
+        # A clock that is days ahead would skip what the provider can still replay. A gateway may answer
+        # nothing but connections to the feed: then the handshake confirms the clock before that.
+        if await self.timekeeper.compare_or_believe():
             return False
-        # Unless the time is confirmed, the answer to the connection is, before anything is skipped.
         if self._feed.on_gap == "stop" and self.timekeeper.skew is not None:
             await self._skip(self.limiter.oldest_replayable(self._clock().wall))
         return True

@@ -50,6 +50,10 @@ class Timekeeper:
         return abs(self._clock.stepped - self._known_step) > STEP_SECONDS
 
     async def compare(self) -> bool:
+        """Ask the provider for its time. Raises FeedError without an answer; else as `note`."""
+        return self.note(await self._ask(self._settings))
+
+    async def compare_or_believe(self) -> bool:
         """Ask the provider for its time. Without an answer, finally believe the machine.
 
         Raises FeedError, and else as `note`.
@@ -66,9 +70,9 @@ class Timekeeper:
         return self.note(seen)
 
     async def settle(self) -> None:
-        """Ask the provider if the wall clock was set. Raises as `compare`."""
+        """Ask the provider if the wall clock was set. Raises as `compare_or_believe`."""
         if self.stepped:
-            await self.compare()
+            await self.compare_or_believe()
 
     def note(self, seen: Skew | None) -> bool:
         """Take note of the provider's clock minus our monotonic clock; None if the answer has no time.

@@ -201,7 +201,7 @@ def produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> N
     """Write the bets of these messages to their topic, as received at these moments."""
     feed = settings.feed.model_copy(update={"start": "1h"})  # no checkpoint covers these bets
     there = settings.model_copy(update={"feed": feed})
-    declared, _ = topics.ensure(clients.admin(settings.kafka), there, topics.Topics.all)
+    declared = topics.ensure(clients.admin(settings.kafka), there, topics.Topics.all)
     with Registry(settings.registry) as registry:
         codec = Codec(load("settled-bet"), registry.register(settings.topics.prefix)["settled-bet"])
     producer = Producer(

@@ -28,6 +28,7 @@ DRIVERS = {
     "bridge.service.app": "start-up waits for Kafka and the registry",
     "bridge.kafka.acknowledged": "waits for markers",
     "bridge.kafka.registry": "tries again",
+    "bridge.kafka.topics": "compares feed.start with the last bet",
     "bridge.cli": "says how old what it shows is",
     "bridge.cli.inspection": "the same",
     "bridge.cli.bets": "understands ages",

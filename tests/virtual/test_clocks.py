@@ -92,6 +92,25 @@ async def test_our_clock_is_set_by_an_hour_and_back(
     await world.check()
 
 
+@pytest.mark.parametrize("on_gap", ["continue", "stop"])
+@in_world(rate=0.5)
+async def test_a_machine_that_is_behind_declares_nothing_before_the_provider_answers(
+    world: World, on_gap: str
+) -> None:
+    """It comes back an hour behind and without a network, while the feed is quiet: its clock is wrong."""
+    world.start(on_gap=on_gap)
+    await asyncio.sleep(300)
+    world.inflict(Pause(seconds=3 * HOUR))
+    await asyncio.sleep(1.5 * HOUR)
+    await world.kill()
+    before = world.last.revision
+    world.set_by = -HOUR
+    world.unreachable(120)
+    world.start()
+    assert isinstance(await world.ended(), ClockError)
+    assert (world.kafka.gaps, world.last.revision) == ([], before)
+
+
 @pytest.mark.parametrize("shows_date", [False, True])
 @pytest.mark.parametrize("step", [-HOUR, HOUR, 50.0])
 @pytest.mark.parametrize("cut", ["drop", "kill"])
