@@ -166,7 +166,8 @@ class _Link:
             self._may_connect.clear()
         else:
             self._may_connect.set()
-        for side in list(self.sides):
+        # A side that has closed is kept by the other one only: its end may have been held back.
+        for side in {side for one in self.sides for side in (one, one.peer) if side is not None}:
             side.flush()
 
     def reset(self) -> int:
@@ -285,7 +286,7 @@ class _Side(asyncio.Protocol):
                 peer._transport.write(data)
         if self._queue and not peer._is_full:
             self._timer = loop.call_at(self._queue[0][0], self.flush)
-        if self._size <= BUFFER_BYTES:
+        if self._size <= BUFFER_BYTES and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def _put(self, data: bytes) -> None:

@@ -143,7 +143,7 @@ def test_a_black_hole_accepts_and_answers_nothing_until_it_ends(
             network.end("a>b", "f")
             assert received(client, 3) == b"two"
             assert received(late, 5) == b"three"
-    assert echo.ended.wait(GENEROUS)
+            assert echo.ended.wait(GENEROUS)
 
 
 @pytest.mark.parametrize("condition", [Condition(holds_there=True), Condition(holds_back=True)])
