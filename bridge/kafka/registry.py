@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from math import inf
 from typing import Final, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -29,6 +30,11 @@ _TIMEOUT_SECONDS: Final = 10
 _CONFLICT_SECONDS: Final = 0.5
 T = TypeVar("T")
 _RETRY_WAIT_MS: Final = 100
+_LAG_SECONDS: Final = 2.0
+"""How long a registry may take to know on all its servers what one of them has registered."""
+_LAG_STEP_SECONDS: Final = 0.2
+_UNKNOWN_SECONDS: Final = 60.0
+"""How long an unknown id is not asked for again, and how rarely a lag is waited for."""
 _SETTINGS: Final = "registry.url, registry.ca_file or registry.client_certificate_file"
 _OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
 """In the order of `Codecs`."""
@@ -68,8 +74,13 @@ class Registry:
         self._settings = settings
         self._made: SchemaRegistryClient | None = self._make()
         self._schemas: dict[int, Schema] = {}
-        self._unknown: dict[int, str] = {}
-        """Ids unknown to the registry, and its error: foreign records may repeat an id a thousand times."""
+        self._unknown: dict[int, tuple[float, str]] = {}
+        """Ids unknown to the registry, since when (monotonic seconds), and its error.
+
+        Foreign records may repeat an id a thousand times.
+        """
+        self._waited_at = -inf
+        """When a lag was last waited for, monotonic seconds."""
 
     @property
     def _client(self) -> SchemaRegistryClient:
@@ -146,20 +157,31 @@ class Registry:
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""
-        if unknown := self._unknown.get(schema_id):
-            raise SchemaError(unknown)
         if schema_id not in self._schemas:
-            try:
-                with self._explained(f"schema {schema_id}"):
-                    text = self._client.get_schema(schema_id).schema_str or ""
-            except SchemaError as error:
-                self._unknown[schema_id] = str(error)
-                raise
+            since, reason = self._unknown.get(schema_id, (-inf, ""))
+            if time.monotonic() - since < _UNKNOWN_SECONDS:
+                raise SchemaError(reason)
+            text = self._ask(schema_id)
             try:
                 self._schemas[schema_id] = json.loads(text)
             except (ValueError, RecursionError):  # Protobuf, for example
                 raise NotOurs(f"schema {schema_id} is not an Avro schema") from None
         return self._schemas[schema_id]
+
+    def _ask(self, schema_id: int) -> str:
+        """Return the text of a schema. One that is unknown may have been registered just now: wait for it."""
+        began = time.monotonic()
+        patience = _LAG_SECONDS if began - self._waited_at > _UNKNOWN_SECONDS else 0.0
+        while True:
+            try:
+                with self._explained(f"schema {schema_id}"):
+                    return self._client.get_schema(schema_id).schema_str or ""
+            except SchemaError as error:
+                if time.monotonic() - began >= patience:
+                    self._unknown[schema_id] = time.monotonic(), str(error)
+                    raise
+            self._waited_at = began
+            time.sleep(_LAG_STEP_SECONDS)
 
     def _standing(self, name: str, schema: RegistrySchema) -> Standing:
         with self._explained(f"subject {name}"):

@@ -9,6 +9,7 @@ from bridge.config import Settings, load
 from bridge.errors import SchemaError
 from bridge.kafka.reader import Foreign
 from bridge.kafka.registry import Registry
+from bridge.log import get
 from bridge.reader.decoding import Decoder, T_co, Topic
 from bridge.reader.records import Removed
 from bridge.reader.source import Source, Start, Until
@@ -59,6 +60,8 @@ def changes(
                         record = decoder.decode(message)
                     except SchemaError as error:
                         foreign.add(error)
+                        if follow and foreign.count == 1:  # its end may never come
+                            get().warning("foreign record skipped", reason=str(error))
                         continue
                     if stop is not None and stop.is_set():
                         return

@@ -59,7 +59,8 @@ class Source:
         self._follows = until is None
         self._admin = admin.look_for(settings.kafka, topic)
         self._id = admin.topic_id(self._admin, topic)
-        """None while the topic is missing."""
+        self._is_missing = False
+        """Whether no broker knew the topic at the last look."""
         self._looked_at = time.monotonic()
         self._waited = 0.0
         """Seconds of reading without progress."""
@@ -104,12 +105,13 @@ class Source:
         count = admin.partition_count(self._admin, self.topic)
         if until is None:
             return [inf] * count
-        visible = admin.end_offsets(self._admin, self.topic, count, visible=True)
+        # Of a transaction whose end is seen in one partition, the others may be a moment behind.
+        last_ones = admin.end_offsets(self._admin, self.topic, count, visible=until == "end")
         if until == "end":
-            return [float(end) for end in visible]
+            return [float(end) for end in last_ones]
         wanted = self._offsets(until, count)
         ends = [float(wanted.get(p, 0)) for p in range(count)]
-        for partition, (end, last) in enumerate(zip(ends, visible, strict=True)):
+        for partition, (end, last) in enumerate(zip(ends, last_ones, strict=True)):
             if end > last:
                 raise SettingsError(
                     f"{self.topic} partition {partition} cannot be read up to offset {end:.0f}: "
@@ -182,12 +184,13 @@ class Source:
             with suppress(KafkaUnavailable):  # such as a certificate that is just being replaced
                 self._admin = clients.admin(self._settings.kafka)  # it may have lost its brokers for good
             return
-        if found != self._id and not self._follows:
+        was_missing, self._is_missing = self._is_missing, found is None
+        # One answer says little: a broker that has just started may not know of it yet.
+        if not self._follows and (was_missing if found is None else found != self._id):
             raise TopologyError(f"{self.topic} was deleted or recreated while it was read")
         if found is None:
-            if self._id is not None:
+            if not was_missing:
                 get().warning("topic deleted, waiting until it is recreated", topic=self.topic)
-                self._id = None
         elif found != self._id:
             # The old client has cached what the topic was like.
             if self._replace(Cursor(self.topic, [0] * count, [inf] * count)):

@@ -98,8 +98,8 @@ def test_a_feed_without_a_process_is_told_beside_others(tmp_path: Path) -> None:
     fires(
         tmp_path,
         "SettlementNobodyOwns",
-        {one: "1x40 stale", two: ALIVE, standby: ALIVE.replace("1", "0", 1)},
-        {"9m": [], "11m": [], "13m": [{"feed": "one"}], "12h": [{"feed": "one"}]},
+        {one: "1x40 stale", two: "1x17000", standby: "0x17000"},
+        {"9m": [], "11m": [], "13m": [{"feed": "one"}], "12h": [{"feed": "one"}], "70h": [{"feed": "one"}]},
     )
 
 
@@ -181,11 +181,14 @@ def test_an_old_position_is_told_though_its_owner_dies_in_between(tmp_path: Path
 
 def test_a_snapshot_job_that_never_succeeded_is_told(tmp_path: Path) -> None:
     """As one whose last success is too long ago; the time of the first six hours counts from its creation."""
-    labels = '{cronjob="settlement-translations",namespace="n"}'
+    name = "settlement-bridge-translations"
+    labels = f'{{cronjob="{name}",namespace="n"}}'
     created, succeeded = (
-        f"kube_cronjob_{name}{labels}" for name in ("created", "status_last_successful_time")
+        f"kube_cronjob_{what}{labels}" for what in ("created", "status_last_successful_time")
     )
-    found = [{"cronjob": "settlement-translations"}]
+    found = [{"cronjob": name, "namespace": "n"}]
     alert = "SettlementNamesNotPublished"
     fires(tmp_path, alert, {created: "0x4000"}, {"5h": [], "6h1m": found, "12h": found})
     fires(tmp_path, alert, {created: "0x4000", succeeded: "_x1200 18000x3000"}, {"6h1m": [], "11h1m": found})
+    other = succeeded.replace('"n"', '"dev"')
+    fires(tmp_path, alert, {created: "0x4000", other: "0+15x4000"}, {"5h": [], "6h1m": found, "12h": found})

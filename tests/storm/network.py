@@ -286,7 +286,7 @@ class _Side(asyncio.Protocol):
                 peer._transport.write(data)
         if self._queue and not peer._is_full:
             self._timer = loop.call_at(self._queue[0][0], self.flush)
-        if self._size <= BUFFER_BYTES and not self._transport.is_closing():
+        if self._size <= BUFFER_BYTES:
             self._transport.resume_reading()
 
     def _put(self, data: bytes) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from pydantic import SecretStr
 from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, SchemaError, SettingsError, TopologyError
+from bridge.kafka import registry as module
 from bridge.kafka.registry import Registry, RegistryUnavailable
 from tests.tls import Authority
 
@@ -212,6 +214,34 @@ def test_a_closed_port_is_worth_a_retry() -> None:
 def test_an_unknown_id_is_named(url: str) -> None:
     with pytest.raises(SchemaError, match="schema 7"):
         Registry(RegistrySettings(url=url)).schema_by_id(7)
+
+
+def test_a_schema_that_comes_late_is_waited_for_and_one_that_is_gone_is_asked_for_again(
+    fake: FakeRegistry, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several servers, one may not know it yet. There is one such wait a minute: foreign ids are many."""
+    now, unknown = 1000.0, (404, {"error_code": 40403, "message": "not yet"})
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    gap = Registry(RegistrySettings(url=url)).register("p")["feed-gap"]
+    registry = Registry(RegistrySettings(url=url))
+    lagging = iter([True, True])
+    fake.refusal = lambda method, path: unknown if next(lagging, False) else None
+    assert registry.schema_by_id(gap) == load("feed-gap")
+    fake.refusal, registry = lambda method, path: unknown, Registry(RegistrySettings(url=url))
+    before = fake.requests
+    for wanted, requests in ((gap, 11), (7, 1), (gap, 0), (7, 0)):
+        with pytest.raises(SchemaError, match="not yet"):
+            registry.schema_by_id(wanted)
+        assert (fake.requests - before) == pytest.approx(requests, abs=requests > 1)
+        before = fake.requests
+    fake.refusal = lambda method, path: None
+    now += 61
+    assert registry.schema_by_id(gap) == load("feed-gap")
 
 
 def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str, tmp_path: Path) -> None:

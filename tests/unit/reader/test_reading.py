@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bridge.config import KafkaSettings, RegistrySettings, Settings
+from bridge.errors import TopologyError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.reader import BETS, Place, changes, source
 from tests.unit.state.log import NEVER, Client, Log
@@ -84,6 +85,30 @@ def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
     partitions = range(2) if change == "recreated" else [2]
     assert sorted(read) == [(p, o) for p in partitions for o in range(3)]
     assert lines[0]["event"] == "Kafka client cannot be replaced yet"
+
+
+def test_a_topic_that_seems_gone_for_a_moment_is_not_read_again(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just started may not know it yet. Only another id is another topic."""
+    monkeypatch.setattr(source, "LOOK_SECONDS", 0)
+    follows = source.Source(NOWHERE, "bets", "start", None)
+    ends = source.Source(NOWHERE, "bets", "start", "end")
+    read = [message.offset() for _ in range(6) for message in follows.messages(0)]
+    assert len(read) == 10
+    for there in (False, True, False):
+        log.there = there
+        assert [*follows.messages(0)] == []
+        assert len([*ends.messages(0)]) <= 10
+    with pytest.raises(TopologyError, match="deleted or recreated"):
+        list(ends.messages(0))
+
+
+def test_a_snapshot_can_be_read_as_soon_as_it_is_seen(log: Log) -> None:
+    """The end of its transaction may be seen in its own topic first, and among the names a moment later."""
+    log.stable = [5, 3]
+    reading = source.Source(NOWHERE, "bets", "start", {0: 5, 1: 5})
+    assert reading.progress.total == 10
 
 
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
