@@ -42,6 +42,7 @@ _RIGHTS = {
 _PASSING = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._DESTROY_BROKER,  # the client has learnt the brokers anew, and forgot the one it had asked
     KafkaError._TIMED_OUT,
     KafkaError._TIMED_OUT_QUEUE,
     KafkaError._WAIT_COORD,

@@ -33,7 +33,9 @@ def error(code: int) -> KafkaError:
 # Errors of administrative calls.
 
 
-@pytest.mark.parametrize("name", ["_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_NOENT"])
+@pytest.mark.parametrize(
+    "name", ["_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER", "_TIMED_OUT", "_NOENT"]
+)
 def test_a_call_that_no_broker_answers_can_be_tried_again(name: str) -> None:
     """It says what was attempted."""
     with (
