@@ -62,7 +62,7 @@ class _Term:
         self._on_error = on_error
 
     def confirm(self) -> None:
-        if not self._election.confirm(self._is_over) or self._is_over():
+        if not self._election.confirm(self._is_over, self._on_error) or self._is_over():
             raise NotOwner("another process owns the feed")
 
     def committed(self, *, visible: bool) -> bytes | None:

@@ -143,8 +143,13 @@ class LeaderElection:
         """Return arguments of `send_offsets_to_transaction` with which a stale owner cannot commit."""
         return [TopicPartition(self._partition.topic, 0, 0)], self._metadata
 
-    def confirm(self, give_up: Callable[[], bool]) -> bool:
-        """Ask the coordinator whether this process still is the owner; wait while it is unavailable."""
+    def confirm(
+        self, give_up: Callable[[], bool], on_error: Callable[[str], object] = lambda _: None
+    ) -> bool:
+        """Ask the coordinator whether this process still is the owner; wait while it is unavailable.
+
+        `on_error` receives the reason of each delay.
+        """
         while self.owner and not give_up():
             self._answers = SimpleQueue()
             self._question.set()
@@ -153,7 +158,9 @@ class LeaderElection:
                 return self.owner
             if error in _NOT_A_MEMBER:
                 return False
-            time.sleep(POLL_SECONDS)  # a rebalance is under way, or the coordinator moves
+            # A rebalance is under way, the coordinator moves, or the topic is gone.
+            on_error(f"{self.group}, {self._partition.topic}: {KafkaError(error).str()}")
+            time.sleep(POLL_SECONDS)
         return False
 
     def _answer(self, give_up: Callable[[], bool]) -> int | None:

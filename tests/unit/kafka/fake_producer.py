@@ -148,7 +148,7 @@ class Owner:
     def holds(self, term: int) -> bool:
         return self.is_owner
 
-    def confirm(self, give_up: Callable[[], bool]) -> bool:
+    def confirm(self, give_up: Callable[[], bool], _on_error: object = None) -> bool:
         return self.is_owner
 
     def offsets(self) -> tuple[list[Any], None]:

@@ -282,7 +282,7 @@ def test_a_stale_owner_fences_nobody(
     topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a pause this process may take itself for the owner; the coordinator knows better."""
-    monkeypatch.setattr(owner, "confirm", lambda _: False)
+    monkeypatch.setattr(owner, "confirm", lambda *_: False)
     topic.faults, topic.calls = {"commit": [FATAL]}, []
     with pytest.raises(NotOwner):
         commit(writer)

@@ -172,7 +172,7 @@ class Run:
     def holds(self, term: int) -> bool:
         return self.view.holds and self.view.term == term
 
-    def confirm(self, give_up: Callable[[], bool]) -> bool:
+    def confirm(self, give_up: Callable[[], bool], _on_error: object = None) -> bool:
         return not give_up() and self.ask("confirm") and self.view.holds
 
     def offsets(self) -> tuple[list[Any], None]:
