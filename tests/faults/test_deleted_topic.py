@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bridge.kafka import admin
 from bridge.sandbox import cluster as dev
-from bridge.sandbox.cluster import servers
-from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.brokers import broker_with, creating_topics
 from tests.harness import Place, until
 
 CREATED_SECONDS = 8.0
@@ -23,19 +22,8 @@ CREATED_SECONDS = 8.0
 @pytest.fixture(scope="module")
 def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
     """A broker with Kafka's default: what a client asks for is created."""
-    ordinary = servers.server_properties
-
-    def properties(node: int, listeners: Sequence[Listener]) -> str:
-        found = ordinary(node, listeners)
-        assert "auto.create.topics.enable=false" in found
-        return found.replace("auto.create.topics.enable=false", "auto.create.topics.enable=true")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(servers, "server_properties", properties)
-        running = dev.start(tmp_path_factory.mktemp("creating"), kafka_port=0, registry_port=0)
-    with running:
+    with broker_with(tmp_path_factory.mktemp("creating"), creating_topics) as running:
         yield running
-        running.close(grace=0)
 
 
 def reasons(topic: str) -> tuple[str, str]:

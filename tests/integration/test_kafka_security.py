@@ -39,10 +39,10 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from bridge.kafka.rights import NEEDED
 from bridge.sandbox import cluster
-from bridge.sandbox.cluster import servers as server
-from bridge.sandbox.cluster.ports import HOST, Listener, free_port
+from bridge.sandbox.cluster.ports import HOST, free_port
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.brokers import broker_with
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.snapshots import simulated
 from tests.tls import Authority
@@ -117,13 +117,12 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         "expired": authority.server_file(HOST, timedelta(minutes=-1)),
         "elsewhere": authority.server_file("127.0.0.2"),
     }
-    ordinary = server.server_properties
 
-    def properties(node: int, listeners: list[Listener]) -> str:
+    def change(properties: str) -> str:
         addresses = "".join(f",{name.upper()}://{HOST}:{port}" for name, port in ports.items())
         kinds = ",".join(f"{name.upper()}:{kind}" for name, kind in LISTENERS.items())
         lines = [
-            re.sub(r"(?m)^((advertised\.)?listeners=.*)$", rf"\1{addresses}", ordinary(node, listeners)),
+            re.sub(r"(?m)^((advertised\.)?listeners=.*)$", rf"\1{addresses}", properties),
             f"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{kinds}",
             "inter.broker.listener.name=PLAINTEXT",
             "sasl.enabled.mechanisms=SCRAM-SHA-512",
@@ -149,10 +148,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             ]
         return "\n".join([*lines, ""])
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "server_properties", properties)
-        running = cluster.start(tmp_path_factory.mktemp("secured"), kafka_port=0, registry_port=0)
-    with running:
+    with broker_with(tmp_path_factory.mktemp("secured"), change) as running:
         users = "known", "nobody", "describer", "outsider", "least", "rotated"
         set_password(Place(running, "", directory), PASSWORD, *users)
         yield Secured(
@@ -163,7 +159,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             authority.client_files(),
             trusted,
         )
-        running.close(grace=0)
 
 
 def set_password(place: Place, password: str, *users: str) -> None:

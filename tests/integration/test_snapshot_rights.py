@@ -24,11 +24,10 @@ from confluent_kafka.admin import (
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.sandbox import cluster
-from bridge.sandbox.cluster import servers as server
-from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.brokers import broker_with, creating_topics
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 
@@ -47,24 +46,19 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
     """A broker with access control lists; resources without one are free to all."""
-    ordinary = server.server_properties
 
-    def properties(node: int, listeners: list[Listener]) -> str:
+    def change(properties: str) -> str:
         return "\n".join(
             [
-                ordinary(node, listeners).replace("create.topics.enable=false", "create.topics.enable=true"),
+                creating_topics(properties),
                 "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "allow.everyone.if.no.acl.found=true",
                 "",
             ]
         )
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "server_properties", properties)
-        running = cluster.start(tmp_path_factory.mktemp("strict"), kafka_port=0, registry_port=0)
-    with running:
+    with broker_with(tmp_path_factory.mktemp("strict"), change) as running:
         yield running
-        running.close(grace=0)
 
 
 @pytest.fixture

@@ -1,0 +1,35 @@
+"""A broker with other settings than those of the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bridge.sandbox import cluster
+from bridge.sandbox.cluster import servers
+from bridge.sandbox.cluster.ports import Listener
+
+
+@contextmanager
+def broker_with(directory: Path, change: Callable[[str], str]) -> Iterator[cluster.Cluster]:
+    """Run a broker and a registry in the block; `change` turns the broker's properties into others."""
+    ordinary = servers.server_properties
+
+    def properties(node: int, listeners: Sequence[Listener]) -> str:
+        return change(ordinary(node, listeners))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(servers, "server_properties", properties)
+        running = cluster.start(directory, kafka_port=0, registry_port=0)
+    with running:
+        yield running
+        running.close(grace=0)
+
+
+def creating_topics(properties: str) -> str:
+    """Have brokers create the topics that clients ask for, as Kafka's do by default."""
+    assert "auto.create.topics.enable=false" in properties
+    return properties.replace("auto.create.topics.enable=false", "auto.create.topics.enable=true")
