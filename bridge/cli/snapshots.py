@@ -15,8 +15,8 @@ from rich.console import Console, RenderableType
 
 from bridge.cli.output import Config, Json, beginning_with, print_json, say
 from bridge.config import Settings, age_seconds, load
+from bridge.config.api import KINDS
 from bridge.errors import SettingsError, of_option
-from bridge.snapshots.model import KINDS
 
 if TYPE_CHECKING:
     from bridge.snapshots.job import Task

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from string import Formatter
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
@@ -17,6 +17,16 @@ from bridge.config.fields import (
     only_one,
     secret_of,
 )
+
+Listed = Literal["sport", "region", "league", "competitor"]
+"""The kinds of names with list endpoints."""
+OfEvent = Literal["event", "market", "selection"]
+"""The kinds that belong to an event, and are removed when no bet mentions it any more."""
+Template = Literal["selection-template", "market-type-template"]
+Kind = Literal[Listed, OfEvent, Template]
+
+LISTED: Final[tuple[Listed, ...]] = get_args(Listed)
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 ListEndpoint = Literal["sports", "regions", "leagues", "competitors", "markets", "all-markets"]
 PLACEHOLDERS: Final[dict[ListEndpoint, frozenset[str]]] = {
@@ -82,6 +92,10 @@ class ApiSettings(TlsSection):
     """Attempts per request when the provider is overloaded, fails or cannot be reached."""
     languages: Annotated[tuple[Language, ...], Field(min_length=1, strict=False)] = ("en",)
     """Languages to fetch, by the codes that the endpoints' paths take."""
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1, strict=False)] = KINDS
+    """Kinds of names to fetch. Leave out those for which the token has no right. A snapshot is complete if it
+    has these.
+    """
     language_keys: dict[str, Language] = Field(default={})
     """Maps the provider's name of a language, in answers that have all of them, to its code: `{ "de-DE" =
     "de" }`. Other names are kept as they are.
@@ -129,6 +143,11 @@ class ApiSettings(TlsSection):
         if len(set(value)) < len(value) or "all" in value:
             raise ValueError("must be distinct codes other than `all`")
         return value
+
+    @field_validator("kinds")
+    @classmethod
+    def _are_in_order(cls, value: tuple[Kind, ...]) -> tuple[Kind, ...]:
+        return tuple(kind for kind in KINDS if kind in value)
 
     @field_validator("query")
     @classmethod

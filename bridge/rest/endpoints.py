@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, with_config
@@ -17,16 +17,13 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from bridge.config import ApiSettings
-from bridge.config.api import ListEndpoint, placeholders
+from bridge.config.api import LISTED, Listed, ListEndpoint, placeholders
 from bridge.rest.answers import AnswerReader, shown
 
 T_co = TypeVar("T_co", covariant=True)
 
 MAX_SHOWN_CHARACTERS: Final = 150
 """Length of a request in messages."""
-Listed = Literal["sport", "region", "league", "competitor"]
-"""The kinds with list endpoints."""
-LISTED: Final[tuple[Listed, ...]] = get_args(Listed)
 MAX_SYMBOL_CHARACTERS: Final = 100
 """Length limit of a currency's symbol."""
 MAX_IDS: Final = 100

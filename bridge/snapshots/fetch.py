@@ -20,12 +20,12 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from bridge.config import ApiSettings
+from bridge.config.api import Kind, Listed, Template
 from bridge.errors import ApiError, Forbidden, Rejected
 from bridge.rest.answers import Flaw
 from bridge.rest.endpoints import (
     EntityTranslation,
     EventTranslations,
-    Listed,
     MarketTranslationItem,
     MarketTranslations,
     Questions,
@@ -34,7 +34,7 @@ from bridge.rest.endpoints import (
 )
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.merge import MergedNames
-from bridge.snapshots.model import Kind, Template, key_of
+from bridge.snapshots.model import key_of
 from bridge.snapshots.plan import FetchPlan, chunks
 from bridge.snapshots.references import Place
 from bridge.snapshots.results import IdComparison

@@ -20,6 +20,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.clock import Clock
 from bridge.config import Settings
+from bridge.config.api import Kind
 from bridge.errors import TopologyError
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
@@ -59,6 +60,11 @@ class Task:
     def languages(self) -> tuple[str, ...]:
         """The languages that it publishes: currencies have none."""
         return self.scope.languages if self.job == "translations" else ()
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of names that it publishes: currencies have none."""
+        return self.scope.kinds if self.job == "translations" else frozenset()
 
 
 def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Estimate]:
@@ -203,7 +209,7 @@ def make_snapshot(
     )
     state.owed, state.partial, state.missing = outcome.owed, outcome.partial, outcome.missing
     if not narrowed:  # else its references stay new for the next run
-        state.mark_seen()
+        state.mark_seen(task.kinds)
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
@@ -240,7 +246,7 @@ def _read_input(
     bets, note = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
     # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.owed)
-    full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, now)
+    full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, state, now)
     # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
     newest = min(now, state.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
@@ -262,7 +268,7 @@ def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
     return last is not None and len(present) != sum(counts.records for counts in last.counts.values())
 
 
-def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -> bool:
+def _is_due(settings: Settings, task: Task, last: Snapshot | None, state: JobState, now: float) -> bool:
     """Return whether a full run is due; a narrowed run is full only before the first snapshot."""
     if last is None:
         return True
@@ -273,4 +279,4 @@ def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -
         last.refreshed_at is None
         or not 0 <= now - last.refreshed_at < settings.api.refresh_hours * HOUR_SECONDS
     )
-    return overdue or not {*task.languages} <= {*last.languages}
+    return overdue or not ({*task.languages} <= {*last.languages} and task.kinds <= state.seen_kinds)

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from bridge.config.api import Kind
 from bridge.rest.endpoints import (
     EntityTranslation,
     EventTranslations,
@@ -25,7 +26,7 @@ from bridge.rest.endpoints import (
     MarketTranslations,
     TranslationItem,
 )
-from bridge.snapshots.model import Kind, Texts, Translation, key_of
+from bridge.snapshots.model import Texts, Translation, key_of
 from bridge.snapshots.plan import Scope
 
 

@@ -36,15 +36,15 @@ def collect(status: JobStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("bridge_snapshot_timestamp_seconds", finished, published_at)
     if last:
         yield from _of_last(last)
-    ids = "Ids looked up in the last run that had any: all recent ids in a full run, else new ids."
+    ids = "Ids of the kind in the last run that looked any up: all recent ids in a full run, else new ids."
     yield filled(
         GaugeMetricFamily("bridge_join_ids", ids, labels=["kind"]),
-        {row.kind: row.seen for row in status.coverage},
+        {kind: row.seen for kind, row in status.coverage.items()},
     )
     share = "Share of these ids that have a name in the language."
     yield filled(
         GaugeMetricFamily("bridge_join_coverage_ratio", share, labels=["kind", "language"]),
-        {(row.kind, language): row.share(language) for row in status.coverage for language in row.named},
+        {(kind, x): row.share(x) for kind, row in status.coverage.items() for x in row.named},
     )
 
 

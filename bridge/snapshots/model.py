@@ -5,24 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bridge.clock import MICROS
+from bridge.config.api import KINDS, Kind
 from bridge.formatting import camel_case, shortened
 from bridge.rest.answers import MAX_WHY_CHARACTERS
-from bridge.rest.endpoints import LISTED, Listed
 
 Job: TypeAlias = Literal["translations", "currencies"]
 """A snapshot job: the name of its command, and of its topic without the prefix."""
 
-OfEvent = Literal["event", "market", "selection"]
-"""The kinds that belong to an event, and are removed when no bet mentions it any more."""
-Template = Literal["selection-template", "market-type-template"]
-Kind = Literal[Listed, OfEvent, Template]
-
 MAX_RECORD_BYTES: Final = 1_000_000
 """The default limit of a topic, and far more than the names of one entity."""
-KINDS: Final[tuple[Kind, ...]] = (*LISTED, *get_args(OfEvent), *get_args(Template))
 
 Texts: TypeAlias = dict[str, str]
 """Language → text."""

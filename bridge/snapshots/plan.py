@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from bridge.config import ApiSettings
+from bridge.config.api import KINDS, LISTED, Kind, Listed
 from bridge.errors import SettingsError
-from bridge.rest.endpoints import LISTED, MAX_IDS, Listed
-from bridge.snapshots.model import KINDS, Kind, key_of
+from bridge.rest.endpoints import MAX_IDS
+from bridge.snapshots.model import key_of
 from bridge.snapshots.references import References
 from bridge.snapshots.state import JobState
 
@@ -44,10 +45,20 @@ class Scope:
                 f"--language {others[0]} is not one of api.languages ({', '.join(settings.languages)}). "
                 "Add it there (BRIDGE_API__LANGUAGES), or name one of them."
             )
+        if left_out := [kind for kind in kinds if kind not in settings.kinds]:
+            raise SettingsError(
+                f"--kind {left_out[0]} is not one of api.kinds ({', '.join(settings.kinds)}). "
+                "Add it there (BRIDGE_API__KINDS), or name one of them."
+            )
         chosen = tuple(x for x in settings.languages if x in languages or not languages)
-        kept = frozenset(kinds or KINDS)
-        cut = chosen != settings.languages or kept != frozenset(KINDS)
+        kept = frozenset(kinds or settings.kinds)
+        cut = chosen != settings.languages or kept != frozenset(settings.kinds)
         return cls(chosen, kept, frozenset(events) if events else None, cut)
+
+    def covers(self, name: str) -> bool:
+        """Return whether it has the kind of a thing to ask about, such as `markets:77`."""
+        kind = name.partition(":")[0]
+        return not self.kinds.isdisjoint(OF_MARKETS) if kind == "markets" else kind in self.kinds
 
     @property
     def narrowed(self) -> bool:

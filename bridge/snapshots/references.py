@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from bridge.avro.schemas import Schema, load
-from bridge.rest.endpoints import LISTED, MAX_SYMBOL_CHARACTERS, Listed
-from bridge.snapshots.model import Job, Kind, key_of
+from bridge.config.api import LISTED, Kind, Listed
+from bridge.rest.endpoints import MAX_SYMBOL_CHARACTERS
+from bridge.snapshots.model import Job, key_of
 
 Fields = Mapping[str, "Fields"]
 """Names of fields of a record, and of the records within."""

@@ -8,20 +8,20 @@ from typing import Any, Final
 
 from bridge import errors
 from bridge.avro.codec import Codec
+from bridge.config.api import KINDS, Kind
 from bridge.formatting import format_utc
 from bridge.snapshots.asking import Account
 from bridge.snapshots.model import (
-    KINDS,
     MAX_RECORD_BYTES,
     NO_RIGHT,
     Counts,
     Currency,
-    Kind,
     LeftOut,
     Snapshot,
     Translation,
     key_of,
 )
+from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import References
 
 MAX_EXAMPLES = 10
@@ -47,13 +47,14 @@ class Covered:
         return self.named[language] / self.seen if self.seen else 1.0
 
 
-def cover(references: References, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
-    """Return a row for each kind that the bets mention. Competitors are those of the mentioned events."""
+def cover(references: References, scope: Scope, lookup: Lookup) -> list[Covered]:
+    """Return a row for each kind of the scope that the bets mention. Competitors are those of the events."""
     events = (lookup(key) for key in references.keys("event"))
     competitors = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
     rows = (
-        _cover(kind, competitors if kind == "competitor" else {*references.keys(kind)}, languages, lookup)
+        _cover(kind, competitors if kind == "competitor" else references.keys(kind), scope.languages, lookup)
         for kind in KINDS
+        if kind in scope.kinds
     )
     return [row for row in rows if row.seen]
 
@@ -203,7 +204,9 @@ class Report:
             lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
         lines.append(f"Everything else is published. The next run asks again about {snapshot.owed:,} things.")
         if snapshot.forbidden:
-            lines.append("Ask the provider for the missing rights (403), or select kinds with --kind.")
+            lines.append(
+                "Ask the provider for the missing rights (403), or take their kinds out of api.kinds."
+            )
         raise errors.LeftOut("\n".join(lines))
 
     def as_json(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from bridge.config.api import KINDS, Kind
 from bridge.formatting import format_duration, format_utc
 from bridge.observability.health import Health, HealthStatus
 from bridge.snapshots.results import Covered, Report
@@ -31,8 +32,8 @@ class JobStatus:
     """Why the run that is under way cannot go on, such as Kafka not answering; empty if it can."""
     last: Report | None = None
     """The last snapshot that it published."""
-    covered: Report | None = None
-    """The last that looked up ids of bets."""
+    coverage: dict[Kind, Covered] = field(default_factory=dict)
+    """Coverage of each kind in the last run that looked any of it up: few runs see a new sport."""
     failure: str = ""
     """Why the last run failed; empty if it did not."""
     published: int = 0
@@ -52,11 +53,6 @@ class JobStatus:
         status.publish(report)
         return status
 
-    @property
-    def coverage(self) -> list[Covered]:
-        """Coverage of the last run that had any: of all recent ids in a full run, else of the new ones."""
-        return self.covered.coverage if self.covered else []
-
     def begin(self, now: float) -> None:
         """A run begins."""
         self.at, self.doing, self.trouble, self.rests_until = now, "", "", None
@@ -70,7 +66,9 @@ class JobStatus:
     def publish(self, report: Report) -> None:
         """Count a run that published."""
         self.last = report
-        self.covered = report if report.coverage else self.covered
+        found = self.coverage | {row.kind: row for row in report.coverage}
+        # Not changed in place: other threads read it.
+        self.coverage = {kind: found[kind] for kind in KINDS if kind in found}
         self.failure = ""
         self.published += 1
         self.written += report.written

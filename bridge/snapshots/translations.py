@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
+from bridge.config.api import KINDS, Listed
 from bridge.errors import SchemaError
-from bridge.rest.endpoints import Listed, Questions
+from bridge.rest.endpoints import Questions
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.merge import drop_unchanged, forgotten, unpack
-from bridge.snapshots.model import KINDS, Translation, kind_of
+from bridge.snapshots.model import Translation, kind_of
 from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
 from bridge.snapshots.results import MAX_EXAMPLES, Outcome, count, cover, encode, some
 
@@ -29,7 +30,9 @@ class Translations:
         self._removes = job_input.full and not scope.narrowed
         """Whether the run fetches enough to learn what is gone."""
         used = self._used() if self._removes else None
-        owed = job_input.state.owed | (set() if scope.narrowed else job_input.state.partial)
+        owed = job_input.state.owed
+        if not scope.narrowed:  # a narrowed one leaves what is not its own to the next whole run
+            owed = {*filter(scope.covers, owed | job_input.state.partial)}
         self.plan = FetchPlan.of(
             scope,
             job_input.references,
@@ -62,7 +65,7 @@ class Translations:
         def lookup(key: bytes) -> Translation | None:
             return None if key in gone else names.record(key) or self._present(key)
 
-        coverage = cover(references, self._scope.languages, lookup)
+        coverage = cover(references, self._scope, lookup)
         freed = (unpack(records.pop(key)) for key in list(records))
         written = encode(freed, self._codec, snapshot_id, account)
         return Outcome(

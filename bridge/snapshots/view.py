@@ -100,7 +100,7 @@ def job_view(status: JobStatus, now: float) -> JobView:
         state=state,
         says=says,
         reason=reason,
-        coverage=tuple(_covered(row) for row in status.coverage),
+        coverage=tuple(map(_covered, status.coverage.values())),
         kinds=dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None,
         more_kinds=max(0, len(counts) - MOST_KINDS),
         left_out=tuple(left_out[:MOST_LEFT_OUT]) if snapshot else None,
@@ -138,8 +138,8 @@ def _last(status: JobStatus) -> tuple[str, Says, str]:
     first = min(snapshot.left_out, key=_urgency)
     why = f"{first.endpoint}: {first.why}" if first.endpoint else f"{first.id}: {first.why}"
     if snapshot.forbidden:
-        selected = ", or leave their kinds out with --kind." if snapshot.job == "translations" else "."
-        return "Partial", _FORBIDDEN._replace(todo=_FORBIDDEN.todo + selected), ", ".join(snapshot.forbidden)
+        way_out = ", or take their kinds out of api.kinds." if snapshot.job == "translations" else "."
+        return "Partial", _FORBIDDEN._replace(todo=_FORBIDDEN.todo + way_out), ", ".join(snapshot.forbidden)
     return "Partial", _LEFT_OUT if first.endpoint else _TOO_LARGE, why
 
 

@@ -20,8 +20,8 @@ from typer.main import get_command
 
 from bridge.avro import evolution
 from bridge.cli import app, schemas_check
+from bridge.config.api import KINDS
 from bridge.messages.model import SETTLEMENT_RESULTS
-from bridge.snapshots.model import KINDS
 from tests.processes import Forked
 
 WAIT_SECONDS = 60.0

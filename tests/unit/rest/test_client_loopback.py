@@ -13,9 +13,10 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings
+from bridge.config.api import LISTED
 from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
-from bridge.rest.endpoints import LISTED, Questions, Request
+from bridge.rest.endpoints import Questions, Request
 from bridge.sandbox.provider.rest.routes import ENDPOINTS
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator

@@ -8,9 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from bridge.config.api import LISTED
 from bridge.errors import ApiError
 from bridge.rest.answers import Answered
-from bridge.rest.endpoints import LISTED, MAX_IDS, Questions, Request
+from bridge.rest.endpoints import MAX_IDS, Questions, Request
 from tests.unit.snapshots.provider import answered, api
 
 ITEM = {"id": 7, "language": "sv", "translation": "Över 2,5"}

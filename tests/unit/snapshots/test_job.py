@@ -62,10 +62,10 @@ def test_when_everything_is_fetched_again(
     assert runs.full is full
 
 
-def test_currencies_have_no_languages() -> None:
-    """A language that is new in the settings does not concern them."""
+def test_currencies_have_no_languages_and_kinds() -> None:
+    """What is new of them in the settings does not concern currencies."""
     runs = Runs("currencies")
-    runs.run(Provider())
+    runs.run(Provider(), settings=api(kinds=["sport"]))
     runs.run(Provider(), settings=api(languages=("en", "sv", "de", "fr")))
     assert not runs.full
     assert runs.last is not None

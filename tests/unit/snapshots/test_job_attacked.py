@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from bridge.config.api import KINDS
 from bridge.errors import Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
@@ -60,6 +61,27 @@ def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
         return runs.topic.texts()
 
     assert texts_after(narrowing) == texts_after()
+
+
+def test_a_token_without_a_right_has_whole_runs_of_the_kinds_that_it_may_read(runs: Runs) -> None:
+    """They are complete, refresh and remove; what was owed of the other kinds is not, until they are back."""
+    provider = Provider(forbidden={"selection-templates", "market-type-templates"})
+    runs.bets(mention(EVENT, OTHER))
+    assert runs.run(provider).owed
+    allowed = [kind for kind in KINDS if not kind.endswith("template")]
+    snapshot = runs.run(provider, settings=api(kinds=allowed))
+    assert (snapshot.complete, snapshot.owed, runs.report.full) == (True, 0, False)
+    assert {row.kind for row in runs.report.coverage} <= {*allowed}
+    runs.now += 31 * DAY
+    runs.bets(mention(OTHER))
+    provider.catalogue.rename("event", OTHER.id, "Neu")
+    snapshot = runs.run(provider, settings=api(kinds=allowed))
+    assert (snapshot.complete, runs.report.full) == (True, True)
+    assert f"event:{EVENT.id}".encode() in runs.removed
+    assert runs.topic.translation(f"event:{OTHER.id}").texts["en"] == "Neu"
+    snapshot = runs.run(Provider())
+    assert (snapshot.complete, runs.report.full) == (True, True)
+    assert f"selection-template:{OTHER.markets[0].selections[0]}".encode() in runs.topic
 
 
 @pytest.mark.parametrize("narrowing", [{"kinds": ["event"]}, {"kinds": ["market"]}, {"languages": ["en"]}])
@@ -305,6 +327,8 @@ def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -
         (b"translations/read", b"[]"),
         (b"translations/read", b'{"position": 7}'),
         (b"translations/seen", b"7"),
+        (b"translations/seen", b'{"run": 0, "kinds": [[7]]}'),
+        (b"translations/seen", b'{"run": 0, "kinds": null}'),
     ],
 )
 def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: bytes) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.config.api import KINDS, Kind
 from bridge.errors import SettingsError
-from bridge.snapshots.model import KINDS
 from bridge.snapshots.plan import Estimate, FetchPlan, Scope, chunks, estimate
 from bridge.snapshots.references import References
 from tests.unit.snapshots.world import WORLD, api, bet, item, mention
@@ -35,6 +35,32 @@ def test_a_choice_narrows() -> None:
 def test_a_language_that_the_settings_lack_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"--language fr is not one of api\.languages \(en, sv, de\)"):
         Scope.of(api(), languages=["sv", "fr"])
+
+
+def test_kinds_that_the_settings_leave_out_are_not_missed() -> None:
+    """The run is whole without them, and none of them can be asked for."""
+    settings = api(kinds=["event", "sport"])
+    assert (Scope.of(settings).narrowed, sorted(Scope.of(settings).kinds)) == (False, ["event", "sport"])
+    assert Scope.of(settings, kinds=["sport"]).narrowed
+    with pytest.raises(SettingsError, match=r"--kind market is not one of api\.kinds \(sport, event\)"):
+        Scope.of(settings, kinds=["market"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "covered"),
+    [
+        ("sport", ["sport:3"]),
+        ("market", ["markets:7"]),
+        ("selection", ["markets:7"]),
+        ("event", ["event:7"]),
+        ("market-type-template", ["market-type-template:1:18"]),
+        ("selection-template", []),
+    ],
+)
+def test_what_a_scope_covers(kind: Kind, covered: list[str]) -> None:
+    """One question is about the markets and the selections of an event."""
+    names = ["sport:3", "markets:7", "event:7", "market-type-template:1:18"]
+    assert [name for name in names if Scope.of(api(kinds=[kind])).covers(name)] == covered
 
 
 def test_languages_in_another_order_are_all_of_them() -> None:

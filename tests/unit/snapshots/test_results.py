@@ -8,10 +8,13 @@ import pytest
 
 from bridge import errors
 from bridge.snapshots.model import NO_RIGHT, LeftOut, Translation
+from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import References
 from bridge.snapshots.results import MAX_EXAMPLES, Covered, cover
 from tests.unit.snapshots.reports import report
 from tests.unit.snapshots.world import WORLD, Provider, Topic, bet, first_run, item, mention, translate
+
+EN = Scope(("en",))
 
 
 def records(*found: Translation) -> dict[bytes, Translation]:
@@ -20,10 +23,16 @@ def records(*found: Translation) -> dict[bytes, Translation]:
 
 def test_a_kind_that_no_bet_mentions_has_no_row() -> None:
     """And of no bets there is none."""
-    assert cover(References(), ["en"], lambda key: None) == []
+    assert cover(References(), EN, lambda key: None) == []
     references = References()
     references.add(bet([item(None, sportId=1)]))
-    assert [row.kind for row in cover(references, ["en"], lambda key: None)] == ["sport"]
+    assert [row.kind for row in cover(references, EN, lambda key: None)] == ["sport"]
+
+
+def test_a_kind_that_is_not_fetched_has_no_row() -> None:
+    """Else its names would be reported as missing."""
+    rows = cover(mention(WORLD.events[0]), Scope(("en",), frozenset({"event", "sport"})), lambda key: None)
+    assert [row.kind for row in rows] == ["sport", "event"]
 
 
 def test_shares_are_by_language() -> None:
@@ -35,7 +44,7 @@ def test_shares_are_by_language() -> None:
         Translation("sport", 2, {"en": "a"}),
         Translation("sport", 3, {"en": "a", "fr": "c"}),
     )
-    (row,) = cover(references, ["en", "sv"], have.get)
+    (row,) = cover(references, Scope(("en", "sv")), have.get)
     assert row == Covered("sport", 4, {"en": 3, "sv": 1}, ["sport:2", "sport:3", "sport:4"])
     assert (row.share("en"), row.share("sv")) == (0.75, 0.25)
 
@@ -44,7 +53,7 @@ def test_only_the_first_missing_ones_are_reported() -> None:
     """In the order of their keys."""
     references = References()
     references.listed["sport"] |= set(range(100, 200))
-    (row,) = cover(references, ["en"], lambda key: None)
+    (row,) = cover(references, EN, lambda key: None)
     assert (row.seen, row.share("en")) == (100, 0)
     assert row.missing == [f"sport:{number}" for number in range(100, 100 + MAX_EXAMPLES)]
 
@@ -58,7 +67,7 @@ def test_competitors_are_those_of_the_events() -> None:
         Translation("event", second, {}, competitor_ids=[5, 6]),
         Translation("competitor", 5, {"en": "x"}),
     )
-    row = next(row for row in cover(references, ["en"], have.get) if row.kind == "competitor")
+    row = next(row for row in cover(references, EN, have.get) if row.kind == "competitor")
     assert (row.seen, row.named, row.missing) == (3, {"en": 1}, ["competitor:4", "competitor:6"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bridge.snapshots.results import Covered
 from bridge.snapshots.status import LATE_SECONDS, STUCK_SECONDS, JobStatus
 from tests.unit.snapshots.reports import AT, report
 
@@ -44,6 +45,18 @@ def test_after_a_failure_a_job_is_healthy_but_not_ready_until_it_publishes() -> 
     assert (health.healthy, health.ready) == ((True, "HTTP 500"), (False, "HTTP 500"))
     status.publish(report())
     assert status.health(AT).ready == (True, "")
+
+
+def test_coverage_of_a_kind_stays_until_a_run_looks_it_up_again() -> None:
+    """Most runs see new events and no new sport."""
+    status = JobStatus("translations", at=AT)
+    event, sport = Covered("event", 9, {"en": 9}), Covered("sport", 2, {"en": 1})
+    status.publish(report(coverage=[event, sport]))
+    status.publish(report(coverage=[]))
+    assert status.coverage == {"sport": sport, "event": event}
+    newer = Covered("event", 3, {"en": 2})
+    status.publish(report(coverage=[newer]))
+    assert [*status.coverage.items()] == [("sport", sport), ("event", newer)]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from bridge.config.api import KINDS
 from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
-from bridge.snapshots.model import KINDS, kind_of
+from bridge.snapshots.model import kind_of
 from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import (

@@ -12,9 +12,10 @@ from urllib.parse import parse_qsl, urlsplit
 import orjson
 import pytest
 
+from bridge.config.api import LISTED
 from bridge.errors import ApiError, AuthError, Forbidden, Unanswered
 from bridge.rest.answers import Answered
-from bridge.rest.endpoints import LISTED, Questions, Request
+from bridge.rest.endpoints import Questions, Request
 from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import kind_of

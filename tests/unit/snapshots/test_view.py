@@ -95,14 +95,14 @@ def test_what_the_next_run_cannot_mend_comes_first() -> None:
     assert view.left_out
     assert view.left_out[:2] == (forbidden, TOO_LARGE)
     assert view.more_left_out == "and 7 more"
-    assert view.says.todo.endswith("with --kind.")
+    assert view.says.todo.endswith("out of api.kinds.")
 
 
 def test_currencies_have_no_kinds_to_leave_out() -> None:
     status = published(
         job="currencies", complete=False, left_out=(LeftOut("/z", None, NO_RIGHT),), forbidden=("/z",)
     )
-    assert "--kind" not in job_view(status, LATER).says.todo
+    assert "kinds" not in job_view(status, LATER).says.todo
 
 
 def test_a_record_that_is_cut_off_itself_says_at_least() -> None:
@@ -131,15 +131,6 @@ def test_coverage_is_that_of_the_language_with_the_fewest_names() -> None:
 def test_one_missing_name_is_never_100_percent(named: int, seen: int, percent: float) -> None:
     (row,) = job_view(published(Covered("event", seen, {"en": named})), LATER).coverage
     assert row.percent == percent
-
-
-def test_coverage_says_of_which_ids() -> None:
-    """Of the new ones, unless everything was asked for again."""
-    status = JOBS["job-complete"]
-    assert "Of the ids that were new in the run of 2026-09-21 14:13:20 UTC" in shown(status)
-    assert status.covered
-    whole = replace(status, covered=replace(status.covered, full=True))
-    assert "Of all ids that recent bets refer to" in shown(whole)
 
 
 def test_what_is_not_known_is_not_called_nothing() -> None:
