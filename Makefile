@@ -29,6 +29,11 @@ OR_NONE := $(if $(ARGS),|| test $$? -eq 5)
 # Runs a command and prints its output at the end, under a heading.
 REPORT = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$said"; exit $$code
 
+# What is linted by tests: kustomize and its schemas, promtool, the checks of a Containerfile.
+LINTED := $(addprefix tests/repo/,test_k8s.py test_overlays.py test_network_policies.py test_containerfile.py test_systemd.py \
+	test_observe.py::test_prometheus_takes_the_rules \
+	test_observe.py::test_prometheus_takes_the_queries_of_the_dashboard)
+
 # The name that k8s/overlays/dev has.
 IMAGE   ?= settlement-bridge:$(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bridge/__init__.py)
 BUILDER ?= $(firstword $(foreach tool,buildah podman docker,$(if $(shell command -v $(tool)),$(tool))))
@@ -144,11 +149,12 @@ coverage: setup ## measure which lines and branches of the cores the unit and pr
 	@$(PLAIN) nice $(BIN)/coverage run --branch --source=$(subst $(space),$(comma),$(CORES)) -m pytest tests/unit tests/property $(ARGS)
 	@$(BIN)/coverage report --show-missing
 
-check: setup ## run lint, format, types, schemas
+check: setup ## run lint, format, types, schemas, and the linters of manifests, rules, dashboard and image file
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
+	@$(BIN)/python -m pytest -q -n 2 $(LINTED)
 
 cluster: setup ## apply the manifests to a Kubernetes API server, built from its sources; needs Go, the first build takes minutes
 	@command -v go >/dev/null || { echo "error: go is not installed" >&2; exit 1; }

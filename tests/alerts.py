@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -17,6 +18,19 @@ from tests.repo.source import ROOT
 
 RULES: dict[str, Any] = yaml.safe_load((ROOT / "k8s" / "observe" / "rules.yaml").read_text("utf-8"))["spec"]
 ALERTS: list[dict[str, Any]] = [rule for group in RULES["groups"] for rule in group["rules"]]
+_VARIABLES = {"$namespace": ".*", "$feed": "f", "$__rate_interval": "1m"}
+"""Grafana's variables, and a value of each."""
+
+
+def _filled(query: str) -> str:
+    for name, value in _VARIABLES.items():
+        query = query.replace(name, value)
+    return query
+
+
+_DASHBOARD = json.loads((ROOT / "k8s" / "observe" / "dashboard.json").read_text("utf-8"))
+QUERIES = [_filled(one["expr"]) for panel in _DASHBOARD["panels"] for one in panel.get("targets", ())]
+"""Those of the dashboard."""
 INTERVAL = 15
 """Seconds between two scrapes, and between two evaluations of the rules."""
 Labels = Mapping[str, str]

@@ -117,16 +117,15 @@ STANDBY = StatusSnapshot(
     group=GROUP,
     open_transactions=(),
 )
-KAFKA_DOWN = replace(
+KAFKA_DOWN = replace(  # for longer than a session: nobody owns
     LIVE,
+    owner=False,
     state=State.WAITING_FOR_KAFKA,
     reason="no broker answers: kafka-0.kafka:9093 Connection refused",
     since=NOW - 312,
     revision=1_789_999_598,
     committed_at=NOW - 314,
     rates=Rates(),
-    queue_messages=2_000,
-    batch_records=4_100,
     group=None,
 )
 LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=LIVE.revision and LIVE.revision - 95)

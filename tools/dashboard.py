@@ -23,13 +23,14 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 _SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
-_FEED = 'feed="$feed"'
+_PLACE = 'namespace=~"$namespace"'
+_FEED = f'{_PLACE},feed="$feed"'
 _THIRD, _HALF, _QUARTER = 8, 12, 6
 """Widths; the whole is 24."""
 
 
 def _query(expression: str, legend: str = "") -> Dataquery:
-    query = Dataquery().expr(expression.replace("{}", f"{{{_FEED}}}"))
+    query = Dataquery().expr(expression.replace("{}", f"{{{_FEED}}}").replace("{jobs}", f"{{{_PLACE}}}"))
     return query.legend_format(legend) if legend else query
 
 
@@ -153,7 +154,7 @@ def _provider(board: Dashboard) -> Dashboard:
 
 
 def _trouble(board: Dashboard) -> Dashboard:
-    dead = 'sum(increase(bridge_messages_total{feed="$feed",outcome="dead_lettered"}[1h]))'
+    dead = f'sum(increase(bridge_messages_total{{{_FEED},outcome="dead_lettered"}}[1h]))'
     hidden = "max(bridge_open_transaction_seconds{})"
     return (
         board.with_row(Row("Trouble"))
@@ -191,9 +192,9 @@ def _names(board: Dashboard) -> Dashboard:
         .with_panel(
             _lines(
                 "Age of the last snapshot",
-                ("time() - max by (snapshot) (bridge_snapshot_timestamp_seconds)", "{{snapshot}}"),
+                ("time() - max by (snapshot) (bridge_snapshot_timestamp_seconds{jobs})", "{{snapshot}}"),
                 (
-                    "time() - max by (snapshot) (bridge_snapshot_refreshed_timestamp_seconds)",
+                    "time() - max by (snapshot) (bridge_snapshot_refreshed_timestamp_seconds{jobs})",
                     "{{snapshot}}, full",
                 ),
                 unit="s",
@@ -202,44 +203,50 @@ def _names(board: Dashboard) -> Dashboard:
         .with_panel(
             coverage.with_target(
                 _query(
-                    "min by (kind, language) (bridge_join_coverage_ratio)", "{{kind}} {{language}}"
+                    "min by (kind, language) (bridge_join_coverage_ratio{jobs})", "{{kind}} {{language}}"
                 ).instant()
             )
         )
         .with_panel(
             _lines(
                 "Records",
-                ("max by (snapshot, kind) (bridge_snapshot_records)", "{{kind}}"),
-                ("max by (kind) (bridge_join_ids)", "{{kind}}, ids in bets"),
+                ("max by (snapshot, kind) (bridge_snapshot_records{jobs})", "{{kind}}"),
+                ("max by (kind) (bridge_join_ids{jobs})", "{{kind}}, ids in bets"),
             )
         )
         .with_panel(
             _lines(
                 "Left out",
-                ("max by (snapshot) (bridge_snapshot_owed)", "{{snapshot}}, owed"),
-                ("max by (endpoint) (bridge_snapshot_left_out)", "{{endpoint}}"),
-                ("max by (snapshot) (1 - bridge_snapshot_complete)", "{{snapshot}}, partial"),
+                ("max by (snapshot) (bridge_snapshot_owed{jobs})", "{{snapshot}}, owed"),
+                ("max by (endpoint) (bridge_snapshot_left_out{jobs})", "{{endpoint}}"),
+                ("max by (snapshot) (1 - bridge_snapshot_complete{jobs})", "{{snapshot}}, partial"),
             )
         )
         .with_panel(
             _lines(
                 "Runs",
                 (
-                    "sum by (snapshot, result) (increase(bridge_snapshot_runs_total[1h]))",
+                    "sum by (snapshot, result) (increase(bridge_snapshot_runs_total{jobs}[1h]))",
                     "{{snapshot}} {{result}}",
                 ),
-                ("max by (snapshot) (bridge_snapshot_seconds)", "{{snapshot}}, seconds"),
+                ("max by (snapshot) (bridge_snapshot_seconds{jobs})", "{{snapshot}}, seconds"),
             )
         )
         .with_panel(
             _lines(
                 "Work in an hour",
                 (
-                    "sum by (snapshot) (increase(bridge_snapshot_requests_total[1h]))",
+                    "sum by (snapshot) (increase(bridge_snapshot_requests_total{jobs}[1h]))",
                     "{{snapshot}}, requests",
                 ),
-                ("sum by (snapshot) (increase(bridge_snapshot_written_total[1h]))", "{{snapshot}}, written"),
-                ("sum by (snapshot) (increase(bridge_snapshot_removed_total[1h]))", "{{snapshot}}, removed"),
+                (
+                    "sum by (snapshot) (increase(bridge_snapshot_written_total{jobs}[1h]))",
+                    "{{snapshot}}, written",
+                ),
+                (
+                    "sum by (snapshot) (increase(bridge_snapshot_removed_total{jobs}[1h]))",
+                    "{{snapshot}}, removed",
+                ),
             )
         )
     )
@@ -267,7 +274,11 @@ def _process(board: Dashboard) -> Dashboard:
 
 def dashboard() -> str:
     """Return the dashboard as JSON."""
-    feeds = QueryVariable("feed").datasource(_SOURCE).query("label_values(bridge_leader, feed)")
+    # Without Kubernetes there is no such label: "All" is then the only choice, and takes what has none.
+    places = QueryVariable("namespace").datasource(_SOURCE).query("label_values(bridge_info, namespace)")
+    places = places.include_all(True).all_value(".*").label("Namespace")
+    feeds = QueryVariable("feed").datasource(_SOURCE)
+    feeds = feeds.query(f"label_values(bridge_leader{{{_PLACE}}}, feed)")
     board = (
         Dashboard("Settlement bridge")
         .uid("settlement-bridge")
@@ -277,6 +288,7 @@ def dashboard() -> str:
         .time("now-3h", "now")
         .timezone("browser")
         .with_variable(DatasourceVariable("datasource").type("prometheus").label("Prometheus"))
+        .with_variable(places.refresh(VariableRefresh.ON_TIME_RANGE_CHANGED))
         .with_variable(feeds.refresh(VariableRefresh.ON_TIME_RANGE_CHANGED).label("Feed"))
     )
     for add in (_now, _flow, _provider, _trouble, _names, _process):

@@ -189,8 +189,9 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
     message = f"{checkpoint.state.value}, the position is {format_duration(age)} old"
     if age > memory:
-        ends = Outcome.FAIL if settings.feed.on_gap == "stop" else Outcome.TROUBLE
-        return Finding(ends, f"{message}: the feed can no longer replay everything published since", see)
+        # No failure, although the bridge may stop on the gap: it has to start to declare it.
+        lost = f"{message}: the feed can no longer replay everything since; `bridge run` declares a gap"
+        return Finding(Outcome.TROUBLE, lost, see)
     still = now - checkpoint.updated_at
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(

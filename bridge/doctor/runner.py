@@ -138,6 +138,7 @@ def _run(check: Check, settings: Settings, patience: float) -> Finding:
     except BridgeError as error:
         return Finding(Outcome.FAIL, str(error))
     except Exception as error:  # noqa: BLE001  # whatever it is, the other checks still run
-        return Finding(Outcome.FAIL, f"unexpected: {error!r}", "Please report it.")
+        # No failure: a defect here says nothing about `bridge run`.
+        return Finding(Outcome.TROUBLE, f"unexpected: {error!r}", "Please report it.")
     finally:
         worker.close(0)

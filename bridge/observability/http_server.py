@@ -25,6 +25,8 @@ from wsgiref.types import WSGIApplication
 _SERVER = "bridge"
 """The header `Server`, without versions."""
 _HEAD_BYTES = 16 * 1024
+_LENGTH_DIGITS = 18
+"""Digits of a `Content-Length` that are read: so many are too large in any case."""
 _CONNECTIONS = 32
 _REQUEST_SECONDS = 10.0
 _WRITE_SECONDS = 60
@@ -212,7 +214,7 @@ class _Handler(WSGIRequestHandler):
         if not super().parse_request():
             return False
         length = self.headers.get("Content-Length", "")
-        size = int(length) if length.isdecimal() else 0
+        size = int(length[:_LENGTH_DIGITS]) if length.isdecimal() else 0
         if size > self.server.body_bytes:
             self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return False
@@ -221,6 +223,17 @@ class _Handler(WSGIRequestHandler):
         self.server.begin_answer(self.connection)
         self.connection.settimeout(_WRITE_SECONDS)
         return True
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that is no HTTP in plain text: the base class would quote it in a page."""
+        body = f"{HTTPStatus(code).phrase}\n".encode()
+        self.request_version = "HTTP/1.0"  # one that is not understood would get no headers
+        self.send_response(code)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Write no access log."""

@@ -243,7 +243,7 @@ def _gauges(status: StatusSnapshot, now: float) -> list[Gauge]:
 
 def _attempt(status: StatusSnapshot, now: float) -> str:
     if status.next_connect is None:
-        return "Only the owner knows."
+        return "Not known to this process."
     if status.next_connect <= now:
         return "A connection attempt is allowed now."
     return f"The next connection attempt is allowed in {format_duration(status.next_connect - now)}."

@@ -39,6 +39,7 @@ from bridge.log import get
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import judge
 from bridge.observability.metrics import collect
+from bridge.observability.rates import Rates
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
@@ -122,6 +123,8 @@ class _Service:
         self._unknown = ""
         """Why not all of them are known, as in the log."""
         self._transactions_looked_at = self._started_at
+        self._last_term: dict[str, Any] = {}
+        """What the last term contributed to the status, until Kafka answers: nobody else knows it then."""
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
@@ -229,6 +232,7 @@ class _Service:
                     self._group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
+                    self._last_term = {}  # another process may own the feed
                     if group is not None:
                         wait = watch.look(group, self._clock())
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
@@ -321,6 +325,7 @@ class _Service:
         finally:
             watch.cancel()
             leadership.released(self._owner.term)
+            self._last_term = {**self._owner.snapshot(), "owner": False, "rates": Rates(), "eta": None}
             self._owner = None
 
     async def _prepare(self) -> tuple[topics.Topics, Codecs, StateReader]:
@@ -374,7 +379,7 @@ class _Service:
             group=self._group,
             open_transactions=self._open_transactions,
             transactions_looked_at=self._transactions_looked_at,
-            **(self._owner.snapshot() if self._owner else {}),
+            **(self._owner.snapshot() if self._owner else self._last_term),
         )
 
     def _decode_bet(self, value: bytes) -> dict[str, Any]:

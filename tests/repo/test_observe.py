@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from tests.alerts import ALERTS, RULES, judge, run
-from tests.repo.manifests import K8S
+from tests.alerts import ALERTS, QUERIES, RULES, judge, run
 from tests.repo.source import ROOT
 
 NAMES = [alert["alert"] for alert in ALERTS]
-DASHBOARD: dict[str, Any] = json.loads((K8S / "observe" / "dashboard.json").read_text("utf-8"))
 TESTS = ROOT / "tests"
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "observability.md").read_text("utf-8")
@@ -51,12 +49,10 @@ def test_prometheus_takes_the_rules(tmp_path: Path) -> None:
 
 def test_prometheus_takes_the_queries_of_the_dashboard(tmp_path: Path) -> None:
     """With a feed and an interval in place of Grafana's variables."""
-    queries = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
-    filled = [query.replace("$feed", "f").replace("$__rate_interval", "1m") for query in queries]
-    rules = [{"record": f"query_{number}", "expr": query} for number, query in enumerate(filled)]
+    rules = [{"record": f"query_{number}", "expr": query} for number, query in enumerate(QUERIES)]
     ran = check({"groups": [{"name": "g", "rules": rules}]}, tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert len(queries) > 20
+    assert len(QUERIES) > 20
 
 
 def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:
@@ -145,14 +141,17 @@ def test_transactions_that_nobody_looks_for_are_told(tmp_path: Path) -> None:
     blind, looking = {f'{name}"a"}}': "60x100"}, {f'{name}"b"}}': "0+15x100"}
     fires(tmp_path, "SettlementTransactionsUnwatched", blind, {"5m": [], "8m": [{"feed": "one"}]})
     fires(tmp_path, "SettlementTransactionsUnwatched", blind | looking, {"8m": [], "20m": []})
+    again = {name: values.replace("x100", "x40 660+15x20") for name, values in blind.items()}
+    fires(tmp_path, "SettlementTransactionsUnwatched", again, {"9m": [{"feed": "one"}], "11m": []})
 
 
 def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:
-    """A restart is no reason to say so."""
+    """A restart is no reason to say so, nor a pod that takes six minutes to come."""
     one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
     fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: CRASH_LOOP}, {"40m": [{"feed": "one"}]})
-    restart: dict[str, list[dict[str, str]]] = {f"{minute}m": [] for minute in range(5, 60, 5)}
-    fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: "0x80 stale _x8 0x200"}, restart)
+    restart: dict[str, list[dict[str, str]]] = {f"{minute}m": [] for minute in range(5, 60)}
+    for away in (8, 24):
+        fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: f"0x80 stale _x{away} 0x200"}, restart)
 
 
 def test_a_process_that_dies_again_and_again_is_down(tmp_path: Path) -> None:
@@ -179,6 +178,49 @@ def test_an_old_position_is_told_though_its_owner_dies_in_between(tmp_path: Path
     fires(tmp_path, "SettlementRevisionOld", series, {"4m": [], "30m": [{"feed": "one"}]})
 
 
+def test_an_old_position_is_told_though_nobody_knows_it_any_more(tmp_path: Path) -> None:
+    """As without Kafka, or without a process. The position of an owner counts, even if it was moved back."""
+    one = 'bridge_revision_timestamp_seconds{feed="one",pod="a"}'
+    two = 'bridge_revision_timestamp_seconds{feed="one",pod="b"}'
+    gone = {one: "0+15x40 stale"}
+    fires(tmp_path, "SettlementRevisionOld", gone, {"6h": [], "6h17m": [{"feed": "one"}]})
+    fires(tmp_path, "SettlementRevisionOld", gone | {two: "_x60 900+15x4000"}, {"6h": [], "12h": []})
+    moved = gone | {two: "_x60 -90000x60 1800+15x100"}
+    fires(tmp_path, "SettlementRevisionOld", moved, {"15m": [], "27m": [{"feed": "one"}], "32m": []})
+
+
+@pytest.mark.parametrize(
+    ("alert", "metric", "ill", "well"),
+    [
+        ("SettlementNobodyOwns", "bridge_leader", "0x100", "1x100"),
+        ("SettlementNotLive", 'bridge_state{state="Live"', "0x400", "1x400"),
+        ("SettlementRevisionOld", "bridge_revision_timestamp_seconds", "-90000x100", "0+15x100"),
+        ("SettlementCommitStalled", "bridge_last_commit_timestamp_seconds", "-90000x100", "0+15x100"),
+        ("SettlementNamesOwed", "bridge_snapshot_owed", "1x4000", "0x4000"),
+    ],
+)
+def test_another_namespace_hides_nothing(
+    tmp_path: Path, alert: str, metric: str, ill: str, well: str
+) -> None:
+    """It may have an installation of the same feed, such as for development."""
+    name, _, label = metric.partition("{")
+    kind = "snapshot" if "snapshot" in name else "feed"
+
+    def series(place: str) -> str:
+        return f'{name}{{namespace="{place}",{kind}="one",{label}}}'
+
+    hours = {"SettlementNamesOwed": "7h", "SettlementNotLive": "55m"}
+    found = {hours.get(alert, "20m"): [{"namespace": "production", kind: "one"}]}
+    fires(tmp_path, alert, {series("production"): ill, series("dev"): well}, found)
+
+
+def test_another_namespace_is_no_standby(tmp_path: Path) -> None:
+    """Each has one process."""
+    series = {f'bridge_leader{{namespace="{place}",feed="one"}}': ALIVE for place in ("production", "dev")}
+    found = [{"namespace": place, "feed": "one"} for place in ("production", "dev")]
+    fires(tmp_path, "SettlementNoStandby", series, {"30m": found})
+
+
 def test_a_snapshot_job_that_never_succeeded_is_told(tmp_path: Path) -> None:
     """As one whose last success is too long ago; the time of the first six hours counts from its creation."""
     name = "settlement-bridge-translations"
@@ -190,5 +232,6 @@ def test_a_snapshot_job_that_never_succeeded_is_told(tmp_path: Path) -> None:
     alert = "SettlementNamesNotPublished"
     fires(tmp_path, alert, {created: "0x4000"}, {"5h": [], "6h1m": found, "12h": found})
     fires(tmp_path, alert, {created: "0x4000", succeeded: "_x1200 18000x3000"}, {"6h1m": [], "11h1m": found})
+    fires(tmp_path, alert, {created: "0x4000", succeeded: "_x1600 24000x500"}, {"6h1m": found, "7h": []})
     other = succeeded.replace('"n"', '"dev"')
     fires(tmp_path, alert, {created: "0x4000", other: "0+15x4000"}, {"5h": [], "6h1m": found, "12h": found})

@@ -28,6 +28,9 @@ from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Gap
 from bridge.state.restore import SAMPLE
 
+SESSION_SECONDS = 10.0
+"""As a member of the group has it by default."""
+
 T = TypeVar("T")
 
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
@@ -62,13 +65,19 @@ class Kafka:
         self._newest: dict[tuple[str, int], list[int]] = defaultdict(list)
         """The highest timestamp up to each record of a partition."""
         self._jobs: deque[Callable[[], None]] = deque()
-        self._back_at = 0.0
+        self._left_at = self._back_at = 0.0
         self._loop = asyncio.get_running_loop()
 
     def away(self, seconds: float) -> None:
         """Do nothing for these seconds."""
-        self._back_at = self._loop.time() + seconds
+        self._left_at = self._loop.time()
+        self._back_at = self._left_at + seconds
         self._loop.call_at(self._back_at, self._work)
+
+    @property
+    def session_is_over(self) -> bool:
+        """Whether it is away for longer than a member keeps its place in a group."""
+        return self._left_at + SESSION_SECONDS < self._loop.time() < self._back_at
 
     def submit(self, job: Callable[[], None]) -> None:
         """Do a job now, or once Kafka is back and all earlier jobs are done."""

@@ -7,7 +7,6 @@ that is named, all alerts are compared: none fires that is not expected.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -27,14 +26,12 @@ from bridge.snapshots.metrics import collect as collect_of_snapshots
 from bridge.snapshots.model import LeftOut
 from bridge.snapshots.status import JobStatus
 from bridge.state.checkpoint import State
-from tests.alerts import INTERVAL, Scrapes, run
-from tests.repo.source import ROOT
+from tests.alerts import INTERVAL, QUERIES, Scrapes, run
 from tests.unit.snapshots.reports import report
 from tests.virtual.world import EPOCH, HOUR, World, play
 
 FEED = {"feed": "f"}
 JOB = JobStatus.of(report(left_out=(LeftOut("/api/x", "1", "HTTP 500"),)))
-DASHBOARD: dict[str, Any] = json.loads((ROOT / "k8s" / "observe" / "dashboard.json").read_text("utf-8"))
 MINUTE = 60.0
 
 
@@ -87,7 +84,9 @@ class Prometheus:
     def _take(self, *, owner: bool) -> StatusSnapshot:
         world, now = self._world, self._world.clock().wall
         known: dict[str, Any] = {"state": State.STANDBY, "since": EPOCH}
-        if owner:
+        if world.kafka.session_is_over:  # nobody owns, until Kafka is back
+            known["state"] = State.WAITING_FOR_KAFKA
+        elif owner:
             status = world.status
             known = {"state": status.state, "since": status.since, "until": status.until}
             known |= world.owner.snapshot() if world.owner else {}
@@ -209,11 +208,25 @@ async def test_a_provider_out_of_reach(world: World, prometheus: Prometheus) -> 
 
 @observed()
 async def test_kafka_out_of_reach(world: World, prometheus: Prometheus) -> None:
-    """First that there is no commit, and then the state that says why."""
+    """For longer than a session: nobody owns the feed then, and the state of all says why."""
     world.kafka.away(20 * MINUTE)
-    await prometheus.fires(
-        8 * MINUTE, 15 * MINUTE, SettlementCommitStalled=FEED, SettlementWaitingForKafka=FEED
+    await prometheus.fires(8 * MINUTE, 15 * MINUTE, SettlementNobodyOwns=FEED, SettlementWaitingForKafka=FEED)
+
+
+@pytest.mark.long
+@observed()
+async def test_kafka_out_of_reach_for_hours(world: World, prometheus: Prometheus) -> None:
+    """The position grows older although nobody tells it."""
+    world.kafka.away(7 * HOUR)
+    await asyncio.sleep(6.5 * HOUR)
+    prometheus.expect(
+        SettlementNobodyOwns=FEED,
+        SettlementWaitingForKafka=FEED,
+        SettlementNotLive=FEED,
+        SettlementRevisionOld=FEED,
     )
+    await asyncio.sleep(HOUR)
+    prometheus.expect()
 
 
 @observed()
@@ -255,8 +268,7 @@ async def test_a_process_that_has_died(world: World, prometheus: Prometheus) -> 
 def test_every_query_of_the_dashboard_is_answered(tmp_path: Path) -> None:
     """By a bridge that catches up, is live, and meets what there is to show; and by a snapshot job."""
     run(tmp_path, "--version")
-    queries = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
-    assert len(queries) > 20
+    assert len(QUERIES) > 20
 
     async def story(world: World) -> Scrapes:
         prometheus = Prometheus(world)
@@ -275,6 +287,4 @@ def test_every_query_of_the_dashboard_is_answered(tmp_path: Path) -> None:
         seconds = INTERVAL * number
         scrapes.take(seconds, {"snapshot": "translations"}, collect_of_snapshots(JOB))
         scrapes.take(seconds, {}, text_string_to_metric_families(exposition([], FEED)[0].decode()))
-    scrapes.answer(
-        tmp_path, [query.replace("$feed", "f").replace("$__rate_interval", "1m") for query in queries]
-    )
+    scrapes.answer(tmp_path, QUERIES)

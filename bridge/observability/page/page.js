@@ -11,7 +11,8 @@ function listen() {
   source.onmessage = (event) => {
     heard = Date.now();
     for (const [id, html] of Object.entries(JSON.parse(event.data))) {
-      document.getElementById(id).innerHTML = html;
+      const element = document.getElementById(id);
+      if (element) element.innerHTML = html; // a newer bridge may have more of them
     }
   };
 }

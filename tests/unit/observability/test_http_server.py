@@ -54,6 +54,29 @@ def test_no_answer_names_a_version(size: int, status: bytes) -> None:
     assert b"Python" not in answer
 
 
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET / HTTP/9.9\r\n\r\n", "505 HTTP Version Not Supported"),
+        (b"GET <script> / HTTP/1.0\r\n\r\n", "400 Bad Request"),
+        (b"POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\n", "413 "),
+        (b"POST / HTTP/1.0\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n", "413 "),
+    ],
+)
+def test_what_never_reaches_the_application_is_answered_in_plain_text(request_: bytes, status: str) -> None:
+    """No part of the request is in it, and a browser takes it for nothing else."""
+    with serving(echo) as server, closing(connected(server.url)) as client:
+        client.sendall(request_)
+        head, _, body = rest(client).decode().partition("\r\n\r\n")
+    assert head.startswith(f"HTTP/1.0 {status}")
+    lines = head.splitlines()
+    assert "Content-Type: text/plain; charset=utf-8" in lines
+    assert "X-Content-Type-Options: nosniff" in lines
+    assert "Server: bridge" in lines
+    assert f"Content-Length: {len(body)}" in lines
+    assert "<" not in body
+
+
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     """Neither an access log, nor a traceback for a client that disconnects during its request."""
     with serving(echo) as server:

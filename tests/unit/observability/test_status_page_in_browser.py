@@ -66,7 +66,9 @@ CONTRAST = """(() => {
     };
     const speaks = node => [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
     const texts = [...document.body.querySelectorAll('*')].filter(n => n.checkVisibility() && speaks(n));
+    const faded = node => node !== null && (getComputedStyle(node).opacity < 1 || faded(node.parentElement));
     const ratio = node => {
+        if (faded(node)) return 1; // whatever it is: a text is not to be seen through
         const [a, b] = [light(getComputedStyle(node).color), light(behind(node))].sort((x, y) => y - x);
         return (a + .05) / (b + .05);
     };

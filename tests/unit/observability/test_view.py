@@ -142,7 +142,7 @@ def test_a_limit_that_is_free_by_now_says_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(LIVE, "allowed now"), (WAITING_FOR_LIMIT, "allowed in 3m 34s"), (STANDBY, "Only the owner knows")],
+    [(LIVE, "allowed now"), (WAITING_FOR_LIMIT, "allowed in 3m 34s"), (STANDBY, "Not known to this process")],
 )
 def test_the_next_connection_attempt_is_told(status: StatusSnapshot, words: str) -> None:
     assert words in view(status, NOW, decode).attempt

@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
-from bridge.errors import SettingsError
+from bridge.errors import NotOwner, SettingsError
 from bridge.kafka import clients
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.election import LeaderElection
@@ -23,6 +23,23 @@ from bridge.kafka.topics import declare
 from bridge.service import app
 
 NOWHERE = "127.0.0.1:1"
+
+
+class Apart(LeaderElection):
+    """The election of a process that is a member of no group."""
+
+    def __init__(self) -> None:
+        """Without a consumer."""
+
+    @property
+    def term(self) -> int:
+        return 1
+
+    def taken(self) -> None:
+        """Nobody waits for it."""
+
+    def released(self, term: int) -> None:
+        """Nobody waits for it."""
 
 
 def test_what_a_connection_will_need_is_checked_before_anything_else(
@@ -40,11 +57,8 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
     """A file that Kafka's settings name may be away; the report is that Kafka is."""
     made: list[KafkaSettings] = []
 
-    class Unseen(LeaderElection):
+    class Unseen(Apart):
         """It lacks the right to see who is in the group."""
-
-        def __init__(self) -> None:
-            """A member of none."""
 
         def look(self, _client: object) -> None:
             service._changed.set()
@@ -71,11 +85,8 @@ async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over
     """By when a place is free is shown for as long as Kafka says who is in the group."""
     looks: list[Group | None] = [Group((Member("1", "a", "h", True),)), None, None]
 
-    class Forgetful(LeaderElection):
+    class Forgetful(Apart):
         """It is reported once."""
-
-        def __init__(self) -> None:
-            """A member of none."""
 
         def look(self, _client: object) -> Group | None:
             if len(looks) == 1:
@@ -91,6 +102,52 @@ async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over
     assert service._status.until is None
 
 
+async def test_without_kafka_the_last_owner_shows_where_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is away for longer than a session. Once it answers, another process may be the owner."""
+    looks: list[Group | None] = [None, Group((Member("1", "a", "h", True),))]
+    seen: list[tuple[bool, int | None]] = []
+
+    class Shown(Apart):
+        """It looks for the members twice in vain."""
+
+        def look(self, _client: object) -> Group | None:
+            status = service._take_snapshot()
+            seen.append((status.owner, status.revision))
+            if not looks:
+                service._changed.set()
+                return None
+            if (found := looks.pop(0)) is None:
+                raise KafkaUnavailable("no broker")
+            return found
+
+    class Owner:
+        """It knows where it is, and loses the feed."""
+
+        term = 1
+
+        def __init__(self, _: object) -> None: ...
+
+        def snapshot(self) -> dict[str, Any]:
+            return {"owner": True, "revision": 7}
+
+        async def run(self) -> None:
+            status = service._take_snapshot()
+            seen.append((status.owner, status.revision))
+            raise NotOwner("leadership was lost")
+
+    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
+    monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(app, "GROUP_SECONDS", 10.0)
+    monkeypatch.setattr(app, "FeedOwner", Owner)
+    monkeypatch.setattr(clients, "admin", lambda _: object())
+    nothing: Any = None
+    await service._one_term(nothing, Shown())
+    await service._stand_by(Shown())
+    assert seen == [(True, 7), (False, 7), (False, 7), (False, None)]
+
+
 async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the look ends with, the next one has a new client, and the term goes on."""
     group = Group((Member("1", "a", "h", True), Member("2", "b", "h", False)))
@@ -103,11 +160,8 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
         def __del__(self) -> None:
             destroyed_by.append(threading.current_thread().name)
 
-    class Shown(LeaderElection):
+    class Shown(Apart):
         """Its group is shown, or not."""
-
-        def __init__(self) -> None:
-            """A member of none."""
 
         def look(self, _client: object) -> Group | None:
             seen.append(service._take_snapshot().group)
