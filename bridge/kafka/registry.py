@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from math import inf
 from typing import Final, Self, TypeVar
@@ -127,7 +127,7 @@ class Registry:
     def register(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, int]:
         """Register schemas under their topics' subjects; return schema (`settled-bet`) → id.
 
-        A registered schema keeps its id. Raises SchemaError if the registry finds one invalid or
+        A registered schema keeps its id, and nothing is written that is there. Raises SchemaError if one is invalid or
         incompatible, RegistryUnavailable if it does not answer, TopologyError otherwise.
         """
         with self._explained("the list of subjects"):
@@ -185,28 +185,43 @@ class Registry:
 
     def _standing(self, name: str, schema: RegistrySchema) -> Standing:
         with self._explained(f"subject {name}"):
-            try:
-                self._client.lookup_schema(name, schema, normalize_schemas=True)
-            except SchemaRegistryError as error:
-                if error.http_status_code != 404:
-                    raise
-                taken = self._client.test_compatibility_all_versions(name, schema, normalize=True)
-                return Standing.COMPATIBLE if taken else Standing.INCOMPATIBLE
-            return Standing.REGISTERED
+            if self._id_of(name, schema) is not None:
+                return Standing.REGISTERED
+            taken = self._client.test_compatibility_all_versions(name, schema, normalize=True)
+            return Standing.COMPATIBLE if taken else Standing.INCOMPATIBLE
 
     def _register(self, name: str, subject_name: str, known: set[str]) -> int:
         schema = load(name)
+        written = RegistrySchema(json.dumps(schema), "AVRO")
         with self._explained(f"subject {subject_name}"):
+            schema_id = None
             if subject_name in known:
-                self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
-            written = RegistrySchema(json.dumps(schema), "AVRO")
-            schema_id = self._agree(
-                lambda: self._client.register_schema(subject_name, written, normalize_schemas=True)
-            )
+                self._set_rule(subject_name)
+                schema_id = self._id_of(subject_name, written)
+            if schema_id is None:
+                schema_id = self._agree(
+                    lambda: self._client.register_schema(subject_name, written, normalize_schemas=True)
+                )
             if subject_name not in known:  # not every registry takes a rule for a subject before its schema
-                self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
+                self._set_rule(subject_name)
         self._schemas[schema_id] = schema
         return schema_id
+
+    def _id_of(self, subject_name: str, schema: RegistrySchema) -> int | None:
+        """Return the id of a schema in a subject; None if it is not registered there."""
+        try:
+            return self._client.lookup_schema(subject_name, schema, normalize_schemas=True).schema_id
+        except SchemaRegistryError as error:
+            if error.http_status_code != 404:
+                raise
+            return None
+
+    def _set_rule(self, subject_name: str) -> None:
+        """Have the registry keep the versions of a subject compatible. Needs no right to write if it does."""
+        with suppress(SchemaRegistryError):  # it has no rule of its own; any other error will come again
+            if self._client.get_compatibility(subject_name) == _COMPATIBILITY:
+                return
+        self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
 
     def _agree(self, call: Callable[[], T]) -> T:
         """Call, and once more after a conflict: two bridges that start together may cause one."""

@@ -47,6 +47,11 @@ class FakeRegistry:
             case "POST", ["subjects", name, "versions"]:
                 self.subjects[name] = body["schema"]
                 return 200, {"id": 100 + list(self.subjects).index(name)}
+            case "POST", ["subjects", name] if self.subjects.get(name) == body["schema"]:
+                number = 100 + list(self.subjects).index(name)
+                return 200, {"subject": name, "version": 1, "id": number, "schema": body["schema"]}
+            case "GET", ["config", name] if name in self.compatibility:
+                return 200, {"compatibilityLevel": self.compatibility[name]}
             case "PUT", ["config", name] if name in self.subjects:
                 self.compatibility[name] = body["compatibility"]
                 return 200, {"compatibility": body["compatibility"]}
@@ -115,6 +120,26 @@ def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
 def test_registering_again_keeps_the_ids(fake: FakeRegistry, url: str) -> None:
     first = Registry(RegistrySettings(url=url)).register("p")
     assert Registry(RegistrySettings(url=url)).register("p") == first
+
+
+def test_what_is_registered_needs_no_right_to_write(fake: FakeRegistry, url: str) -> None:
+    """Once somebody else has registered the schemas, such as `bridge schemas register` with another user."""
+    first = Registry(RegistrySettings(url=url)).register("p")
+    written = dict(fake.compatibility)
+
+    def only_reads(method: str, path: str) -> tuple[int, Any] | None:
+        if method == "PUT" or path.partition("?")[0].endswith("/versions"):
+            return 403, {"error_code": 40301, "message": "read only"}
+        return None
+
+    fake.refusal = only_reads
+    assert Registry(RegistrySettings(url=url)).register("p") == first
+    fake.compatibility["p.bets-value"] = "BACKWARD"
+    with pytest.raises(TopologyError, match=r"p\.bets-value.*read only"):
+        Registry(RegistrySettings(url=url)).register("p")
+    fake.refusal = lambda method, path: None
+    Registry(RegistrySettings(url=url)).register("p")
+    assert fake.compatibility == written
 
 
 def test_compatibility_is_set_before_a_new_version(fake: FakeRegistry, url: str) -> None:
