@@ -127,8 +127,8 @@ class Registry:
     def register(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, int]:
         """Register schemas under their topics' subjects; return schema (`settled-bet`) → id.
 
-        A registered schema keeps its id, and nothing is written that is there. Raises SchemaError if one is invalid or
-        incompatible, RegistryUnavailable if it does not answer, TopologyError otherwise.
+        A registered schema keeps its id, and nothing is written that is there. Raises SchemaError if one is
+        invalid or incompatible, RegistryUnavailable if it does not answer, TopologyError otherwise.
         """
         with self._explained("the list of subjects"):
             known = set(self._client.get_subjects())
