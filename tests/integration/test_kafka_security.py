@@ -65,7 +65,12 @@ COMMANDS = {
     "checkpoint show": "checkpoints",
     "topics plan": "checkpoints",
     "topics apply": "checkpoints",
+    "translations": "snapshots",
     "currencies": "snapshots",
+    "audit": "bets",
+    "explain a-bet": "bets",
+    "deadletters list": "deadletters",
+    "deadletters redrive": "deadletters",
 }
 """Each command that talks to Kafka, and the first topic that it asks about."""
 
@@ -485,7 +490,7 @@ def grant(place: Place, *granted: tuple[ResourceType, str, AclOperation]) -> Non
         rule.result(20)
 
 
-READING = ("tail --from-beginning", "replay", "gaps", "limits", "checkpoint show")
+READING = ("tail --from-beginning", "replay", "gaps", "limits", "checkpoint show", "explain a-bet")
 GRANTED = "; grant it: "
 
 
@@ -494,10 +499,11 @@ GRANTED = "; grant it: "
     [
         *(("nobody", command, f"Describe the topic rights.{topic}") for command, topic in COMMANDS.items()),
         *(("describer", command, f"Read the topic rights.{COMMANDS[command]}") for command in READING),
-        *(("outsider", command, "Describe the group rights.reader") for command in READING),
+        ("describer", "audit", "Read the topic rights.checkpoints"),
+        *(("outsider", command, "Describe the group rights.reader") for command in (*READING, "audit")),
         *(
             ("describer", command, f"DescribeConfigs the topic rights.{COMMANDS[command]}")
-            for command in ("run", "topics plan", "topics apply", "currencies")
+            for command in ("run", "topics plan", "topics apply", "translations", "currencies")
         ),
         ("outsider", "run", "Read the group rights.settlement-v4.owner"),
         ("outsider", "currencies", "Read the group rights.currencies.owner"),
@@ -531,7 +537,7 @@ def test_the_doctor_finds_a_missing_right_before_it_is_needed(
 
 
 async def test_the_declared_rights_suffice(secured: Secured, place: Place) -> None:
-    """`bridge run` and both snapshot jobs publish to topics that someone else has created."""
+    """All programs do their work on topics that someone else has created, and the doctor misses nothing."""
     assert place.run("topics", "apply").returncode == 0
     grant(place, *((kind, "least", one) for kind, operations in NEEDED.items() for one in operations))
     async with simulated() as provider:
@@ -546,4 +552,12 @@ async def test_the_declared_rights_suffice(secured: Secured, place: Place) -> No
             ran = place.bridge(job, **settings)
             assert await ran.wait() == 0, ran.text()
             assert place.read(job)
+        doctor = await asyncio.to_thread(place.run, "doctor", "--json", **settings)
+        found = {one["check"]: one["outcome"] for one in json.loads(doctor.stdout)}
+        assert {check for check, outcome in found.items() if outcome not in ("ok", "warn")} == set(), doctor
+        for command in ("replay", "gaps", "limits", "checkpoint show", "audit", "deadletters list"):
+            done = place.run(*command.split(), **settings)
+            assert done.returncode == 0, done.stderr
         assert await bridge.end() == 0
+        redriven = place.run("deadletters", "redrive", **settings)
+        assert redriven.returncode == 0, redriven.stderr

@@ -6,6 +6,7 @@ looks for one must not make it by looking.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.brokers import broker_with, creating_topics
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 
 pytestmark = pytest.mark.xdist_group("rights")
@@ -146,6 +147,7 @@ async def test_a_right_that_is_missing(
     [
         (TOPIC, "bets", WRITE, 8, "Write the topic "),
         (TOPIC, "checkpoints", WRITE, 8, "Write the topic "),
+        (TOPIC, "deadletters", WRITE, 8, "Write the topic "),
         (ID, "settlement-v4", WRITE, 8, "Write the transactional id "),
         (GROUP, "settlement-v4.owner", READ, 6, "Read the group "),
     ],
@@ -154,7 +156,7 @@ async def test_a_right_of_the_feed(
     guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, says: str
 ) -> None:
     """Missing or taken away while it runs, `bridge run` ends with the documented code and names it."""
-    settings = SimulatorSettings.model_validate({"port": 0, "rate": 200})
+    settings = SimulatorSettings.model_validate({"port": 0, "rate": 200, "odd": 0.1})
     async with Simulator(settings) as feed:
         with denied(guarded, kind, name, operation):
             missing = guarded.bridge(FEED__BASE_URL=feed.url)
@@ -168,6 +170,33 @@ async def test_a_right_of_the_feed(
             assert right.startswith(says)
             assert f"{guarded.prefix}.{name}" in right.removeprefix(says).split(" or ")
             assert "Traceback" not in bridge.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "right"),
+    [
+        ("checkpoints", READ, "Read"),
+        ("deadletters", READ, "Read"),
+        ("bets", CONFIGS, "DescribeConfigs"),
+    ],
+)
+async def test_a_right_that_the_next_owner_needs(
+    guarded: Place, name: str, operation: AclOperation, right: str
+) -> None:
+    """The one that owns the feed may go on without; the doctor finds it before the next one starts."""
+    settings = SimulatorSettings.model_validate({"port": 0, "rate": 200, "odd": 0.1})
+    topic = f"{guarded.prefix}.{name}"
+    async with Simulator(settings) as feed:
+        first = guarded.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in first.states(), "live", so_far=first.text)
+        with denied(guarded, TOPIC, name, operation):
+            assert await first.end() == 0, first.text()
+            doctor = await asyncio.to_thread(guarded.run, "doctor", "--startup", FEED__BASE_URL=feed.url)
+            assert (doctor.returncode, topic in doctor.stdout) == (1, True), doctor.stdout
+            second = guarded.bridge(FEED__BASE_URL=feed.url)
+            assert await second.wait() == 6, second.text()
+            assert f"no right to {right} the topic {topic}; grant it" in second.text()
+        assert_exact(await guarded.settled(feed, guarded.bridge(FEED__BASE_URL=feed.url)))
 
 
 @pytest.mark.parametrize("topic", ["currencies", "snapshots"])
