@@ -77,10 +77,13 @@ def look(client: AdminClient, group: str, topic: str) -> Group | None:
     try:
         with explained(f"listing the members of {group}", client):
             # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
-            found = client.list_groups(group=group, timeout=admin.ASK_SECONDS)
+            listed = client.list_groups(group=group, timeout=admin.ASK_SECONDS)
+        found = as_group(listed[0], topic) if listed else Group()
+        is_stuck = found.members and not found.owners and not found.joining
+        is_gone = is_stuck and admin.topic_id(client, topic) is None
     except (TopologyError, KafkaUnavailable):
         return None
-    return as_group(found[0], topic) if found else Group()
+    return found._replace(gone=topic) if is_gone else found
 
 
 class LeaderElection:

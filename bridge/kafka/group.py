@@ -35,6 +35,8 @@ class Group(NamedTuple):
 
     members: tuple[Member, ...] = ()
     joining: bool = False
+    gone: str = ""
+    """The topic that nobody can be assigned, because it does not exist; empty if it does, or is assigned."""
 
     @property
     def owners(self) -> list[str]:
@@ -90,6 +92,8 @@ class Watch:
 
     def look(self, group: Group, now: Instant) -> Wait:
         """Return the members that this one waits for, as of `now`."""
+        if group.gone:
+            return Wait(f"nobody can own the feed: the topic {group.gone} is gone")
         if any(member.holds and member.name == self._name for member in group.members):
             return Wait()  # its assignment is on the way
         others = group._replace(members=tuple(m for m in group.members if m.name != self._name))

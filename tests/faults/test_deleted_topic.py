@@ -31,6 +31,22 @@ def reasons(topic: str) -> tuple[str, str]:
     return f"not delivered within 2 s: {topic} is gone", f"{topic}: Broker: Unknown topic or partition"
 
 
+async def test_a_standby_says_which_topic_is_gone(creating: dev.Cluster, tmp_path: Path) -> None:
+    """Without that of the group nobody can own the feed, also once the owner has left."""
+    place = Place(creating, "deleted-beside", tmp_path)
+    topic, client = f"{place.prefix}.checkpoints", place.admin()
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        owner = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in owner.states(), "live")
+        standby = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "owns the feed" in standby.text(), "it stands by", so_far=standby.text)
+        client.delete_topics([topic])[topic].result(30)
+        await until(lambda: topic in owner.text(), "the owner's reason", so_far=owner.text)
+        assert await owner.end() == 0
+        await until(lambda: f"the topic {topic} is gone" in standby.text(), "the reason", so_far=standby.text)
+        assert await standby.end() == 0
+
+
 @pytest.mark.parametrize(("name", "code"), [("checkpoints", 6), ("bets", 5)])
 async def test_a_deleted_topic_is_named_and_not_made_anew(
     creating: dev.Cluster, tmp_path: Path, name: str, code: int

@@ -43,7 +43,10 @@ class Broker(LostBrokers):
             groups = [text(GROUP) + text("consumer")] if self._coordinates else []
             return struct.pack(">h", 0) + array(groups)
         if key == DESCRIBE_GROUPS:
-            member = text("m") + text("owner") + text("/127.0.0.1") + struct.pack(">ii", 0, 0)
+            holds = b"\0\0\0\0\0\1\0\3one\0\0\0\1\0\0\0\0"  # partition 0 of the topic `one`
+            member = (
+                text("m") + text("owner") + text("/127.0.0.1") + struct.pack(">ii", 0, len(holds)) + holds
+            )
             state = text("Stable") + text("consumer") + text("range")
             return array([struct.pack(">h", 0) + text(GROUP) + state + array([member])])
         return super().answer(key, version, body)

@@ -55,7 +55,7 @@ def test_a_group_is_found_whose_coordinator_was_away() -> None:
         first.listed = second.listed = [first, second]
         found = look(client, GROUP, "one")
         assert found is not None
-        assert [member.name for member in found.members] == ["owner"]
+        assert [(member.name, member.holds) for member in found.members] == [("owner", True)]
 
 
 PARTITION = [TopicPartition("one", 0)]
