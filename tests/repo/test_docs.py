@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from bridge import __version__
+from bridge.cli import app
 from bridge.config import Settings
 from bridge.config.kafka import ALIASES, OURS, SECRETS
 from bridge.errors import BridgeError
@@ -131,3 +134,32 @@ def test_every_path_that_a_page_names_is_there() -> None:
         if not any(any(root.glob(path)) for root in (ROOT, page.parent))
     ]
     assert missing == []
+
+
+COMMAND = re.compile(
+    r"(?:^ *(?:\$ )?|`|bin/|-- )bridge((?: (?!-)[a-z-]+\b)*)((?: +--[a-z-]+(?:[ =][^\s`\\|-]\S*)?)*)",
+    re.MULTILINE,
+)
+"""One that is typed: its words, and the options behind them."""
+
+
+def test_every_command_that_a_page_types_is_one() -> None:
+    """With the options that are typed behind it: a page is read when something does not work."""
+    group: Any = get_command(app)
+    wrong = []
+    for page in own_files():
+        if page.suffix != ".md" or page.name == "CHANGELOG.md":
+            continue
+        text = MEASURED.sub("", page.read_text("utf-8"))
+        code = [found[0] for found in CODE.finditer(text)] + re.findall(r"`[^`\n]+`", CODE.sub("", text))
+        for words, options in (found for part in code for found in COMMAND.findall(part)):
+            command, named = group, words.split()
+            while named and named[0] in getattr(command, "commands", ()):
+                command = command.commands[named.pop(0)]
+            known = {option for param in command.params for option in param.opts} | {"--help"}
+            contender = words == " by pydantic"  # as a benchmark calls it
+            if (command is group and named and not contender) or set(
+                re.findall(r"--[a-z-]+", options)
+            ) - known:
+                wrong.append(f"{page.relative_to(ROOT)}: bridge{words}{options}")
+    assert wrong == []
