@@ -93,8 +93,8 @@ class ApiSettings(TlsSection):
     languages: Annotated[tuple[Language, ...], Field(min_length=1, strict=False)] = ("en",)
     """Languages to fetch, by the codes that the endpoints' paths take."""
     kinds: Annotated[tuple[Kind, ...], Field(min_length=1, strict=False)] = KINDS
-    """Kinds of names to fetch. Leave out those for which the token has no right. A snapshot is complete if it
-    has these.
+    """Kinds of names to ask for. Leave out those for which the token has no right. A snapshot is complete if
+    it has these. What their answers have of other kinds is published too.
     """
     language_keys: dict[str, Language] = Field(default={})
     """Maps the provider's name of a language, in answers that have all of them, to its code: `{ "de-DE" =

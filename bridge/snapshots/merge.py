@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from bridge.config.api import Kind
+from bridge.config.api import KINDS, Kind
 from bridge.rest.endpoints import (
     EntityTranslation,
     EventTranslations,
@@ -50,10 +50,11 @@ class MergedNames:
         """Keys of records answered in all languages at once: a text they lack does not exist."""
         self.languages: Counter[str] = Counter()
         """Language → the number of texts in it."""
-        self._scope = scope
         self._codes = dict(language_keys)
         self._renames = bool(language_keys)
         self._only = frozenset(scope.languages) if scope.narrowed else None
+        # Of a whole run, all that comes along is kept: an event's answer has the names of its competitors.
+        self._kinds = scope.kinds if scope.narrowed else frozenset(KINDS)
 
     def record(self, key: bytes) -> Translation | None:
         """Return the merged record of a key."""
@@ -120,7 +121,7 @@ class MergedNames:
 
     def _add(self, kind: Kind, number: int, texts: Texts, belongs: Mapping[str, Any]) -> bytes | None:
         """Merge texts into their record and return its key; None if nothing is kept."""
-        if kind not in self._scope.kinds:
+        if kind not in self._kinds:
             return None
         texts = self.normalize(texts)
         if self._only is not None:

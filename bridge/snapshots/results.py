@@ -47,16 +47,22 @@ class Covered:
         return self.named[language] / self.seen if self.seen else 1.0
 
 
-def cover(references: References, scope: Scope, lookup: Lookup) -> list[Covered]:
-    """Return a row for each kind of the scope that the bets mention. Competitors are those of the events."""
+def cover(
+    references: References, scope: Scope, lookup: Lookup, owed: Collection[bytes] = ()
+) -> list[Covered]:
+    """Return a row for each kind of the scope that the bets mention, or of which a key was `owed`.
+
+    Competitors are those of the mentioned events.
+    """
     events = (lookup(key) for key in references.keys("event"))
     competitors = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
-    rows = (
-        _cover(kind, competitors if kind == "competitor" else references.keys(kind), scope.languages, lookup)
-        for kind in KINDS
-        if kind in scope.kinds
-    )
-    return [row for row in rows if row.seen]
+    rows = []
+    for kind in KINDS:
+        keys = competitors if kind == "competitor" else {*references.keys(kind)}
+        keys |= {key for key in owed if key.startswith(f"{kind}:".encode())}
+        if kind in scope.kinds and (row := _cover(kind, keys, scope.languages, lookup)).seen:
+            rows.append(row)
+    return rows
 
 
 def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: Lookup) -> Covered:
@@ -204,9 +210,8 @@ class Report:
             lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
         lines.append(f"Everything else is published. The next run asks again about {snapshot.owed:,} things.")
         if snapshot.forbidden:
-            lines.append(
-                "Ask the provider for the missing rights (403), or take their kinds out of api.kinds."
-            )
+            way_out = "" if snapshot.job == "currencies" else ", or take their kinds out of api.kinds"
+            lines.append(f"Ask the provider for the missing rights (403){way_out}.")
         raise errors.LeftOut("\n".join(lines))
 
     def as_json(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
@@ -13,7 +13,7 @@ from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.merge import drop_unchanged, forgotten, unpack
 from bridge.snapshots.model import Translation, kind_of
-from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
+from bridge.snapshots.plan import OF_MARKETS, Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
 from bridge.snapshots.results import MAX_EXAMPLES, Outcome, count, cover, encode, some
 
 
@@ -39,7 +39,7 @@ class Translations:
             job_input.present,
             full=job_input.full,
             owed=frozenset(owed if used is None else self._still_wanted(owed, used)),
-            missing_before=frozenset(job_input.state.missing),
+            missing_before=frozenset(filter(scope.covers, job_input.state.missing)),
             used=used,
         )
 
@@ -54,7 +54,8 @@ class Translations:
         gone = fetcher.gone
         complete, outdated = set[bytes](), set[bytes]()
         if self._removes:
-            complete = {key for key in names.complete_keys if kind_of(key) not in fetcher.unreliable_kinds}
+            reliable = self._scope.kinds - fetcher.unreliable_kinds
+            complete = {key for key in names.complete_keys if kind_of(key) in reliable}
             if self._input.kept.events:
                 selections_in_use = self._input.state.selections_in_use
                 outdated = forgotten(present, self._present, self._input.kept.events, selections_in_use)
@@ -65,7 +66,8 @@ class Translations:
         def lookup(key: bytes) -> Translation | None:
             return None if key in gone else names.record(key) or self._present(key)
 
-        coverage = cover(references, self._scope, lookup)
+        looked_up = {*map(str.encode, self.plan.owed)} | self._of_owed_markets(records)
+        coverage = cover(references, self._scope, lookup, looked_up)
         freed = (unpack(records.pop(key)) for key in list(records))
         written = encode(freed, self._codec, snapshot_id, account)
         return Outcome(
@@ -84,6 +86,14 @@ class Translations:
     def estimate(self) -> list[Estimate]:
         """Estimate the requests of a run before it starts, without retries."""
         return estimate(self.plan, Questions(self._settings).by_sport)
+
+    def _of_owed_markets(self, records: Mapping[bytes, bytes]) -> set[bytes]:
+        """Return the keys of the markets and selections that were owed and that the answers have."""
+        events = {event for (event,) in ids_in(self.plan.owed)["markets"]}
+        if not events:
+            return set()
+        found = ((key, unpack(packed)) for key, packed in records.items() if kind_of(key) in OF_MARKETS)
+        return {key for key, record in found if record.event_id in events}
 
     def _used(self) -> dict[Listed, Collection[int]]:
         """Return what bets use of the kinds with lists. Competitors are those of the mentioned events."""

@@ -17,6 +17,7 @@ from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.model import Job
 from bridge.snapshots.plan import FetchPlan, Scope
 from bridge.snapshots.references import Place, References
+from bridge.snapshots.status import JobStatus
 from tests.unit.snapshots.provider import Provider as Scripted
 from tests.unit.snapshots.provider import Reply, answered
 from tests.unit.snapshots.provider import api as provider_api
@@ -82,6 +83,49 @@ def test_a_token_without_a_right_has_whole_runs_of_the_kinds_that_it_may_read(ru
     snapshot = runs.run(Provider())
     assert (snapshot.complete, runs.report.full) == (True, True)
     assert f"selection-template:{OTHER.markets[0].selections[0]}".encode() in runs.topic
+
+
+def test_what_comes_along_of_a_kind_that_is_not_asked_for_is_published(runs: Runs) -> None:
+    """An event's answer has the names of its competitors. One that it lacks is not removed for that."""
+    provider = Provider(forbidden={"competitors", "all-competitor"}, only_in_lists={"sv"})
+    runs.bets(mention(EVENT))
+    runs.run(Provider(**BOTH))
+    before = runs.topic.texts()
+    others = api(kinds=[kind for kind in KINDS if kind != "competitor"])
+    provider.catalogue.rename("competitor", EVENT.competitors[0].id, "Neu")
+    snapshot = runs.run(provider, settings=others, full=True)
+    assert (snapshot.complete, provider.asked()["competitors"]) == (True, 0)
+    competitor = f"competitor:{EVENT.competitors[0].id}".encode()
+    assert runs.topic.texts()[competitor]["de"] == "Neu"
+    assert runs.topic.texts()[competitor].keys() == before[competitor].keys()
+
+
+def test_the_coverage_of_what_was_owed_is_that_of_the_answer(runs: Runs) -> None:
+    """Although no new bet mentions it: names that are there at last are not missing for a day."""
+    provider = Provider()
+    provider.inject("all-event", status=500, times=None)
+    provider.inject("all-markets", status=500, times=None)
+    provider.inject("markets", status=500, times=None)
+    runs.bets(mention(EVENT))
+    runs.run(provider)
+    status = JobStatus.of(runs.report)
+    failed = {kind for kind, row in status.coverage.items() if row.share("en") < 1}
+    assert failed == {"event", "market", "selection"}
+    provider.rest.faults.clear()
+    runs.run(provider)
+    status.publish(runs.report)
+    assert {kind for kind, row in status.coverage.items() if row.share("en") < 1} == set()
+
+
+def test_what_a_list_lacked_is_forgotten_with_its_kind(runs: Runs) -> None:
+    """A kind that comes back months later begins anew: its first short list is not believed."""
+    runs.run(Provider())
+    short = Provider()
+    short.answers("leagues", [])
+    runs.run(short, full=True)
+    assert runs.state().missing
+    runs.run(Provider(), settings=api(kinds=["sport"]))
+    assert not runs.state().missing
 
 
 @pytest.mark.parametrize("narrowing", [{"kinds": ["event"]}, {"kinds": ["market"]}, {"languages": ["en"]}])
