@@ -117,15 +117,18 @@ STANDBY = StatusSnapshot(
     group=GROUP,
     open_transactions=(),
 )
-KAFKA_DOWN = replace(  # for longer than a session: nobody owns
-    LIVE,
-    owner=False,
+KAFKA_DOWN = replace(  # for longer than a session: nobody owns, and this process did
+    STANDBY,
+    owner_id=ME,
+    gaps=LIVE.gaps,
+    declared=LIVE.declared,
+    dead_letters=LIVE.dead_letters,
+    skew=LIVE.skew,
     state=State.WAITING_FOR_KAFKA,
     reason="no broker answers: kafka-0.kafka:9093 Connection refused",
     since=NOW - 312,
     revision=1_789_999_598,
     committed_at=NOW - 314,
-    rates=Rates(),
     group=None,
 )
 LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=LIVE.revision and LIVE.revision - 95)

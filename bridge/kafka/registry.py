@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import Enum
 from math import inf
 from typing import Final, Self, TypeVar
@@ -30,6 +30,8 @@ _TIMEOUT_SECONDS: Final = 10
 _CONFLICT_SECONDS: Final = 0.5
 T = TypeVar("T")
 _RETRY_WAIT_MS: Final = 100
+_UNREADABLE: Final = (403, 404)
+"""Answers after which what should be there is written."""
 _LAG_SECONDS: Final = 2.0
 """How long a registry may take to know on all its servers what one of them has registered."""
 _LAG_STEP_SECONDS: Final = 0.2
@@ -127,8 +129,8 @@ class Registry:
     def register(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, int]:
         """Register schemas under their topics' subjects; return schema (`settled-bet`) → id.
 
-        A registered schema keeps its id, and nothing is written that is there. Raises SchemaError if one is
-        invalid or incompatible, RegistryUnavailable if it does not answer, TopologyError otherwise.
+        What is registered is not written again, and keeps its id. Raises SchemaError if a schema is invalid
+        or incompatible, RegistryUnavailable if it does not answer, TopologyError otherwise.
         """
         with self._explained("the list of subjects"):
             known = set(self._client.get_subjects())
@@ -208,20 +210,29 @@ class Registry:
         return schema_id
 
     def _id_of(self, subject_name: str, schema: RegistrySchema) -> int | None:
-        """Return the id of a schema in a subject; None if it is not registered there."""
+        """Return the id of a schema in a subject; None if it is not registered there, or not to be read."""
         try:
             return self._client.lookup_schema(subject_name, schema, normalize_schemas=True).schema_id
         except SchemaRegistryError as error:
-            if error.http_status_code != 404:
+            if error.http_status_code not in _UNREADABLE:
                 raise
             return None
 
     def _set_rule(self, subject_name: str) -> None:
-        """Have the registry keep the versions of a subject compatible. Needs no right to write if it does."""
-        with suppress(SchemaRegistryError):  # it has no rule of its own; any other error will come again
-            if self._client.get_compatibility(subject_name) == _COMPATIBILITY:
-                return
-        self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
+        """Have the registry keep the versions of a subject compatible, unless it does."""
+        if self._rule_of(subject_name) != _COMPATIBILITY:
+            self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
+
+    def _rule_of(self, subject_name: str) -> str | None:
+        """Return the compatibility of a subject; None if it has none of its own, or is not to be read."""
+        try:
+            return self._client.get_compatibility(subject_name)
+        except KeyError:  # it has other settings of its own
+            return None
+        except SchemaRegistryError as error:
+            if error.http_status_code not in _UNREADABLE:
+                raise
+            return None
 
     def _agree(self, call: Callable[[], T]) -> T:
         """Call, and once more after a conflict: two bridges that start together may cause one."""

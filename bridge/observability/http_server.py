@@ -26,7 +26,7 @@ _SERVER = "bridge"
 """The header `Server`, without versions."""
 _HEAD_BYTES = 16 * 1024
 _LENGTH_DIGITS = 18
-"""Digits of a `Content-Length` that are read: so many are too large in any case."""
+"""Digits of a `Content-Length`: one with more is refused like one that is too large."""
 _CONNECTIONS = 32
 _REQUEST_SECONDS = 10.0
 _WRITE_SECONDS = 60
@@ -215,7 +215,7 @@ class _Handler(WSGIRequestHandler):
             return False
         length = self.headers.get("Content-Length", "")
         size = int(length[:_LENGTH_DIGITS]) if length.isdecimal() else 0
-        if size > self.server.body_bytes:
+        if size > self.server.body_bytes or len(length) > _LENGTH_DIGITS:
             self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return False
         self._incoming.left = size
@@ -225,7 +225,7 @@ class _Handler(WSGIRequestHandler):
         return True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a request that is no HTTP in plain text: the base class would quote it in a page."""
+        """Answer in plain text what the application never sees: the base class would quote it in a page."""
         body = f"{HTTPStatus(code).phrase}\n".encode()
         self.request_version = "HTTP/1.0"  # one that is not understood would get no headers
         self.send_response(code)
@@ -233,7 +233,8 @@ class _Handler(WSGIRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Write no access log."""

@@ -67,7 +67,7 @@ _SAYS = {
         "Waiting for Kafka: nothing is written, and nothing is lost.",
         "Bring back the service that the reason names; the bridge then goes on by itself.",
     ),
-    State.STANDBY: Says("good", "Standing by: another process owns the feed, and this one would take over."),
+    State.STANDBY: Says("good", "Standing by: this process takes over where no other one owns the feed."),
     State.STOPPED_ON_GAP: Says(
         "bad",
         "Stopped on a gap: the provider can no longer replay what is missing.",

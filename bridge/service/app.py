@@ -39,7 +39,6 @@ from bridge.log import get
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import judge
 from bridge.observability.metrics import collect
-from bridge.observability.rates import Rates
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
@@ -102,6 +101,10 @@ def _free_memory() -> None:
         _LIBC.malloc_trim(0)
 
 
+_KNOWN: Final = ("revision", "committed_at", "skew", "gaps", "declared", "dead_letters")
+"""Fields of a StatusSnapshot that still say something when nobody owns the feed, as without Kafka."""
+
+
 class _Service:
     """One process: stands by, owns the feed while it is the leader, and serves its status."""
 
@@ -123,8 +126,8 @@ class _Service:
         self._unknown = ""
         """Why not all of them are known, as in the log."""
         self._transactions_looked_at = self._started_at
-        self._last_term: dict[str, Any] = {}
-        """What the last term contributed to the status, until Kafka answers: nobody else knows it then."""
+        self._known: dict[str, Any] = {}
+        """What this process knows of the feed from its last term, until another one owns it."""
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
@@ -232,7 +235,8 @@ class _Service:
                     self._group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
-                    self._last_term = {}  # another process may own the feed
+                    if group is not None and group.owners:
+                        self._known = {}  # the owner knows better
                     if group is not None:
                         wait = watch.look(group, self._clock())
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
@@ -325,7 +329,8 @@ class _Service:
         finally:
             watch.cancel()
             leadership.released(self._owner.term)
-            self._last_term = {**self._owner.snapshot(), "owner": False, "rates": Rates(), "eta": None}
+            if self._snapshot.owner and self._snapshot.revision is not None:
+                self._known = {name: getattr(self._snapshot, name) for name in _KNOWN}
             self._owner = None
 
     async def _prepare(self) -> tuple[topics.Topics, Codecs, StateReader]:
@@ -379,7 +384,7 @@ class _Service:
             group=self._group,
             open_transactions=self._open_transactions,
             transactions_looked_at=self._transactions_looked_at,
-            **(self._owner.snapshot() if self._owner else self._last_term),
+            **(self._owner.snapshot() if self._owner else self._known),
         )
 
     def _decode_bet(self, value: bytes) -> dict[str, Any]:

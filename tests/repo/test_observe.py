@@ -214,6 +214,15 @@ def test_another_namespace_hides_nothing(
     fires(tmp_path, alert, {series("production"): ill, series("dev"): well}, found)
 
 
+def test_a_standby_that_comes_minutes_later_is_waited_for(tmp_path: Path) -> None:
+    """At the first start, and where there was none at all: images are pulled, and a doctor looks first."""
+    one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
+    never: dict[str, list[dict[str, str]]] = {f"{minute}m": [] for minute in range(60)}
+    fires(tmp_path, "SettlementNoStandby", {one: "1x300", two: "_x16 0x300"}, never)
+    stopped = {one: "1x40 stale _x100 1x200", two: "0x40 stale _x112 0x200"}
+    fires(tmp_path, "SettlementNoStandby", stopped, never)
+
+
 def test_another_namespace_is_no_standby(tmp_path: Path) -> None:
     """Each has one process."""
     series = {f'bridge_leader{{namespace="{place}",feed="one"}}': ALIVE for place in ("production", "dev")}

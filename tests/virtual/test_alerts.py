@@ -244,7 +244,7 @@ async def test_an_event_loop_that_has_stopped(world: World, prometheus: Promethe
 async def test_nobody_stands_by(world: World, prometheus: Prometheus) -> None:
     """A restart is no reason to say so."""
     prometheus.standby = False
-    await asyncio.sleep(10 * MINUTE)
+    await asyncio.sleep(15 * MINUTE)
     prometheus.expect()
     await asyncio.sleep(10 * MINUTE)
     prometheus.expect(SettlementNoStandby=FEED)

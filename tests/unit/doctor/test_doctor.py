@@ -301,6 +301,7 @@ LOST = "the feed can no longer replay everything since"
         (SETTINGS, replace(CHECKPOINT, ledger=SPENT), 0, Outcome.TROUBLE, "proper 5 of 5"),
         (SETTINGS, replace(CHECKPOINT, ledger=SPENT, revision=0), 0, Outcome.TROUBLE, "bridge gaps"),
         (SETTINGS, STOPPED, 0, Outcome.FAIL, "StoppedOnGap: too old\n"),
+        (SETTINGS, replace(STOPPED, ledger=SPENT), 0, Outcome.FAIL, "a reconnect at 2026-09-21T14:17:"),
         (CONTINUING, STOPPED, 0, Outcome.OK, "the position is 30s old"),
         (CONTINUING, CHECKPOINT, 259_171, Outcome.TROUBLE, LOST),
     ],

@@ -142,6 +142,36 @@ def test_what_is_registered_needs_no_right_to_write(fake: FakeRegistry, url: str
     assert fake.compatibility == written
 
 
+@pytest.mark.parametrize("unreadable", [(403, {"error_code": 40301, "message": "write only"}), (200, {})])
+def test_what_cannot_be_read_is_written(fake: FakeRegistry, url: str, unreadable: tuple[int, Any]) -> None:
+    """The user may register only; or a subject has settings of its own, and no rule among them."""
+    first = Registry(RegistrySettings(url=url)).register("p")
+    written, fake.compatibility = fake.compatibility, {}
+
+    def no_reads(method: str, path: str) -> tuple[int, Any] | None:
+        is_lookup = method == "POST" and not path.partition("?")[0].endswith("/versions")
+        reads = path.startswith("/config/") and method == "GET", is_lookup and unreadable[0] == 403
+        return unreadable if any(reads) else None
+
+    fake.refusal = no_reads
+    assert Registry(RegistrySettings(url=url)).register("p") == first
+    assert fake.compatibility == written
+
+
+def test_a_registry_that_is_tired_is_not_written_to(fake: FakeRegistry, url: str) -> None:
+    """A user that may only read would be refused, and a bridge that waits would end."""
+    Registry(RegistrySettings(url=url)).register("p")
+    fake.refusal = lambda method, path: (
+        (500, {"error_code": 50002, "message": "tired"})
+        if path.startswith("/config/") and method == "GET"
+        else (403, {"error_code": 40301, "message": "read only"})
+        if method == "PUT"
+        else None
+    )
+    with pytest.raises(RegistryUnavailable, match="tired"):
+        Registry(RegistrySettings(url=url)).register("p")
+
+
 def test_compatibility_is_set_before_a_new_version(fake: FakeRegistry, url: str) -> None:
     fake.subjects["p.bets-value"] = "{}"
     fake.refusal = lambda method, path: (

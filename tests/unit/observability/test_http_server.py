@@ -61,6 +61,7 @@ def test_no_answer_names_a_version(size: int, status: bytes) -> None:
         (b"GET <script> / HTTP/1.0\r\n\r\n", "400 Bad Request"),
         (b"POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\n", "413 "),
         (b"POST / HTTP/1.0\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n", "413 "),
+        (b"POST / HTTP/1.0\r\nContent-Length: " + b"0" * 20 + b"\r\n\r\n", "413 "),
     ],
 )
 def test_what_never_reaches_the_application_is_answered_in_plain_text(request_: bytes, status: str) -> None:

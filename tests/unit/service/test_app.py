@@ -105,36 +105,47 @@ async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over
 async def test_without_kafka_the_last_owner_shows_where_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is away for longer than a session. Once it answers, another process may be the owner."""
-    looks: list[Group | None] = [None, Group((Member("1", "a", "h", True),))]
-    seen: list[tuple[bool, int | None]] = []
+    """It is away for longer than a session, or in part; until another process owns the feed."""
+    other = Group((Member("1", "a", "h", True),))
+    looks: list[Group | KafkaUnavailable | None] = [
+        KafkaUnavailable("no broker"),
+        None,
+        Group(),
+        other,
+        other,
+    ]
+    seen: list[tuple[bool, int | None, int]] = []
+
+    def see() -> None:
+        status = service._take_snapshot()
+        seen.append((status.owner, status.revision, status.batch_records))
 
     class Shown(Apart):
-        """It looks for the members twice in vain."""
+        """It says who its members are, or not."""
 
         def look(self, _client: object) -> Group | None:
-            status = service._take_snapshot()
-            seen.append((status.owner, status.revision))
+            see()
+            found = looks.pop(0)
             if not looks:
                 service._changed.set()
-                return None
-            if (found := looks.pop(0)) is None:
-                raise KafkaUnavailable("no broker")
+            if isinstance(found, KafkaUnavailable):
+                raise found
             return found
 
     class Owner:
-        """It knows where it is, and loses the feed."""
+        """It knows where it is, once it has restored that, and loses the feed."""
 
         term = 1
 
-        def __init__(self, _: object) -> None: ...
+        def __init__(self, known: Any) -> None:
+            self.known = known
 
         def snapshot(self) -> dict[str, Any]:
-            return {"owner": True, "revision": 7}
+            return {"owner": True, **self.known}
 
         async def run(self) -> None:
-            status = service._take_snapshot()
-            seen.append((status.owner, status.revision))
+            service._snapshot = service._take_snapshot()
+            see()
             raise NotOwner("leadership was lost")
 
     service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
@@ -142,10 +153,11 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
     monkeypatch.setattr(app, "GROUP_SECONDS", 10.0)
     monkeypatch.setattr(app, "FeedOwner", Owner)
     monkeypatch.setattr(clients, "admin", lambda _: object())
-    nothing: Any = None
-    await service._one_term(nothing, Shown())
+    for known in ({"revision": 7, "batch_records": 5}, {}):
+        await service._one_term(known, Shown())  # type: ignore[arg-type]
     await service._stand_by(Shown())
-    assert seen == [(True, 7), (False, 7), (False, 7), (False, None)]
+    terms = [(True, 7, 5), (True, None, 0)]
+    assert seen == [*terms, (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, None, 0)]
 
 
 async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
