@@ -45,7 +45,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom image lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom image image-test lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -167,6 +167,11 @@ screenshots: setup ## take the screenshots of the status pages in docs/images ag
 image: ## build the container image with buildah, podman or docker; IMAGE=registry.example/bridge:1 names it
 	@test -n "$(BUILDER)" || { echo "error: none of buildah, podman and docker is installed" >&2; exit 1; }
 	@$(BUILDER) build -f Containerfile -t $(IMAGE) .
+
+image-test: setup ## build the image from Debian's packages and run it, in about six minutes; needs root, buildah and debootstrap
+	@for tool in buildah debootstrap; do command -v $$tool >/dev/null || \
+		{ echo "error: $$tool is required; on Debian: apt-get install buildah debootstrap" >&2; exit 1; }; done
+	@$(BIN)/python -m pytest tests/image $(ARGS)
 
 docs: setup ## generate settings pages, the example file, the list of licences and drawings
 	@$(BIN)/python -m tools.docs
