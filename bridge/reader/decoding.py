@@ -112,6 +112,7 @@ def _snapshot(place: _Place, datum: _Datum) -> Snapshot:
         finished_at=_time(datum["finishedAt"]),
         complete=datum["scope"] == "Complete",
         languages=tuple(datum["languages"]),
+        kinds=tuple(datum["kinds"]),
         ends={end["partition"]: end["offset"] for end in datum["ends"]},
     )
 

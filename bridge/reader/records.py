@@ -247,6 +247,8 @@ class Snapshot(Place):
     finished_at: datetime
     complete: bool
     languages: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """The kinds of names that it has; empty for currencies, and of an older bridge, for all."""
     ends: Mapping[int, int]
     """Partition → the first offset that is not part of it."""
 

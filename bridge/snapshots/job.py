@@ -20,7 +20,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.clock import Clock
 from bridge.config import Settings
-from bridge.config.api import Kind
+from bridge.config.api import KINDS, Kind
 from bridge.errors import TopologyError
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
@@ -62,9 +62,9 @@ class Task:
         return self.scope.languages if self.job == "translations" else ()
 
     @property
-    def kinds(self) -> frozenset[Kind]:
-        """The kinds of names that it publishes: currencies have none."""
-        return self.scope.kinds if self.job == "translations" else frozenset()
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of names that it asks for: currencies have none."""
+        return tuple(kind for kind in KINDS if kind in self.scope.kinds) if self.job == "translations" else ()
 
 
 def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Estimate]:
@@ -201,6 +201,7 @@ def make_snapshot(
         refreshed_at=refreshed,
         complete=not (narrowed or outcome.left_out or outcome.owed),
         languages=last.languages if last and narrowed else task.languages,
+        kinds=last.kinds if last and narrowed else task.kinds,
         forbidden=outcome.forbidden,
         left_out=outcome.left_out[:MAX_LEFT_OUT],
         owed=len(outcome.owed),
@@ -209,7 +210,7 @@ def make_snapshot(
     )
     state.owed, state.partial, state.missing = outcome.owed, outcome.partial, outcome.missing
     if not narrowed:  # else its references stay new for the next run
-        state.mark_seen(task.kinds)
+        state.mark_seen()
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
@@ -246,7 +247,7 @@ def _read_input(
     bets, note = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
     # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.owed)
-    full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, state, now)
+    full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, now)
     # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
     newest = min(now, state.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
@@ -268,7 +269,7 @@ def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
     return last is not None and len(present) != sum(counts.records for counts in last.counts.values())
 
 
-def _is_due(settings: Settings, task: Task, last: Snapshot | None, state: JobState, now: float) -> bool:
+def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -> bool:
     """Return whether a full run is due; a narrowed run is full only before the first snapshot."""
     if last is None:
         return True
@@ -279,4 +280,5 @@ def _is_due(settings: Settings, task: Task, last: Snapshot | None, state: JobSta
         last.refreshed_at is None
         or not 0 <= now - last.refreshed_at < settings.api.refresh_hours * HOUR_SECONDS
     )
-    return overdue or not ({*task.languages} <= {*last.languages} and task.kinds <= state.seen_kinds)
+    has_all = {*task.languages} <= {*last.languages} and {*task.kinds} <= {*(last.kinds or KINDS)}
+    return overdue or not has_all

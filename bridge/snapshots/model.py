@@ -185,6 +185,8 @@ class Snapshot:
     refreshed_at: float | None
     complete: bool
     languages: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+    """Kinds of names that whole runs ask for; empty for currencies, and of an older bridge, which had all."""
     forbidden: tuple[str, ...] = ()
     """Paths of the endpoints without a right (403)."""
     left_out: tuple[LeftOut, ...] = ()
@@ -206,6 +208,7 @@ class Snapshot:
             "refreshedAt": None if self.refreshed_at is None else round(self.refreshed_at * MICROS),
             "scope": "Complete" if self.complete else "Partial",
             "languages": list(self.languages),
+            "kinds": list(self.kinds),
             "forbidden": list(self.forbidden),
             "leftOut": [left._asdict() for left in self.left_out],
             "owed": self.owed,
@@ -226,6 +229,7 @@ class Snapshot:
             refreshed_at=None if refreshed is None else refreshed / MICROS,
             complete=datum["scope"] == "Complete",
             languages=tuple(datum["languages"]),
+            kinds=tuple(datum["kinds"]),
             forbidden=tuple(datum["forbidden"]),
             left_out=tuple(LeftOut(**left) for left in datum["leftOut"]),
             owed=datum["owed"],

@@ -5,7 +5,7 @@
     partial/0             names of what narrowed runs have kept a part of, likewise
     missing/0             names of what lists lacked that were too short to be believed, likewise
     read                  up to where the settled bets were read, and the id of their topic
-    seen                  the last run whose references a snapshot has covered, and in which kinds
+    seen                  the last run whose references a snapshot has covered
 
 Each key begins with the job. Values are JSON: no other program reads them. Times are Unix seconds.
 """
@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import orjson
 
-from bridge.config.api import KINDS, Kind
 from bridge.snapshots.model import Job, Offsets, is_key
 from bridge.snapshots.references import Place, References
 
@@ -54,10 +53,7 @@ class JobState:
         self._run = self._last_run
         """The same with this run, once it has."""
         # A larger number than `_run` is from a topic that was recreated.
-        seen = self._get(b"seen") or {"run": 0}
-        self._seen: int = min(seen["run"], self._run)
-        self.seen_kinds: frozenset[str] = frozenset(seen.get("kinds", KINDS))  # older bridges had all
-        """Kinds that the last snapshot of a whole run covers."""
+        self._seen: int = min((self._get(b"seen") or {"run": 0})["run"], self._run)
         self._first = not {b"read", b"seen"} <= self._entries.keys()
         """Whether no snapshot is known to exist yet."""
         self.newest: int = max((entry["at"] for _, entry in self._in_use()), default=0)
@@ -131,10 +127,9 @@ class JobState:
             if entry["at"] + HOUR_SECONDS <= before:
                 self._put(f"in-use/{name}".encode(), None)
 
-    def mark_seen(self, kinds: Collection[Kind]) -> None:
-        """Note that a snapshot covers these kinds of everything learnt so far."""
-        self.seen_kinds = frozenset(kinds)
-        self._put(b"seen", {"run": self._run, "kinds": sorted(kinds)})
+    def mark_seen(self) -> None:
+        """Note that a snapshot covers everything learnt so far."""
+        self._put(b"seen", {"run": self._run})
 
     def changes(self) -> dict[bytes, bytes | None]:
         """Return the records that changed since the last call; None for those that are removed."""
@@ -217,7 +212,7 @@ def _is_sound(key: bytes, value: bytes) -> bool:
                     isinstance(content["topic"], str | None) and isinstance(content["keep"], int | float)
                 )
             case b"seen":
-                return _are_counts(content["run"]) and all(type(x) is str for x in content.get("kinds", ()))
+                return _are_counts(content["run"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
     return True

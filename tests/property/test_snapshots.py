@@ -161,6 +161,7 @@ def test_a_currency_survives_its_codec(record: Currency) -> None:
         st.booleans(),
         st.lists(st.text()).map(tuple),
         st.lists(st.text()).map(tuple),
+        st.lists(st.text()).map(tuple),
         st.lists(st.builds(LeftOut, st.text(), st.none() | st.text(), st.text())).map(tuple),
         st.integers(0, 2**40),
         st.dictionaries(st.text(), st.builds(Counts, *(st.integers(0, 2**40),) * 3)),

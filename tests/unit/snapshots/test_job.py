@@ -13,6 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
+from bridge.config.api import KINDS
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import topics
 from bridge.snapshots import job
@@ -94,9 +95,21 @@ def test_the_record_of_a_narrowed_run() -> None:
     runs = Runs()
     alone = runs.run(Provider(), **SWEDISH)
     assert (alone.complete, alone.languages, alone.refreshed_at) == (False, ("sv",), None)
+    assert alone.kinds == KINDS
     runs.run(Provider())
     found = runs.run(Provider(), full=True, **SWEDISH)
     assert (found.complete, found.languages, found.refreshed_at) == (False, LANGUAGES, NOW + HOUR)
+
+
+def test_a_record_has_the_kinds_of_the_settings() -> None:
+    """So that a reader knows what complete is about. One of an older bridge has none, and had all."""
+    runs, few = Runs(), api(kinds=["event", "sport"])
+    assert runs.run(Provider(), settings=few).kinds == ("sport", "event")
+    assert runs.run(Provider(), settings=few, kinds=["sport"]).kinds == ("sport", "event")
+    assert runs.last is not None
+    runs.last = replace(runs.last, kinds=())
+    runs.run(Provider())
+    assert (runs.full, runs.last.kinds) == (False, KINDS)
 
 
 def test_a_run_without_all_answers_is_partial() -> None:

@@ -34,7 +34,7 @@ def learnt(topic: Topic, references: References, hour: int = HOUR, *, seen: bool
     state.learn(hour, references)
     state.learnt({0: 5}, "topic", 30)
     if seen:
-        state.mark_seen(KINDS)
+        state.mark_seen()
     topic.take(state)
     return topic.state()
 
@@ -65,7 +65,7 @@ def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
     learnt(topic, mention(EVENT))
     state = learnt(topic, mention(OTHER))
     assert state.references(math.inf, full=False).events.keys() == {EVENT.id, OTHER.id}
-    state.mark_seen(KINDS)
+    state.mark_seen()
     topic.take(state)
     assert keys(topic.state().references(math.inf, full=False)) == set()
     assert keys(learnt(topic, mention(EVENT)).references(math.inf, full=False)) == set()
@@ -81,7 +81,7 @@ def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
     state = learnt(topic, mention(OTHER))
     for full in (False, True):
         assert state.references(HOUR, full=full).events.keys() == {OTHER.id}
-    state.mark_seen(KINDS)
+    state.mark_seen()
     topic.take(state)
     third = WORLD.events[2]
     state = learnt(topic, mention(third), HOUR - 20 * HOUR_SECONDS)
