@@ -19,7 +19,7 @@ from bridge import clock
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.doctor import certificates, feed_checks, kafka_checks, network_checks
+from bridge.doctor import certificates, feed_checks, kafka_checks, local_checks, network_checks
 from bridge.doctor.encryption import check_encryption
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import BridgeError, FeedError, SettingsError
@@ -54,14 +54,14 @@ def _provider(settings: Settings) -> Finding:
 
 _KAFKA = ("kafka.bootstrap_servers",)
 CHECKS = (
-    Check("settings", feed_checks.check_settings),
+    Check("settings", local_checks.check_settings),
     Check("encryption", check_encryption),
     Check(
         "compiled",
-        lambda _: feed_checks.assess_form(compiled(), feed_checks.outdated(feed_checks.PACKAGE)),
+        lambda _: local_checks.assess_form(compiled(), local_checks.outdated(local_checks.PACKAGE)),
     ),
-    Check("disk", lambda _: feed_checks.assess_disk(Path.cwd(), shutil.disk_usage(Path.cwd()).free)),
-    Check("tokens", lambda s: feed_checks.check_tokens(s, clock.now().wall)),
+    Check("disk", lambda _: local_checks.assess_disk(Path.cwd(), shutil.disk_usage(Path.cwd()).free)),
+    Check("tokens", lambda s: local_checks.check_tokens(s, clock.now().wall)),
     Check("names", network_checks.check_names),
     Check("certificates", lambda s: certificates.check_certificates(s, clock.now().wall)),
     Check("kafka", kafka_checks.check_brokers, _KAFKA),

@@ -12,7 +12,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 import pytest
 
 from bridge.avro.encoder import compiled
-from bridge.doctor.feed_checks import outdated
+from bridge.doctor.local_checks import outdated
 from tests.repo.source import PACKAGE, ROOT
 
 PLAIN = ROOT / "tests" / "plain"

@@ -16,7 +16,7 @@ import pytest
 
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
-from bridge.doctor import feed_checks, kafka_checks
+from bridge.doctor import feed_checks, kafka_checks, local_checks
 from bridge.doctor.finding import Finding, Outcome, finding_as_json, finding_as_lines
 from bridge.doctor.kafka_checks import Needed
 from bridge.doctor.runner import CHECKS, Check, run_checks
@@ -157,13 +157,13 @@ def test_settings_are_named_and_not_shown() -> None:
     """A value may be a secret."""
     kafka: dict[str, Any] = {"bootstrap_servers": "broker:9092", "sasl_password": "s3cret"}
     settings = SETTINGS.model_copy(update={"kafka": KafkaSettings(**kafka)})
-    found = feed_checks.check_settings(settings)
+    found = local_checks.check_settings(settings)
     assert found.outcome is Outcome.OK
     assert "feed.base_url" in found.message
     assert "kafka.sasl_password" in found.message
     assert "s3cret" not in found.message
     assert "feed.safety_margin_seconds" not in found.message
-    assert "no secrets configured" in feed_checks.check_settings(SETTINGS).message
+    assert "no secrets configured" in local_checks.check_settings(SETTINGS).message
 
 
 def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
@@ -187,14 +187,14 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
         "BRIDGE_API__TOKEN",
         "BRIDGE_KAFKA__SASL_PASSWORD",
     )
-    found = feed_checks.check_settings(settings(full))
+    found = local_checks.check_settings(settings(full))
     assert found.outcome is Outcome.OK
     assert found.message.endswith(f"\nsecrets that are readable: {', '.join(names)}")
     assert "s3cret" not in found.message
-    empty = feed_checks.check_settings(settings(blank))
+    empty = local_checks.check_settings(settings(blank))
     assert empty.outcome is Outcome.FAIL
     assert sorted(empty.message.splitlines()) == sorted(f"{name} or {name}_FILE is empty" for name in names)
-    missing = feed_checks.check_settings(settings(tmp_path / "nothing"))
+    missing = local_checks.check_settings(settings(tmp_path / "nothing"))
     assert missing.outcome is Outcome.FAIL
     assert [f"{name}_FILE: cannot read" in missing.message for name in names] == [True] * 4
 
@@ -202,14 +202,14 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
 def test_a_file_of_the_snapshot_jobs_does_not_end_a_bridge(tmp_path: Path) -> None:
     """`bridge run` never reads it."""
     api = ApiSettings(token_file=tmp_path / "nothing")
-    found = feed_checks.check_settings(SETTINGS.model_copy(update={"api": api}))
+    found = local_checks.check_settings(SETTINGS.model_copy(update={"api": api}))
     assert found.outcome is Outcome.TROUBLE
     assert "BRIDGE_API__TOKEN_FILE: cannot read" in found.message
 
 
 def test_a_missing_setting_does_not_hide_a_missing_secret(tmp_path: Path) -> None:
     registry = RegistrySettings(user="me", password_file=tmp_path / "nothing")
-    found = feed_checks.check_settings(SETTINGS.model_copy(update={"registry": registry}))
+    found = local_checks.check_settings(SETTINGS.model_copy(update={"registry": registry}))
     assert found.outcome is Outcome.FAIL
     assert "registry.url is not set" in found.message
     assert "BRIDGE_REGISTRY__PASSWORD_FILE: cannot read" in found.message
@@ -228,7 +228,7 @@ def test_plain_or_outdated_modules_are_worth_a_warning(
     is_compiled: bool, outdated: list[str], outcome: Outcome, words: str
 ) -> None:
     """They do the same."""
-    found = feed_checks.assess_form(is_compiled, outdated)
+    found = local_checks.assess_form(is_compiled, outdated)
     assert (found.outcome, words in found.message) == (outcome, True)
 
 
@@ -253,9 +253,9 @@ def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
         file = package / re.sub(r"^(\w+)\.so$", rf"\1{EXTENSION_SUFFIXES[0]}", name)
         file.touch()
         os.utime(file, (NOW + at, NOW + at))
-    assert feed_checks.outdated(package) == []
+    assert local_checks.outdated(package) == []
     (tmp_path / "setup.py").touch()
-    assert feed_checks.outdated(package) == ["bridge/old.py"]
+    assert local_checks.outdated(package) == ["bridge/old.py"]
 
 
 @pytest.mark.parametrize(

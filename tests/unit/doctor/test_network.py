@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, Settings
-from bridge.doctor import certificates, feed_checks, network_checks
+from bridge.doctor import certificates, local_checks, network_checks
 from bridge.doctor.addresses import Address, addresses
 from bridge.doctor.certificates import Validity, assess_certificates, check_certificates
 from bridge.doctor.finding import Finding, Outcome
@@ -221,7 +221,7 @@ def test_a_token_is_judged_by_its_end(
         feed=FeedSettings() if of_feed is None else FeedSettings(auth="bearer", auth_value=token(of_feed)),
         api=ApiSettings() if of_api is None else ApiSettings(token=token(of_api)),
     )
-    found = feed_checks.check_tokens(given, NOW)
+    found = local_checks.check_tokens(given, NOW)
     assert found.outcome is outcome
     assert ("new token" in found.advice) == (outcome is not Outcome.OK)
     named = [line.partition(" ")[0] for line in found.message.splitlines()]
@@ -234,11 +234,11 @@ def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_pa
     """`check_settings` names it; a bridge does without that of the snapshot jobs."""
     ended = FeedSettings(auth="bearer", auth_value=SecretStr(minted(NOW)))
     given = settings(feed=ended, api=ApiSettings(token_file=tmp_path / "away"))
-    found = feed_checks.check_tokens(given, NOW)
+    found = local_checks.check_tokens(given, NOW)
     assert found.outcome is Outcome.FAIL
     assert "feed.auth_value" in found.message
     assert "api.token needs settings" in found.message
-    found = feed_checks.check_tokens(given.model_copy(update={"feed": FeedSettings()}), NOW)
+    found = local_checks.check_tokens(given.model_copy(update={"feed": FeedSettings()}), NOW)
     assert found == Finding(Outcome.SKIPPED, "api.token needs settings")
 
 
@@ -246,8 +246,8 @@ def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_pa
 
 
 def test_little_space_is_worth_a_warning() -> None:
-    assert feed_checks.assess_disk(Path("/exports"), 1 << 30).outcome is Outcome.OK
-    found = feed_checks.assess_disk(Path("/exports"), (1 << 30) - 1)
+    assert local_checks.assess_disk(Path("/exports"), 1 << 30).outcome is Outcome.OK
+    found = local_checks.assess_disk(Path("/exports"), (1 << 30) - 1)
     assert found.outcome is Outcome.WARN
     assert "/exports" in found.message
 

@@ -1,0 +1,116 @@
+"""Checks of what is on this machine: settings, secrets and tokens, the compiled form, disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from bridge.config import Settings
+from bridge.doctor.finding import Finding, Outcome
+from bridge.errors import SettingsError
+from bridge.rest.token import SOON_SECONDS, expiry, validity_of
+
+PACKAGE = Path(__file__).parents[1]
+REQUIRED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
+"""Settings that `bridge run` needs."""
+OF_RUN = ("feed", "kafka", "registry")
+"""Sections of the settings whose files `bridge run` reads."""
+DISK_BYTES = 1 << 30
+"""Less free space than this is worth a warning: an export of a million bets needs about as much."""
+
+
+def check_settings(settings: Settings) -> Finding:
+    """Whether the required settings are set and every file is usable. Names secrets, shows no value."""
+    names = [
+        f"{section}.{name}"
+        for section in sorted(settings.model_fields_set)
+        for name in sorted(getattr(settings, section).model_fields_set)
+    ]
+    sections = Settings.model_fields
+    secrets = [name for name, _ in settings.secrets(*sections)]
+    own = settings.missing(*REQUIRED) + settings.unusable(*OF_RUN)
+    of_jobs = settings.unusable(*(name for name in sections if name not in OF_RUN))
+    if own or of_jobs:
+        advice = "Give the secret as a value or as the path of a readable file." if secrets else ""
+        return Finding(Outcome.FAIL if own else Outcome.TROUBLE, "\n".join(own + of_jobs), advice)
+    readable = f"secrets that are readable: {', '.join(secrets)}" if secrets else "no secrets configured"
+    return Finding(Outcome.OK, f"set: {', '.join(names)}\n{readable}")
+
+
+def outdated(package: Path) -> list[str]:
+    """Return the sources in a checkout that are newer than the compiled modules that run in their place.
+
+    Only this Python's modules count. An installed package has none: unpacking a wheel sets the times in any
+    order.
+    """
+    if not (package.parent / "setup.py").exists():
+        return []
+    pairs = [
+        (built, built.with_name(f"{built.name.partition('.')[0]}.py"))
+        for built in package.rglob(f"*{EXTENSION_SUFFIXES[0]}")
+    ]
+    return sorted(
+        str(source.relative_to(package.parent))
+        for built, source in pairs
+        if source.exists() and built.stat().st_mtime < source.stat().st_mtime
+    )
+
+
+def assess_form(is_compiled: bool, outdated: Collection[str]) -> Finding:
+    """Whether the modules that handle every message are compiled, and from sources that are current."""
+    if not is_compiled:
+        return Finding(
+            Outcome.WARN,
+            "the hot path runs as plain Python, which is slower",
+            "Install a C compiler and Python's headers (Debian: build-essential, python3-dev), then run "
+            "`make -B setup` in a checkout, which says how to see what fails; or install a wheel built "
+            "with them.",
+        )
+    if outdated:
+        return Finding(
+            Outcome.WARN,
+            f"the hot path is compiled from an older source than {', '.join(outdated)}, and that runs",
+            "Run `make setup` to compile the current sources.",
+        )
+    return Finding(Outcome.OK, "the hot path is compiled")
+
+
+def check_tokens(settings: Settings, now: float) -> Finding:
+    """Whether the tokens are valid at `now`, Unix seconds, by the `exp` of those that are JWTs.
+
+    An expired one of the feed ends `bridge run`, if the provider refuses it. One that cannot be read is left
+    to `check_settings`.
+    """
+    read: dict[str, Callable[[], str]] = {}
+    if settings.feed.auth != "none":
+        read["feed.auth_value"] = settings.feed.auth_secret
+    if settings.api.token is not None or settings.api.token_file is not None:
+        read["api.token"] = settings.api.bearer
+    tokens = {}
+    for name, secret in read.items():
+        with suppress(SettingsError):
+            tokens[name] = secret()
+    lines = [f"{name} {validity_of(token, now)}" for name, token in tokens.items()]
+    message = "\n".join([*lines, *(f"{name} needs settings" for name in read if name not in tokens)])
+    left = {name: end - now for name, token in tokens.items() if (end := expiry(token)) is not None}
+    advice = "Give a new token; one in a file is read again without a restart."
+    if expired := [name for name, seconds in left.items() if seconds <= 0]:
+        outcome = Outcome.FAIL if "feed.auth_value" in expired else Outcome.TROUBLE
+        return Finding(outcome, message, advice)
+    if any(seconds <= SOON_SECONDS for seconds in left.values()):
+        return Finding(Outcome.WARN, message, advice)
+    if len(tokens) < len(read):
+        return Finding(Outcome.SKIPPED, message)
+    return Finding(Outcome.OK, message or "no token is configured")
+
+
+def assess_disk(directory: Path, free: int) -> Finding:
+    """Whether an export has room in the current directory, where `free` bytes are left."""
+    message = f"{free / (1 << 30):.1f} GiB free in {directory}; `bridge run` writes no file"
+    if free < DISK_BYTES:
+        return Finding(
+            Outcome.WARN, message, "Make room, or have `replay` and `deadletters` write elsewhere."
+        )
+    return Finding(Outcome.OK, message)
