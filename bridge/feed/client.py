@@ -87,8 +87,16 @@ class Connection(ClientConnection):
         """When data last arrived, monotonic seconds: a message, a part of one, or a protocol ping."""
 
     @property
+    def ended(self) -> bool:
+        """Whether no more messages will arrive; queued ones can still be received.
+
+        So it is behind a close frame, also if the provider, or a proxy, leaves the socket open.
+        """
+        return self.closed or self._ended
+
+    @property
     def closed(self) -> bool:
-        """Whether no more messages will arrive; queued ones can still be received."""
+        """Whether the socket is closed."""
         return self.protocol.state is State.CLOSED
 
     def data_received(self, data: bytes) -> None:
@@ -194,9 +202,12 @@ class Connection(ClientConnection):
 
     def end_reason(self) -> FeedError:
         """Return what ended the connection: FeedRefused if the close code means a limit."""
-        detail = concealed(str(self.protocol.close_exc))
-        if self.protocol.close_code in self._refusal_codes:
-            return FeedRefused(f"close code {self.protocol.close_code}", detail)
+        protocol = self.protocol
+        received = protocol.close_rcvd
+        code = received.code if received else protocol.close_code
+        detail = concealed(str(protocol.close_exc if self.closed else received or protocol.parser_exc))
+        if code in self._refusal_codes:
+            return FeedRefused(f"close code {code}", detail)
         return FeedLost(f"the connection ended: {detail}")
 
     async def disconnect(self) -> None:

@@ -48,6 +48,8 @@ _OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
 """Must be right where messages of the feed are kept: a broker never takes one above a segment's size."""
 RECORD_OVERHEAD_BYTES = 1024 * 1024
 """Room for headers and framing above the largest message of the feed."""
+FRAMING_BYTES = 1024
+"""More than a record and its batch have around key and value."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,11 @@ def declare(settings: Settings) -> Topics:
 def max_record_bytes(settings: Settings) -> int:
     """Return the size of the largest record: a message of the largest size, with its headers."""
     return settings.feed.max_message_bytes + RECORD_OVERHEAD_BYTES
+
+
+def largest_bet(settings: Settings) -> int:
+    """Return how many bytes key and value of a bet may have, in a record with its framing."""
+    return max_record_bytes(settings) - FRAMING_BYTES
 
 
 def as_created(topic: Topic, copies: int) -> dict[str, str]:

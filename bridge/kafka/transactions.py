@@ -129,6 +129,8 @@ class TransactionalWriter:
         self._undelivered: KafkaError | None = None
         self._topics: set[str] = set()
         self._failures = 0
+        self._delivers = False
+        """Whether the last flush has delivered some of the records, though not all."""
 
     def retry(self, attempt: Callable[[], T]) -> T:
         """Call `attempt` until it succeeds. Raises SinkBroken if an operator has to act, and as the lease."""
@@ -245,6 +247,7 @@ class TransactionalWriter:
     def _attempt(
         self, fill: Callable[[], bytes | None], check_generation: bool, aborted: Callable[[], None]
     ) -> None:
+        self._delivers = False
         if self._phase is _Phase.CLOSED:
             found = self.reopen()
             if self.asked is not None and found == self.asked:
@@ -269,7 +272,10 @@ class TransactionalWriter:
     def _seal(self, fill: Callable[[], bytes | None], *, send_offsets: bool) -> bytes | None:
         """Write the transaction and return its marker, once all records are delivered."""
         marker = fill()
-        if left := self._need().flush(self._call_seconds):
+        producer = self._need()
+        waiting = len(producer)
+        if left := producer.flush(self._call_seconds):
+            self._delivers = left < waiting
             text = f"{left} records were not delivered within {self._call_seconds:g} s"
             if gone := self._gone():
                 text += f": {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
@@ -322,7 +328,8 @@ class TransactionalWriter:
         get().debug("transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:
             raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
-        hopeless = self._failures + 1 >= self._max_failures
+        # While records get through, if slowly, another producer would only begin anew.
+        hopeless = self._failures + 1 >= self._max_failures and not self._delivers
         if action is ErrorAction.REOPEN or hopeless or self._phase is _Phase.CLOSED:
             self._discard()
         elif action is ErrorAction.ABORT:

@@ -8,6 +8,7 @@ docs/decisions/0018-one-walk.md has the reasons.
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 from librt.strings import read_i64_le
@@ -31,21 +32,31 @@ TRANSCODER_ERRORS: Final = (ValueError, OverflowError)
 """Raised when the transcoder cannot handle a message."""
 
 
-def make_converter(parser: MessageParser, codec: Codec) -> Converter:
-    """Make the fastest converter. Log a warning if no transcoder can be made for the codec's schema."""
+def make_converter(parser: MessageParser, codec: Codec, largest: int = sys.maxsize) -> Converter:
+    """Make the fastest converter of bets whose key and value are together of `largest` bytes at most.
+
+    Logs a warning if no transcoder can be made for the codec's schema.
+    """
     if not compiled():
-        return Converter(parser, codec)
+        return Converter(parser, codec, largest=largest)
     try:
-        return Converter(parser, codec, make_transcoder(codec, parser.zeros))
+        return Converter(parser, codec, make_transcoder(codec, parser.zeros), largest)
     except UnknownSchema as error:
         log.get().warning("messages are converted by pydantic alone, which is slower", reason=str(error))
-        return Converter(parser, codec)
+        return Converter(parser, codec, largest=largest)
 
 
 class Converter:
     """Converts with the transcoder, if there is one, and leaves unusual or invalid messages to pydantic."""
 
-    def __init__(self, parser: MessageParser, codec: Codec, transcoder: Transcoder | None = None) -> None:
+    def __init__(
+        self,
+        parser: MessageParser,
+        codec: Codec,
+        transcoder: Transcoder | None = None,
+        largest: int = sys.maxsize,
+    ) -> None:
+        self._largest = largest
         self._parse = parser.parse
         self._encode = codec.encode
         self._transcoder = transcoder
@@ -53,7 +64,17 @@ class Converter:
         """Messages that the transcoder left to pydantic. Each costs more than with pydantic alone."""
 
     def convert(self, data: bytes) -> Conversion:
-        """Convert one message. Raises ConversionError, also if model and schema disagree."""
+        """Convert one message.
+
+        Raises ConversionError, also if model and schema disagree, or if Kafka would refuse the record.
+        """
+        ping_id, bet, extras = self._convert(data)
+        if bet is not None and len(bet[0]) + len(bet[3]) > self._largest:
+            reason = f"data: has more bytes as Avro than a record: {self._largest}"
+            raise ConversionError(reason, ping_id=ping_id, extras=extras)
+        return ping_id, bet, extras
+
+    def _convert(self, data: bytes) -> Conversion:
         if self._transcoder is not None:
             try:
                 return self.transcode(data)

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from bridge.avro.codec import Codec
 from bridge.config import Settings
 from bridge.errors import ConversionError, SchemaError
+from bridge.kafka.topics import largest_bet
 from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser
 from bridge.messages.transcoder import Bet
@@ -60,7 +61,7 @@ class Model:
     def __init__(self, settings: Settings, codec: Codec) -> None:
         self._most = settings.feed.max_message_bytes
         self._parser = MessageParser(settings.feed.optional_fields)
-        self._converter = make_converter(self._parser, codec)
+        self._converter = make_converter(self._parser, codec, largest_bet(settings))
         self._codec = codec
         self._codecs = {codec.schema_id: codec}
 

@@ -39,7 +39,7 @@ class Connection(Protocol):
     """When data last arrived, monotonic seconds."""
 
     @property
-    def closed(self) -> bool:
+    def ended(self) -> bool:
         """Whether no more messages will arrive."""
 
     @property

@@ -19,7 +19,7 @@ from bridge.errors import ConversionError, SchemaError
 from bridge.feed.position import Position
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Batch, Record
-from bridge.kafka.topics import Topics
+from bridge.kafka.topics import Topics, largest_bet
 from bridge.log import get
 from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser, holds_objects
@@ -62,7 +62,7 @@ class Pipeline:
         self._settings = settings
         self._topics = topics
         self._parser = MessageParser(settings.feed.optional_fields)
-        self._converter = make_converter(self._parser, codecs.bets)
+        self._converter = make_converter(self._parser, codecs.bets, largest_bet(settings))
         self._bets = codecs.bets
         self._bets_before = {codecs.bets.schema_id: codecs.bets}
         self._body = b""

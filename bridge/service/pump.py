@@ -130,7 +130,7 @@ class Pump:
             self._evict(now.monotonic)
             self._update_state(now)
             self.checkpointer.advance(backlog)
-            if connection.closed and not connection.waiting:
+            if connection.ended and not connection.waiting:
                 raise connection.end_reason()
             # While reading is paused, silence means nothing.
             paused = connection.reading_paused or pipeline.full

@@ -60,7 +60,7 @@ class Connection:
         self.skew = skew
         self._clock = clock
         self.reading_paused = False
-        self.closed = False
+        self.ended = False
         self._feed = feed
         self._peer = peer
         self._settings = settings
@@ -83,7 +83,7 @@ class Connection:
     def caught_up(self) -> bool:
         """Whether all that was published has been taken."""
         return not (
-            self.closed or self._peer.is_replaying or self._peer.due <= self._feed.moment() or self._queue
+            self.ended or self._peer.is_replaying or self._peer.due <= self._feed.moment() or self._queue
         )
 
     def read(self) -> None:
@@ -91,7 +91,7 @@ class Connection:
         if self._timer:
             self._timer.cancel()
         now = self._feed.moment()
-        while not self.closed and self._peer.due <= now:
+        while not self.ended and self._peer.due <= now:
             if farewell := self._peer.farewell:
                 self._end_with(farewell)
                 return
@@ -100,7 +100,7 @@ class Connection:
                 return
             if bodies := self._peer.frames(now, CHUNK):
                 self._receive(bodies)
-        if not self.closed and self._peer.due < inf:
+        if not self.ended and self._peer.due < inf:
             self._timer = self._loop.call_at(self._feed.loop_time(self._peer.due), self.read)
 
     def note_alive(self) -> None:
@@ -130,7 +130,7 @@ class Connection:
 
     def cut(self) -> None:
         """The socket is closed, by whomever; the provider takes note at once."""
-        self.closed = True
+        self.ended = True
         if self._timer:
             self._timer.cancel()
         self._feed.provider.disconnect(self._peer)

@@ -209,6 +209,36 @@ async def test_what_came_before_the_end_can_still_be_taken() -> None:
         assert "1012" in str(reader.connection.end_reason())
 
 
+@pytest.mark.parametrize(
+    ("end", "reason", "is_refusal"),
+    [
+        (frame(Opcode.CLOSE, b"\x03\xf5busy"), "1013 (try again later) busy", True),
+        (frame(Opcode.CLOSE, b"\x03\xf4"), "1012 (service restart)", False),
+        (frame(Opcode.TEXT, b"x", masked=True), "incorrect masking", False),
+    ],
+    ids=["refused", "closed", "broken"],
+)
+async def test_a_socket_that_is_left_open_does_not_delay_the_end(
+    end: bytes, reason: str, is_refusal: bool
+) -> None:
+    """What comes behind the end is of no use; whoever waits for the socket would learn of a refusal late."""
+    hold = asyncio.Event()
+
+    async def handler(server: ServerConnection) -> None:
+        server.transport.write(frame(Opcode.TEXT, b"last words") + end)
+        server.transport.pause_reading()  # neither the answer nor the end is seen
+        await hold.wait()
+
+    async with provider(handler, compression=None) as url, reading(url) as reader:
+        await reader.until(lambda: reader.connection.ended)
+        assert not reader.connection.closed
+        found = reader.connection.end_reason()
+        assert reason in str(found)
+        assert isinstance(found, FeedRefused) is is_refusal
+        assert [m.body for m in reader.connection.receive_many(10)] == [b"last words"]
+        hold.set()
+
+
 @pytest.mark.parametrize("size", [5, 100_000])
 async def test_a_broken_protocol_ends_the_connection(size: int) -> None:
     """A masked frame, small or large, ends the connection; what came before is kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -18,7 +19,9 @@ class Topic:
         self.left_open: list[bytes] = []
         """Records of a transaction that was ended without markers: the next marker ends it."""
         self.undelivered = 0
-        """How many more flushes end with a record on its way."""
+        """How many more flushes end with all records on their way."""
+        self.per_flush: float = inf
+        """How many records a flush delivers."""
         self.producers = 0
         self.calls: list[str] = []
         self.polls = 0
@@ -48,6 +51,8 @@ class FakeProducer:
         self.failed = False
         """Whether its records were refused: the transaction must be aborted."""
         topic.producers += 1
+        self.waiting: float = 0
+        """Records that are not delivered."""
         self._answers = 0
         """To questions for the brokers."""
 
@@ -94,6 +99,10 @@ class FakeProducer:
         self.on_delivery = on_delivery
         self._do("produce")
         self.open.append(value)
+        self.waiting += 1
+
+    def __len__(self) -> int:
+        return int(self.waiting)
 
     def poll(self, timeout: float) -> None:
         self.topic.polls += 1
@@ -102,8 +111,9 @@ class FakeProducer:
     def flush(self, timeout: float) -> int:
         self._do("flush")
         self.topic.undelivered -= 1
-        if self.topic.undelivered >= 0:
-            return 1
+        self.waiting -= min(self.waiting, 0 if self.topic.undelivered >= 0 else self.topic.per_flush)
+        if self.waiting or self.topic.undelivered >= 0:
+            return int(self.waiting) or 1
         self.on_delivery = None  # all are delivered
         return 0
 
@@ -127,7 +137,7 @@ class FakeProducer:
         self._do("abort")
         if self.open and written == self.open:  # a marker reaches only the partitions with its records
             self.topic.left_open = []
-        self.open, self.failed = [], False
+        self.open, self.failed, self.waiting = [], False, 0
 
 
 class Owner:

@@ -16,7 +16,7 @@ from bridge.errors import NotOwner, SinkBroken, TopologyError
 from bridge.kafka import batch_writer as module
 from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
-from bridge.kafka.batch_writer import BatchWriter
+from bridge.kafka.batch_writer import MAX_FAILURES, BatchWriter
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
 from tests.unit.kafka.fake_producer import (
@@ -70,6 +70,14 @@ def closed(topic: Topic, owner: Owner) -> Iterator[BatchWriter]:
 def writer(closed: BatchWriter) -> BatchWriter:
     closed.run(closed.open).result(10)
     return closed
+
+
+def test_a_slow_link_is_no_reason_to_replace_a_producer(topic: Topic, writer: BatchWriter) -> None:
+    """While records get through: another one would begin anew. One that stalls is replaced."""
+    topic.per_flush, topic.undelivered = 1, MAX_FAILURES
+    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert topic.committed == [b"bet 0", b"bet 1", b"bet 2", CHECKPOINT.value]
+    assert topic.producers == 2
 
 
 def batch() -> Batch:

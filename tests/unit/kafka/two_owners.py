@@ -211,6 +211,9 @@ class Producer:
     def purge(self) -> None:
         pass
 
+    def __len__(self) -> int:
+        return 0
+
     def flush(self, _: float) -> int:
         self._run.ask("flush", Transaction(self._epoch, self._number, tuple(self._records)))
         return 0

@@ -170,6 +170,18 @@ def test_a_schema_unlike_the_model_is_an_error_of_each_message() -> None:
     assert caught.value.ping_id == "a"
 
 
+def test_a_bet_that_a_record_cannot_hold_is_an_error_of_its_message() -> None:
+    """A small message may become a large record: Kafka would refuse it, at each start anew."""
+    body = encode(EXAMPLE | {"pingId": "a"})
+    _, bet, _ = by_pydantic().convert(body)
+    assert bet is not None
+    size = len(bet[0]) + len(bet[3])
+    assert make_converter(MessageParser(), CODEC, size).convert(body)[1] == bet
+    with pytest.raises(ConversionError, match=f"^data: .* than a record: {size - 1}$") as caught:
+        make_converter(MessageParser(), CODEC, size - 1).convert(body)
+    assert caught.value.ping_id == "a"
+
+
 def test_the_transcoder_is_used_if_it_is_compiled() -> None:
     """Otherwise pydantic is faster. What the transcoder leaves to pydantic is counted."""
     converter = make_converter(MessageParser(), CODEC)

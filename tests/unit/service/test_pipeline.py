@@ -166,6 +166,17 @@ def test_a_dead_letter_that_comes_again_is_a_duplicate() -> None:
     assert line.counters == Counters(received=3, dead_lettered=2, duplicates=1)
 
 
+def test_a_bet_that_a_record_cannot_hold_is_a_dead_letter() -> None:
+    """Kafka would refuse it, and the bridge would end, at each start anew."""
+    line = Line()
+    data = json.loads(bet())["data"]
+    data["selections"][0]["event"]["name"] = "x" * (1 << 20)
+    line.handle(json.dumps({"data": data}).encode())
+    [(_, headers)] = line.letters()
+    assert headers["reason"].endswith(f"than a record: {1000 + (1 << 20) - 1024}")
+    assert (line.counters.dead_lettered, line.counters.published) == (1, 0)
+
+
 def test_of_an_oversized_message_size_hash_and_head_are_kept() -> None:
     """And the setting that it is above."""
     line = Line()
