@@ -65,6 +65,8 @@ class OwnedFeed:
         value = writer.run(writer.open).result()
         self.checkpoint = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
         """The last committed checkpoint, None before the first."""
+        if self.checkpoint is not None:
+            self.checkpoint.counters.balance()
 
     def lost(self) -> bool:
         """Return whether the feed is not owned any more."""

@@ -118,6 +118,9 @@ class FeedOwner:
         await committer.run(judge, "looking at the topics")
         value = await committer.run(committer.writer.open, "taking over from the former owner")
         committed = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
+        if committed and not committed.counters.balanced:
+            get().warning("a newer bridge had other counters, received is made to follow from these")
+            committed.counters.balance()
         if committed and committed.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, committed.reason)
             raise self._stopped_on_gap()

@@ -79,6 +79,14 @@ def test_every_message_has_one_outcome(counter: str) -> None:
     assert replace(counters, corrections=0).balanced
 
 
+@pytest.mark.parametrize("counter", [field.name for field in fields(Counters) if field.name != "corrections"])
+def test_what_a_newer_bridge_has_counted_is_made_up_for(counter: str) -> None:
+    """A counter that it has, and this one has not."""
+    counters = replace(CHECKPOINT.counters, **{counter: 10_000})
+    counters.balance()
+    assert counters.balanced
+
+
 def test_a_copy_does_not_change_with_the_original() -> None:
     counters = Counters(received=1)
     copy = counters.copy()
