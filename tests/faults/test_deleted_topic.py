@@ -56,7 +56,7 @@ async def test_a_deleted_topic_is_named_and_not_made_anew(
     topic, client = f"{place.prefix}.{name}", place.admin()
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+        await until(lambda: bool(place.read("bets")), "bets that the next one misses", so_far=bridge.text)
         client.delete_topics([topic])[topic].result(30)
         await until(lambda: any(reason in bridge.text() for reason in reasons(topic)), "the reason")
         await asyncio.sleep(CREATED_SECONDS)
