@@ -23,11 +23,10 @@ AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 """Whom this machine trusts; the build has to trust the same."""
 BUILDAH = f"""\
 #!/bin/sh
-buildah() {{ {{buildah}} --root {{store}}/root --runroot {{store}}/run --storage-driver vfs "$@"; }}
-case "$1" in
-    build) shift; buildah build --volume {AUTHORITIES}:{AUTHORITIES}:ro "$@" ;;
-    *) buildah "$@" ;;
-esac
+command=$1
+shift
+test "$command" != build || set -- --volume {AUTHORITIES}:{AUTHORITIES}:ro "$@"
+exec {{buildah}} --root {{store}}/root --runroot {{store}}/run --storage-driver vfs "$command" "$@"
 """
 
 
