@@ -186,7 +186,8 @@ def test_the_other_overlay_has_a_namespace_of_its_own(kubectl: Kubectl, applied:
     kubectl("apply", "-f", str(K8S / "overlays" / "dev" / "namespace.yaml"))
     kubectl("apply", "-k", str(K8S / "overlays" / "dev"))
     until(lambda: len(items(kubectl, "settlement-dev", "pods", "-l", BRIDGE)) == 1, "its only pod")
-    assert len(items(kubectl, "settlement", "deployments")) == 1
+    names = {found["metadata"]["name"] for found in items(kubectl, "settlement", "deployments")}
+    assert names == {"settlement-bridge", "settlement-bridge-shell"}
 
 
 def test_a_pod_that_is_not_restricted_is_refused(kubectl: Kubectl, applied: str) -> None:
