@@ -15,7 +15,7 @@ import re
 import stat
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
@@ -199,7 +199,7 @@ def load(config: Path | None = None) -> Settings:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {settings.feed.start} is in the future")
         return settings
     except ValidationError as error:
-        raise SettingsError("\n".join(map(_explain, error.errors()))) from None
+        raise SettingsError("\n".join(_explain(it, config) for it in _distinct(error.errors()))) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"the settings file {config} cannot be read: {plain_error(error)}") from None
     except (ValueError, RecursionError) as error:  # the variable of a whole section is not JSON
@@ -241,18 +241,30 @@ def _reject_invalid_json(environ: Mapping[str, str]) -> None:
         for key in _names((section,)):
             default, name = getattr(field.default, key), env_name(section, key)
             if name in environ and isinstance(default, tuple | frozenset | dict):
-                example = '{"de-DE": "de"}' if isinstance(default, dict) else '["en", "sv"]'
+                example = (
+                    '{"de-DE": "de"}'
+                    if isinstance(default, dict)
+                    else json.dumps([*default][:2] or ["en", "sv"])
+                )
                 try:
                     json.loads(environ[name])
                 except (ValueError, RecursionError):
                     raise SettingsError(f"{name} must be JSON, such as {example}") from None
 
 
-def _explain(error: ErrorDetails) -> str:
+def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Leave out that a list is too short where its invalid entries are reported."""
+    entries = {error["loc"][:-1] for error in errors}
+    return [error for error in errors if error["type"] != "too_short" or error["loc"] not in entries]
+
+
+def _explain(error: ErrorDetails, config: Path | None) -> str:
     path, kind = tuple(map(str, error["loc"][:2])), error["type"]
     message = re.sub(r"^\w+ should ", "must ", error["msg"].removeprefix("Value error, "))
     if kind.startswith(("greater_than", "less_than", "finite_number")):  # a number, so no secret
         message += f", not {error['input']}"
+    if kind == "literal_error":  # nor is one of several words
+        message += f", not {shortened(repr(error['input']))}"
     if not path:
         return message
     where = ".".join(path)
@@ -268,7 +280,8 @@ def _explain(error: ErrorDetails) -> str:
             f"{section}.{path[-1]}" for section in Settings.model_fields if path[-1] in _names((section,))
         ]
         hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
-        return f"{where} ({env_name(*path)}) is not a setting{hint}"
+        is_of_file = config is not None and env_name(*path) not in map(str.upper, os.environ)
+        return f"{where} ({config if is_of_file else env_name(*path)}) is not a setting{hint}"
     return f"{where} ({env_name(*path)}): {message}"
 
 

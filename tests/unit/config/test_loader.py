@@ -233,10 +233,19 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     )
     assert complaint(file).splitlines() == [
         "feed.idle_timeout_seconds (BRIDGE_FEED__IDLE_TIMEOUT_SECONDS): must be greater than 0, not -1",
-        "batch.max_record (BRIDGE_BATCH__MAX_RECORD) is not a setting; did you mean batch.max_records?",
-        "proxy (BRIDGE_PROXY) is not a setting; did you mean feed.proxy?",
-        "tpics (BRIDGE_TPICS) is not a setting; did you mean topics?",
+        f"batch.max_record ({file}) is not a setting; did you mean batch.max_records?",
+        f"proxy ({file}) is not a setting; did you mean feed.proxy?",
+        f"tpics ({file}) is not a setting; did you mean topics?",
     ]
+
+
+def test_an_entry_of_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all that it may be, and nothing about a list that it leaves too short."""
+    expected = r"api\.kinds \(BRIDGE_API__KINDS\): must be 'sport', .*'market-type-template', not 'markets'$"
+    [line] = complaint(toml(tmp_path, "[api]\nkinds = ['markets']\n")).splitlines()
+    assert re.match(expected, line)
+    monkeypatch.setenv("BRIDGE_API__KINDS", "markets")
+    assert complaint().endswith('must be JSON, such as ["sport", "region"]')
 
 
 @pytest.mark.parametrize(
