@@ -241,15 +241,11 @@ def _reject_invalid_json(environ: Mapping[str, str]) -> None:
         for key in _names((section,)):
             default, name = getattr(field.default, key), env_name(section, key)
             if name in environ and isinstance(default, tuple | frozenset | dict):
-                example = (
-                    '{"de-DE": "de"}'
-                    if isinstance(default, dict)
-                    else json.dumps([*default][:2] or ["en", "sv"])
-                )
+                example = {"de-DE": "de"} if isinstance(default, dict) else [*default][:2] or ["en", "sv"]
                 try:
                     json.loads(environ[name])
                 except (ValueError, RecursionError):
-                    raise SettingsError(f"{name} must be JSON, such as {example}") from None
+                    raise SettingsError(f"{name} must be JSON, such as {json.dumps(example)}") from None
 
 
 def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:

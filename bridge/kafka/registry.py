@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from math import inf
 from typing import Final, Self, TypeVar
@@ -211,28 +211,17 @@ class Registry:
 
     def _id_of(self, subject_name: str, schema: RegistrySchema) -> int | None:
         """Return the id of a schema in a subject; None if it is not registered there, or not to be read."""
-        try:
-            return self._client.lookup_schema(subject_name, schema, normalize_schemas=True).schema_id
-        except SchemaRegistryError as error:
-            if error.http_status_code not in _UNREADABLE:
-                raise
-            return None
+        return _read(
+            lambda: self._client.lookup_schema(subject_name, schema, normalize_schemas=True).schema_id
+        )
 
     def _set_rule(self, subject_name: str) -> None:
         """Have the registry keep the versions of a subject compatible, unless it does."""
-        if self._rule_of(subject_name) != _COMPATIBILITY:
+        rule = None
+        with suppress(KeyError):  # the subject has other settings of its own
+            rule = _read(lambda: self._client.get_compatibility(subject_name))
+        if rule != _COMPATIBILITY:
             self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
-
-    def _rule_of(self, subject_name: str) -> str | None:
-        """Return the compatibility of a subject; None if it has none of its own, or is not to be read."""
-        try:
-            return self._client.get_compatibility(subject_name)
-        except KeyError:  # it has other settings of its own
-            return None
-        except SchemaRegistryError as error:
-            if error.http_status_code not in _UNREADABLE:
-                raise
-            return None
 
     def _agree(self, call: Callable[[], T]) -> T:
         """Call, and once more after a conflict: two bridges that start together may cause one."""
@@ -294,3 +283,13 @@ class Registry:
                 return RegistryUnavailable(text + "Try again later.")
             case _:
                 return TopologyError(text + "Check registry.url.")
+
+
+def _read(call: Callable[[], T]) -> T | None:
+    """Return what a call reads; None if it is not there, or not to be read."""
+    try:
+        return call()
+    except SchemaRegistryError as error:
+        if error.http_status_code not in _UNREADABLE:
+            raise
+        return None

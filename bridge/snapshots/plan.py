@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from bridge.config import ApiSettings
+from bridge.config import ApiSettings, env_name
 from bridge.config.api import KINDS, LISTED, Kind, Listed
 from bridge.errors import SettingsError
 from bridge.rest.endpoints import MAX_IDS
@@ -40,16 +40,8 @@ class Scope:
         events: Sequence[int] = (),
     ) -> Scope:
         """Return the scope of the command-line options; without any, everything. Raises SettingsError."""
-        if others := [language for language in languages if language not in settings.languages]:
-            raise SettingsError(
-                f"--language {others[0]} is not one of api.languages ({', '.join(settings.languages)}). "
-                "Add it there (BRIDGE_API__LANGUAGES), or name one of them."
-            )
-        if left_out := [kind for kind in kinds if kind not in settings.kinds]:
-            raise SettingsError(
-                f"--kind {left_out[0]} is not one of api.kinds ({', '.join(settings.kinds)}). "
-                "Add it there (BRIDGE_API__KINDS), or name one of them."
-            )
+        _must_be_of("language", languages, "languages", settings.languages)
+        _must_be_of("kind", kinds, "kinds", settings.kinds)
         chosen = tuple(x for x in settings.languages if x in languages or not languages)
         kept = frozenset(kinds or settings.kinds)
         cut = chosen != settings.languages or kept != frozenset(settings.kinds)
@@ -64,6 +56,15 @@ class Scope:
     def narrowed(self) -> bool:
         """Whether the run leaves out something that the settings ask for."""
         return self.cut or self.events is not None
+
+
+def _must_be_of(option: str, given: Sequence[str], setting: str, known: Sequence[str]) -> None:
+    """Raise SettingsError if an option names what the setting leaves out."""
+    if others := [value for value in given if value not in known]:
+        raise SettingsError(
+            f"--{option} {others[0]} is not one of api.{setting} ({', '.join(known)}). "
+            f"Add it there ({env_name('api', setting)}), or name one of them."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,11 @@ def cover(
     competitors = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
     rows = []
     for kind in KINDS:
+        if kind not in scope.kinds:
+            continue
         keys = competitors if kind == "competitor" else {*references.keys(kind)}
         keys |= {key for key in owed if key.startswith(f"{kind}:".encode())}
-        if kind in scope.kinds and (row := _cover(kind, keys, scope.languages, lookup)).seen:
+        if (row := _cover(kind, keys, scope.languages, lookup)).seen:
             rows.append(row)
     return rows
 

@@ -21,15 +21,13 @@ from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
 from bridge.errors import NotOwner, TopologyError
 from bridge.kafka.batch import Batch, Record
+from bridge.kafka.clients import SESSION_MS
 from bridge.kafka.topics import Topics
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Gap
 from bridge.state.restore import SAMPLE
-
-SESSION_SECONDS = 10.0
-"""As a member of the group has it by default."""
 
 T = TypeVar("T")
 
@@ -77,7 +75,7 @@ class Kafka:
     @property
     def session_is_over(self) -> bool:
         """Whether it is away for longer than a member keeps its place in a group."""
-        return self._left_at + SESSION_SECONDS < self._loop.time() < self._back_at
+        return self._left_at + SESSION_MS / 1000 < self._loop.time() < self._back_at
 
     def submit(self, job: Callable[[], None]) -> None:
         """Do a job now, or once Kafka is back and all earlier jobs are done."""
