@@ -137,6 +137,11 @@ class Place:
     """How a command becomes a process."""
     _numbers: Iterator[int] = field(default_factory=count)
 
+    def below(self, name: str) -> Place:
+        """Topics of their own whose prefix begins with this one's; its owner ends their bridges, too."""
+        (directory := self.directory / f"of-{name}").mkdir()
+        return Place(self.cluster, f"{self.prefix}.{name}", directory, self.bridges)
+
     def environment(self, **settings: str) -> dict[str, str]:
         """Settings as variables: `FEED__START="5m"`."""
         given = {f"BRIDGE_{name}": value for name, value in settings.items()}

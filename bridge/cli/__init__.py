@@ -57,9 +57,7 @@ def main() -> Never:
     except _UsageError as error:
         _refuse(error)
     except BridgeError as error:
-        from bridge.kafka.outage import outage
-
-        for line in log.concealed(outage.without_logged(str(error))).splitlines():
+        for line in log.concealed(str(error)).splitlines():
             print_text(f"error: {line}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,19 +49,22 @@ def doctor(
     and asks no endpoint. Exit 1 if a check fails (✗: `bridge run` would end) or finds trouble (~: it would
     start, and wait where it has to).
     """
-    from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines
+    from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines, legend
     from bridge.doctor.runner import CHECKS, run_checks
 
     width = max(len(check.name) for check in CHECKS)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     findings = []
     for name, finding in run_checks(partial(load, config)):
         findings.append((name, finding))
         if not json:  # each as soon as it is known: a check may take long
-            print_text(finding_as_lines(name, finding, width))
+            print_text(finding_as_lines(name, finding, width, columns))
+    found = {finding.outcome for _, finding in findings}
     if json:
         print_json([finding_as_json(name, finding) for name, finding in findings])
-    wrong = {Outcome.FAIL} if startup else {Outcome.FAIL, Outcome.TROUBLE}
-    if any(finding.outcome in wrong for _, finding in findings):
+    elif explained := legend(found):
+        print_text(f"\n{explained}")
+    if found & ({Outcome.FAIL} if startup else {Outcome.FAIL, Outcome.TROUBLE}):
         raise typer.Exit(1)
 
 

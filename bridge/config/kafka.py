@@ -110,13 +110,17 @@ class KafkaSettings(BaseModel):
 
         That raises SettingsError like `read_secret`.
         """
-        for given, value in self._given().items():
-            name = _key(given).removesuffix("_file")
+        values = {_key(given): value for given, value in self._given().items()}
+        for key, value in values.items():
+            name = key.removesuffix("_file")
+            # An issuer gets a client's secret as a password of Basic authentication.
+            client = f"{name.removesuffix('secret')}id" if name.endswith("client_secret") else ""
+            user = str(values[client]) if client in values else None
             match value:
                 case SecretStr():
-                    yield name, partial(secret_of, env_name("kafka", name), value, None)
+                    yield name, partial(secret_of, env_name("kafka", name), value, None, user)
                 case Path():
-                    yield name, partial(secret_of, env_name("kafka", name), None, value)
+                    yield name, partial(secret_of, env_name("kafka", name), None, value, user)
 
     def public_properties(self) -> dict[str, str | int | float | bool]:
         """Return librdkafka's names and values, without the secrets."""

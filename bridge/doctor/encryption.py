@@ -37,6 +37,10 @@ def _unencrypted(settings: Settings) -> Iterator[str]:
         host = urlsplit(address or "").hostname
         if host and with_credential and scheme in ("http", "ws") and not _is_local(host):
             yield f"{setting} begins with {scheme}://: the credential is sent to {host} unencrypted"
+    for setting, address in (("feed.proxy", feed.proxy), ("api.proxy", api.proxy)):
+        host = urlsplit(address).hostname
+        if host and _has_password(address) and not address.startswith("https://") and not _is_local(host):
+            yield f"{setting} is not https://: the password of the proxy is sent to {host} unencrypted"
 
 
 def _has_password(address: str | None) -> bool:

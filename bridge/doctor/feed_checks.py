@@ -11,7 +11,7 @@ from bridge.clock_skew import Skew
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.formatting import format_duration, format_utc
-from bridge.inspection.limits import LimitForecast, usage_in_words
+from bridge.inspection.limits import LimitForecast
 from bridge.inspection.readers import read_checkpoint, read_in_time
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.registry import Registry
@@ -63,7 +63,7 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
         return Finding(Outcome.OK, f"none yet: the first run begins with feed.start = {settings.feed.start}")
     outcome, message, advice = _position(settings, checkpoint, now)
     limits = LimitForecast(settings, checkpoint, now, checkpoint.revision)
-    used = ", ".join(f"{limit.name} {usage_in_words(limit)}" for limit in limits.usage)
+    used = ", ".join(f"{limit.name} {limit.words}" for limit in limits.usage)
     if limits.reconnect.until <= now:
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
     until, reason = format_utc(limits.reconnect.until), limits.reconnect.reason

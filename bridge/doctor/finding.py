@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from bridge.log import concealed
@@ -23,6 +25,10 @@ class Outcome(Enum):
 
 
 _MARKS = {Outcome.OK: "✓", Outcome.WARN: "!", Outcome.TROUBLE: "~", Outcome.FAIL: "✗", Outcome.SKIPPED: "-"}
+_MEANINGS = {
+    Outcome.TROUBLE: "`bridge run` would start, and wait where it has to, or declare a gap",
+    Outcome.FAIL: "`bridge run` would end",
+}
 
 
 class Finding(NamedTuple):
@@ -42,12 +48,21 @@ def finding_as_json(name: str, finding: Finding) -> dict[str, Any]:
     return {"check": name, **finding._asdict(), "outcome": finding.outcome.value}
 
 
-def finding_as_lines(name: str, finding: Finding, width: int) -> str:
-    """Return a finding for people; the name takes `width` columns."""
-    first, *rest = finding.message.splitlines()
+def finding_as_lines(name: str, finding: Finding, width: int, columns: int | None = None) -> str:
+    """Return a finding for people; the name takes `width` columns. Wraps lines at `columns`, if given."""
+    lines = finding.message.splitlines()
     if finding.advice:
-        rest += f"→ {finding.advice}".splitlines()
-    indent = " " * (width + 4)
+        lines += f"→ {finding.advice}".splitlines()
+    indent = width + 4
+    if columns is not None:
+        room = max(columns - indent, 20)
+        lines = [part for line in lines for part in wrap(line, room, break_on_hyphens=False) or [""]]
+    first, *rest = lines
     return "\n".join(
-        [f"{_MARKS[finding.outcome]} {name:{width}}  {first}", *(indent + line for line in rest)]
+        [f"{_MARKS[finding.outcome]} {name:{width}}  {first}", *(" " * indent + line for line in rest)]
     )
+
+
+def legend(outcomes: Collection[Outcome]) -> str:
+    """Return what the marks of these outcomes mean, where it needs to be said; "" if nowhere."""
+    return "\n".join(f"{_MARKS[one]} {meaning}" for one, meaning in _MEANINGS.items() if one in outcomes)

@@ -15,7 +15,7 @@ from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients, rights, topics
-from bridge.kafka.election import group_of
+from bridge.kafka.election import group_of, group_of_job
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
@@ -30,6 +30,7 @@ LOOK_SECONDS = 2.0
 TOPIC_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.TOPIC])
 GROUP_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.GROUP])
 READER_RIGHTS = frozenset({"DESCRIBE"})
+JOBS = ("translations", "currencies")
 SUBJECTS_OF_JOBS = ("translations-value", "currencies-value", "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
 
@@ -60,8 +61,13 @@ def check_brokers(settings: Settings) -> Finding:
 def check_topics(settings: Settings) -> Finding:
     """Whether the topics match the settings, and `bridge run` could create and use them."""
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
-    changes = topics.plan(client, declared)
-    found = assess_topics(changes, declared.of_feed())
+    changes = topics.plan(client, declared, declared.of_feed())
+    of_jobs = [topic for topic in declared.all() if topic not in declared.of_feed()]
+    try:
+        changes += topics.plan(client, declared, of_jobs)
+        found = assess_topics(changes, declared.of_feed())
+    except TopologyError as error:  # of which `bridge run` learns nothing
+        found = Finding(Outcome.TROUBLE, f"{error}\nonly the snapshot jobs need that")
     own = [c for c in changes if c.action is topics.Action.CREATE and c.topic in declared.of_feed()]
     copies = settings.topics.replication_factor
     try:
@@ -103,11 +109,17 @@ def check_rights(settings: Settings) -> Finding:
             allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
     of_jobs = {topic.name for topic in declared.all()} - {topic.name for topic in declared.of_feed()}
     needed = [Needed(name, TOPIC_RIGHTS, found, name in of_jobs) for name, found in allowed.items()]
-    for group, required in (
-        (group_of(settings), GROUP_RIGHTS),
-        (f"{settings.topics.prefix}.reader", READER_RIGHTS),
-    ):
-        needed.append(Needed(f"the group {group}", required, _operations(_group(client, group))))
+    reader = f"{settings.topics.prefix}.reader"
+    groups = [(group_of(settings), GROUP_RIGHTS, False), (reader, READER_RIGHTS, False)]
+    groups += [(group_of_job(settings, job), GROUP_RIGHTS, True) for job in JOBS if of_jobs & allowed.keys()]
+    for group, required, of_job in groups:
+        try:
+            found = _operations(_group(client, group))
+        except TopologyError:  # not even to be described
+            if not of_job:
+                raise
+            found = frozenset()
+        needed.append(Needed(f"the group {group}", required, found, of_job))
     return assess_rights(needed)
 
 

@@ -14,7 +14,7 @@ from bridge.formatting import plain_error, plural
 from bridge.rest.transport import Transport, Unavailable
 
 
-def check_names(settings: Settings) -> Finding:
+def check_hosts(settings: Settings) -> Finding:
     """Whether the host names in the settings resolve. A proxy resolves what it connects to."""
     return resolve(addresses(settings))
 
@@ -32,6 +32,8 @@ def resolve(wanted: Iterable[Address]) -> Finding:
     if unknown:
         advice = "Correct the setting, or ask who runs the name server."
         return Finding(Outcome.TROUBLE, "\n".join(unknown), advice)
+    if not known:
+        return Finding(Outcome.OK, "no host is configured")
     return Finding(Outcome.OK, f"{plural(len(known), 'host')} found: {', '.join(sorted(known))}")
 
 

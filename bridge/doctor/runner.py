@@ -62,7 +62,7 @@ CHECKS = (
     ),
     Check("disk", lambda _: local_checks.assess_disk(Path.cwd(), shutil.disk_usage(Path.cwd()).free)),
     Check("tokens", lambda s: local_checks.check_tokens(s, clock.now().wall)),
-    Check("names", network_checks.check_names),
+    Check("hosts", network_checks.check_hosts),
     Check("certificates", lambda s: certificates.check_certificates(s, clock.now().wall)),
     Check("kafka", kafka_checks.check_brokers, _KAFKA),
     Check("topics", kafka_checks.check_topics, _KAFKA, ("kafka",)),
@@ -109,10 +109,7 @@ def run_checks(
     try:
         settings = load()
     except SettingsError as error:
-        yield "settings", Finding(Outcome.FAIL, str(error)).concealed()
-        for check in checks:
-            if check.name != "settings":
-                yield check.name, Finding(Outcome.SKIPPED, "the settings cannot be read")
+        yield "settings", Finding(Outcome.FAIL, str(error), "Nothing else is checked without.").concealed()
         return
     unmet: set[str] = set()
     for check in checks:

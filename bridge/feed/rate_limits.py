@@ -67,6 +67,26 @@ class LimitUsage:
     free_at: float | None
     """When an attempt is allowed again; None if it is now."""
 
+    @property
+    def words(self) -> str:
+        """Used and allowed, in words."""
+        if self.name == "bucket":
+            return f"{format_duration(round(self.used))} of {format_duration(self.allowed)}"
+        return f"{self.used:.0f} of {self.allowed:g}"
+
+    @property
+    def counted(self) -> str:
+        """What counts against it, in words."""
+        return _COUNTED[self.name]
+
+
+_COUNTED = {
+    "initial": "attempts without a revision, or with one too old",
+    "proper": "attempts with a revision",
+    "large": "attempts with a revision older than an hour",
+    "bucket": "shorter recoveries, in a leaky bucket",
+}
+
 
 class _Level(NamedTuple):
     """Contents of the bucket, and since when it has not been empty; infinity if it is."""
@@ -159,7 +179,7 @@ class Limiter:
         if self._may_be_small(ages):
             excess = self._level(at).seconds + self._length(ages) - self._bucket
             if excess > 0:
-                reason = f"{format_duration(self._bucket)} of small recovery in the leaking bucket"
+                reason = f"{format_duration(self._bucket)} of small recovery in the leaky bucket"
                 return Decision(at + self._until_room(at, revision, ages, excess), reason)
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 from bridge.clock import Instant
 from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
-from bridge.feed.rate_limits import Attempt, Limiter, LimitUsage
+from bridge.feed.rate_limits import Attempt, Limiter
 from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.state.checkpoint import Checkpoint, State
 
@@ -97,16 +97,9 @@ def forecast_as_lines(forecast: LimitForecast) -> str:
     lines.append("limits")
     for limit in forecast.usage:
         full = "" if limit.free_at is None else f", full until {format_utc(limit.free_at)}"
-        lines.append(f"  {limit.name:8}  {usage_in_words(limit)}{full}")
+        lines.append(f"  {limit.name:8}  {limit.words:10}  {limit.counted}{full}")
     lines.append("attempts")
     return "\n".join([*lines, *map(attempt_as_line, forecast.ledger)])
-
-
-def usage_in_words(limit: LimitUsage) -> str:
-    """Return the usage of a limit: attempts, or the length of recoveries in the bucket."""
-    if limit.name == "bucket":
-        return f"{format_duration(round(limit.used))} of {format_duration(limit.allowed)}"
-    return f"{limit.used:.0f} of {limit.allowed:g}"
 
 
 def attempt_as_line(attempt: Attempt) -> str:

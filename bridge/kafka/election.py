@@ -54,6 +54,11 @@ def group_of(settings: Settings) -> str:
     return f"{settings.topics.prefix}.{settings.feed.name}.owner"
 
 
+def group_of_job(settings: Settings, job: str) -> str:
+    """Return the group whose member with the partition of snapshots may run the job."""
+    return f"{settings.topics.prefix}.{job}.owner"
+
+
 def as_group(listed: Any, topic: str) -> Group:
     """Convert a group as `AdminClient.list_groups` returns it; its members subscribe to the topic."""
     # An assignment, as Kafka's consumers write it: two bytes of version, the number of topics in four, then

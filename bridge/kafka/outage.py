@@ -74,8 +74,6 @@ class Outage:
         self.properties: Mapping[str, Any] = {}
         """librdkafka's properties of the last client created."""
         self._reported: set[str] = set()
-        self._logged = ""
-        """What the log has of the cause, as in the text of an error."""
         self._verified: dict[str, str] = {}
         """A broker's error about its certificate → why TLS rejects it; until that is known, the error."""
 
@@ -95,7 +93,7 @@ class Outage:
 
     def over(self) -> None:
         """Forget the cause, because a broker has answered."""
-        self.cause = self._kind = self._logged = ""
+        self.cause = self._kind = ""
         self._verified = {}
         self._reported.clear()
 
@@ -112,17 +110,12 @@ class Outage:
             return reason
         return f"{reason}{self._tried(cause)}"
 
-    def without_logged(self, text: str) -> str:
-        """Remove the cause from the text of an error if the log has it already."""
-        return text.replace(self._logged, "")
-
     def report(self) -> None:
         """Log the cause, once in an outage."""
         if self._kind not in self._reported:
             self._reported.add(self._kind)
             event = "Kafka cannot be used" if self._kind else "Kafka has not answered yet"
-            self._logged = self._tried(self.cause or NO_ANSWER)
-            get().warning(event, reason=f"no broker answers{self._logged}")
+            get().warning(event, reason=f"no broker answers{self._tried(self.cause or NO_ANSWER)}")
 
     @contextmanager
     def watched(self, client: AdminClient) -> Iterator[None]:

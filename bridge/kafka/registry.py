@@ -7,6 +7,7 @@ unavailable.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +25,7 @@ from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
 from bridge.errors import NotOurs, SchemaError, SettingsError, TopologyError
 from bridge.formatting import plain_error, shortened
+from bridge.log import concealed
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _TIMEOUT_SECONDS: Final = 10
@@ -74,6 +76,8 @@ class Registry:
         url = urlsplit(settings.url)
         self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
         self._settings = settings
+        self._made_with = ""
+        """What the client was made with: password and files."""
         self._made: SchemaRegistryClient | None = self._make()
         self._schemas: dict[int, Schema] = {}
         self._unknown: dict[int, tuple[float, str]] = {}
@@ -86,8 +90,9 @@ class Registry:
 
     @property
     def _client(self) -> SchemaRegistryClient:
-        """The client; after a failure a new one, which reads password and certificates again."""
-        if self._made is None:
+        """The client; a new one after a failure, and for another password or certificate."""
+        if self._made is None or self._digest() not in (self._made_with, ""):
+            self.close()
             self._made = self._make()
         return self._made
 
@@ -98,6 +103,7 @@ class Registry:
             "timeout": _TIMEOUT_SECONDS,
             "retries.wait.ms": _RETRY_WAIT_MS,
         }
+        self._made_with = self._digest()
         if settings.user is not None:
             properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret()}"
         files = {
@@ -113,6 +119,16 @@ class Registry:
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
         _accepted.add(settings)
         return client
+
+    def _digest(self) -> str:
+        """Return a digest of password and files, "" while one of these cannot be read."""
+        settings = self._settings
+        digest = hashlib.blake2b(settings.secret().encode())
+        with suppress(OSError):
+            for file in (settings.ca_file, settings.client_certificate_file, settings.client_key_file):
+                digest.update(b"" if file is None else file.read_bytes())
+            return digest.hexdigest()
+        return ""
 
     def __enter__(self) -> Self:
         return self
@@ -239,8 +255,6 @@ class Registry:
         try:
             yield
         except SchemaRegistryError as error:
-            if error.http_status_code in (401, 403):
-                self.close()
             raise self._error(what, error) from error
         except ValueError as error:  # the body is no JSON
             raise self._no_registry(what, "what is no JSON") from error
@@ -264,7 +278,7 @@ class Registry:
         # A registry gives each refusal its own code; -1 is the client's.
         if error.error_code in (None, -1) and error.http_status_code in (400, 404, 405, 406, 410):
             return self._no_registry(what, f"HTTP {error.http_status_code}")
-        text = f"the schema registry at {self._address} refuses {what}: {shortened(str(error))}. "
+        text = f"the schema registry at {self._address} refuses {what}: {shortened(concealed(str(error)))}. "
         match error.http_status_code:
             case 401 | 403:
                 return TopologyError(text + "Check registry.user, registry.password and that user's rights.")

@@ -73,6 +73,8 @@ class StatusSnapshot:
     feed: str
     idle_timeout_seconds: float
     """The setting `feed.idle_timeout_seconds`."""
+    behind_seconds: float = 90.0
+    """How far the position stays behind while live, by the settings (decision 0001)."""
     memory_seconds: float = 259_200.0
     """How long the provider can replay what it has sent."""
     owner_id: str

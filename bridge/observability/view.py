@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from bridge.feed.rate_limits import LimitUsage
 from bridge.formatting import format_duration, plural
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.health import LOOP_SECONDS, Says, healthy
@@ -76,12 +77,6 @@ _SAYS = {
     ),
     State.STOPPED: Says("bad", "Stopped.", "If nobody stopped it, the log and the exit code say why."),
 }
-_LIMITS = {
-    "initial": "Attempts without a revision, or one too old",
-    "proper": "Attempts with a revision",
-    "large": "Attempts with a revision older than an hour",
-    "bucket": "Shorter replays, in the leaking bucket",
-}
 
 
 class Stretch(NamedTuple):
@@ -104,11 +99,7 @@ class Line(NamedTuple):
 class Gauge(NamedTuple):
     """The usage of a limit of the provider."""
 
-    name: str
-    used: float
-    allowed: float
-    words: str
-    """Used and allowed, with the unit."""
+    limit: LimitUsage
     full: bool
     free: str
     """When it allows an attempt again, empty if it does now."""
@@ -229,15 +220,11 @@ def _line(status: StatusSnapshot, now: float) -> Line:
 def _gauges(status: StatusSnapshot, now: float) -> list[Gauge]:
     found = []
     for limit in status.usage:
-        if limit.name == "bucket":
-            words = f"{limit.used:,.0f} of {limit.allowed:,.0f} s"
-        else:
-            words = f"{limit.used:.0f} of {limit.allowed:.0f}"
         free = ""
         if limit.free_at is not None and limit.free_at > now:
             free = f"free in {format_duration(limit.free_at - now)}"
         full = limit.used >= NEARLY * limit.allowed
-        found.append(Gauge(_LIMITS.get(limit.name, limit.name), limit.used, limit.allowed, words, full, free))
+        found.append(Gauge(limit, full, free))
     return found
 
 

@@ -19,7 +19,7 @@ from bridge.config import Settings, age_seconds, parse_start
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.inspection.gaps import gap_as_json
-from bridge.inspection.limits import LimitForecast, forecast_as_json, usage_in_words
+from bridge.inspection.limits import LimitForecast, forecast_as_json
 from bridge.inspection.readers import move_in_words
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Batch, Record
@@ -250,7 +250,7 @@ def plan_as_lines(plan: MovePlan) -> str:
     )
     recovery = format_duration(forecast.recovery_seconds)
     lines.append(f"recovery    {recovery}, {plan.recovery} by the provider's limits")
-    lines += [f"  {limit.name:8}  {usage_in_words(limit)} used" for limit in forecast.usage]
+    lines += [f"  {limit.name:8}  {limit.words} used" for limit in forecast.usage]
     if forecast.reconnect.until <= forecast.at:
         lines.append("connect     allowed now")
     else:

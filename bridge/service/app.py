@@ -51,6 +51,8 @@ from bridge.state.restore import StateReader
 T = TypeVar("T")
 
 RETRY_SECONDS = 2.0
+SILENT_SECONDS = 8.0
+"""How much later a service that does not answer at all is told, at the start."""
 PAUSE_SECONDS = 0.5
 """Pause between two terms of leadership, in case a term ends at once."""
 LOOK_SECONDS = 2.0
@@ -338,13 +340,16 @@ class _Service:
         settings = self._settings
         worker = Worker("start")  # a daemon thread: the process can end while Kafka is unreachable
 
-        async def patiently(job: Callable[[], T]) -> T:
+        async def patiently(service: str, job: Callable[[], T]) -> T:
             while True:
                 answer = asyncio.wrap_future(worker.submit(job))
                 try:
                     await asyncio.wait({answer}, timeout=RETRY_SECONDS)
                     if not answer.done() and outage.cause and self._status.state is None:
                         self._status.become(State.WAITING_FOR_KAFKA, outage.explain("no broker answers"))
+                    await asyncio.wait({answer}, timeout=SILENT_SECONDS)
+                    if not answer.done() and self._status.state is None:  # a probe would end the process
+                        self._status.become(State.WAITING_FOR_KAFKA, f"{service} has not answered yet")
                     return await answer
                 except (KafkaUnavailable, RegistryUnavailable) as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
@@ -354,10 +359,13 @@ class _Service:
 
         try:
             declared = await patiently(
-                lambda: topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed)
+                "Kafka",
+                lambda: topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed),
             )
             registry = Registry(settings.registry)
-            codecs = await patiently(lambda: registry.codecs_of_owner(settings.topics.prefix))
+            codecs = await patiently(
+                "the schema registry", lambda: registry.codecs_of_owner(settings.topics.prefix)
+            )
             # Created only to validate their settings now: a later failure then means that a file is missing.
             discard(transactional(settings))
             await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
@@ -368,12 +376,13 @@ class _Service:
     # Status.
 
     def _take_snapshot(self) -> StatusSnapshot:
-        status = self._status
+        status, feed = self._status, self._settings.feed
         return StatusSnapshot(
             at=self._clock().wall,
             started_at=self._started_at,
-            feed=self._settings.feed.name,
-            idle_timeout_seconds=self._settings.feed.idle_timeout_seconds,
+            feed=feed.name,
+            idle_timeout_seconds=feed.idle_timeout_seconds,
+            behind_seconds=feed.max_out_of_orderness_seconds + feed.safety_margin_seconds,
             owner_id=self._owner_id,
             compiled=compiled(),
             state=status.state,

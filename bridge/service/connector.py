@@ -53,8 +53,10 @@ class Connector:
     """Asks the group's coordinator whether this process still owns the feed."""
     refuse_other_feeds: Callable[[], Awaitable[object]]
     """Raises TopologyError if another feed goes before this one on the same topics."""
+    certain: Callable[[], int | None]
+    """Returns the revision to go back to if the position is in the future by the clock as it is."""
     certain_revision: int | None
-    """The revision to go back to if the position was in the future when the state was restored."""
+    """The same when the state was restored."""
 
     def __post_init__(self) -> None:
         self._feed = self.dependencies.settings.feed
@@ -77,8 +79,10 @@ class Connector:
         SettingsError when an operator has to act, and the errors of a commit.
         """
         try:
-            await self.timekeeper.settle()  # the limits compute ages by this clock
-            await self._wait()
+            if self.timekeeper.stepped:
+                await self._wait(self._rested)  # no answer is a failure, too
+                await self.timekeeper.settle()  # the limits compute ages by this clock
+            await self._wait(self.next_attempt)
             if self.timekeeper.stepped or not await self._confirm_position():
                 return None  # the limits allowed another revision
             now = self._clock()
@@ -113,9 +117,12 @@ class Connector:
     def next_attempt(self, now: Instant) -> tuple[State, Decision]:
         """Return the state until the next attempt, and when limits and backoff allow it."""
         decision = self.limiter.decide(now, self._revision(now))
+        pausing, rested = self._rested(now)
+        return (State.WAITING_FOR_LIMIT, decision) if decision.until >= rested.until else (pausing, rested)
+
+    def _rested(self, now: Instant) -> tuple[State, Decision]:
+        """Return the same for the backoff alone."""
         rested = now.wall + self._backoff.left(now.monotonic)
-        if decision.until >= rested:
-            return State.WAITING_FOR_LIMIT, decision
         return State.BACKING_OFF, Decision(rested, "a pause after a failure")
 
     def ended(self, error: FeedError) -> None:
@@ -164,10 +171,10 @@ class Connector:
         """Return whether the position is ahead of the provider's clock."""
         return self.pipeline.position.revision > self._clock().wall + self._feed.max_clock_skew_seconds
 
-    async def _wait(self) -> None:
+    async def _wait(self, decide: Callable[[Instant], tuple[State, Decision]]) -> None:
         while True:
             now = self._clock()
-            state, decision = self.next_attempt(now)
+            state, decision = decide(now)
             if decision.until <= now.wall:
                 return
             if self._status.become(state, decision.reason, until=decision.until):
@@ -183,6 +190,8 @@ class Connector:
         """
         if self.certain_revision is not None or self._in_future():
             await self.timekeeper.compare()
+            if self._clock_was_wrong():  # then the position may well be right
+                self.certain_revision = self.certain()
             if self.certain_revision is not None or self._in_future():
                 await self._take_back()
             return False
@@ -197,11 +206,14 @@ class Connector:
             await self._skip(self.limiter.oldest_replayable(self._clock().wall))
         return True
 
+    def _clock_was_wrong(self) -> bool:
+        """Return whether the clock was corrected since the state was restored."""
+        return abs(self._clock.offset - self._restored_by) > STEP_SECONDS
+
     async def _take_back(self) -> None:
         """Go back to the certain revision and declare the rest as a gap. Raises as `report`."""
         position, now = self.pipeline.position, self._clock().wall
-        clock_was_wrong = abs(self._clock.offset - self._restored_by) > STEP_SECONDS
-        if self.certain_revision is None or clock_was_wrong:
+        if self.certain_revision is None or self._clock_was_wrong():
             raise ClockError(
                 f"the committed position {format_utc(position.revision)} is in the future: this machine's "
                 "clock is behind, or was wrong until now. Set it right (is NTP running?) and start the "
@@ -259,7 +271,7 @@ class Connector:
             # Only now: the gap grows until a connection is open, and one record is enough.
             await self._skip(revision)
         keeper = self.timekeeper
-        self.pipeline.connected(revision, keeper.skew, self._clock().wall, keeper.corrected_at)
+        self.pipeline.connected(revision, keeper.skew, keeper.corrected_at)
         self.checkpointer.progress = CatchUpTracker()
 
     def _suspended_since(self, decided: Instant) -> bool:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
+from bridge.clock import Instant
 from bridge.config import parse_start
 from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError, TopologyError
 from bridge.feed.position import Position
@@ -132,7 +133,11 @@ class FeedOwner:
         limiter = Limiter(
             settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, start.ledger
         )
-        limiter.observe(self._clock())  # from here on the ledger grows older by the monotonic clock
+        # From here on the ledger grows older by the monotonic clock. Its times are of another process, and
+        # one of the clocks may be wrong until the provider has confirmed it: the lesser age breaks no limit.
+        now = self._clock()
+        machine = now.monotonic + self._clock.machine_offset
+        limiter.observe(Instant(min(now.wall, machine), now.monotonic))
         certain = self._certain(start, limiter)
         since = deduplicated_from(feed, start.revision if certain is None else certain)
         restore = partial(dependencies.restore, since, self._gone, committer.report_error)
@@ -158,6 +163,7 @@ class FeedOwner:
             self._wake,
             self._still_owner,
             self._refuse_other_feeds,
+            partial(self._certain, start, limiter),
             certain,
         )
         get().info(

@@ -76,8 +76,8 @@ class Pipeline:
         """The position when the connection began, or `_moved_from` if that is later."""
         self._moved_from = moved_from
         """The position before an operator moved it. What lies before may never have been received."""
-        self._awaiting_since, self._newest_known = 0.0, newest
-        """When the connection began that was the first to await it, and `newest` at that time."""
+        self._newest_known = newest
+        """`newest` when the connection began that was the first to await it."""
         self.replays_from = inf
         """Unix seconds from which this connection may still repeat known bets."""
         self.position = position
@@ -111,13 +111,11 @@ class Pipeline:
         sealed, self.batch = self.batch, Batch()
         return sealed
 
-    def connected(
-        self, revision: int | None, skew: Skew | None, now: float, clock_corrected_at: float = -inf
-    ) -> None:
+    def connected(self, revision: int | None, skew: Skew | None, clock_corrected_at: float = -inf) -> None:
         """Begin a connection that replays from this revision. `skew` is that of its handshake, if known."""
         self.position.connected(skew, clock_corrected_at)
         if self._awaiting is None:
-            self._awaiting_since, self._newest_known = now, self.newest
+            self._newest_known = self.newest
         self.deduplicator.connected(revision, awaiting=self._awaiting is not None)
         self.replays_from = inf if revision is None else float(revision)
         # What was settled after the revision was published after it, so a replay must repeat it.
@@ -212,6 +210,8 @@ class Pipeline:
             self._rewritten,
             replaying=self.position.replaying(message.at),
         )
+        if verdict is _CORRECTION and self._was_replaced(message.at, key, body):
+            verdict = _STALE
         if verdict is _DUPLICATE or verdict is _STALE:  # a correction is new, though its bet is known
             if self.deduplicator.knew(key):
                 self._awaiting = None
@@ -220,6 +220,11 @@ class Pipeline:
             else:
                 self.counters.duplicates += 1
         else:
+            # It was a dead letter until this version of the bridge could convert it.
+            if self._awaiting is not None and self.deduplicator.knew_dead_letter(
+                identity(body), since=self._awaiting
+            ):
+                self._awaiting = None
             self.deduplicator.publish(key, version, content, message.at, settled_at)
             self.replays_from = inf  # the feed is ordered: known bets come before new ones
             if settled_at <= message.at:
@@ -229,6 +234,17 @@ class Pipeline:
             self.counters.published += 1
             self.counters.corrections += verdict is _CORRECTION
         self.position.data(message.at, settled_at)
+
+    def _was_replaced(self, at: float, key: bytes, body: bytes) -> bool:
+        """Return whether a replay repeats a dead letter of a bet that has other content by now.
+
+        Which of them came last is known to a redrive only (decision 0023): the letter stays open.
+        """
+        return (
+            self.position.replaying(at)
+            and self.deduplicator.knew_content(key)
+            and self.deduplicator.dead_letter_time(identity(body)) is not None
+        )
 
     def _rewrite(self, schema: bytes) -> bytes | None:
         """Return the fingerprint of the bet at hand in an earlier schema. Slow, but rarely needed."""
@@ -244,11 +260,8 @@ class Pipeline:
 
     def _dead_letter(self, message: Received, kind: DeadLetterKind, reason: str) -> None:
         content = identity(message.body)
-        dead_letter_time = self.deduplicator.dead_letter_time(content)
-        if dead_letter_time is not None:
+        if self.deduplicator.dead_letter_time(content) is not None:
             self.counters.duplicates += 1
-            if self._awaiting is not None and self._awaiting <= dead_letter_time < self._awaiting_since:
-                self._awaiting = None
         else:
             self.deduplicator.record_dead_letter(content, message.at)
             self._write_dead_letter(message, kind, reason)

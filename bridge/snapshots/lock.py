@@ -24,7 +24,7 @@ from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotCommitted, NotOwner, TopologyError
 from bridge.kafka import admin, clients, topics
-from bridge.kafka.election import LeaderElection
+from bridge.kafka.election import LeaderElection, group_of_job
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import storage
 from bridge.snapshots.model import Job
@@ -38,11 +38,6 @@ REGAIN_SECONDS = 30.0
 
 class Busy(BridgeError):
     """Another run of the job is at work. Nothing was done."""
-
-
-def owner_group(settings: Settings, job: Job) -> str:
-    """Return the consumer group whose member with the partition of snapshots may run the job."""
-    return f"{settings.topics.prefix}.{job}.owner"
 
 
 def recreated(topic: str) -> TopologyError:
@@ -84,7 +79,7 @@ class Lock:
         self._looked_at = -math.inf
         self._missed: float | None = None
         """For how many seconds brokers have answered while the lock was not ours; None if they have not."""
-        self._election = elect(settings, owner_group(settings, job), self._snapshots, self._changed.set)
+        self._election = elect(settings, group_of_job(settings, job), self._snapshots, self._changed.set)
 
     def close(self) -> None:
         """Give up the place."""
@@ -108,7 +103,7 @@ class Lock:
                 raise Busy(
                     f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end "
                     "it. `kafka-consumer-groups --describe --members --group "
-                    f"{owner_group(self._settings, self._job)}` shows on which host it runs. One that was "
+                    f"{group_of_job(self._settings, self._job)}` shows on which host it runs. One that was "
                     "killed keeps its place until its session ends (kafka.session_timeout_ms, 10 s)."
                 )
             self._changed.wait(POLL_SECONDS)

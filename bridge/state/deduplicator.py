@@ -139,6 +139,11 @@ class Deduplicator:
         chain = self._chain(digest)
         return 0 < (row if chain is None else chain.rows[0]) < self._witnesses_end
 
+    def knew_content(self, key: bytes) -> bool:
+        """Return whether the last content of a bet was published before this connection."""
+        _, _, row = self._find(key)
+        return 0 < row < self._connected
+
     def publish(
         self, key: bytes, version: int, content: bytes, at: float, settled_at: float | None = None
     ) -> None:
@@ -166,6 +171,11 @@ class Deduplicator:
         """Return when the dead letter of this `identity` was received, Unix seconds; None if it is new."""
         row = self._table.find(_of_dead_letter(content))
         return _DEAD_ROW.unpack(self._table.payload(row))[0] if row else None
+
+    def knew_dead_letter(self, content: bytes, since: float) -> bool:
+        """Return whether a dead letter received since then shows that a replay is whole, as `knew` does."""
+        row = self._table.find(_of_dead_letter(content))
+        return 0 < row < self._witnesses_end and _DEAD_ROW.unpack(self._table.payload(row))[0] >= since
 
     def record_dead_letter(self, content: bytes, at: float) -> None:
         """Add a published dead letter. `at` is its time of receipt, Unix seconds."""

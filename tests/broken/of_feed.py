@@ -297,12 +297,6 @@ FAULTS = (
                 "            if self.deduplicator.knew(key):",
                 "            if False:",
             ),
-            Patch(
-                "service/pipeline.py",
-                "            if self._awaiting is not None and"
-                " self._awaiting <= dead_letter_time < self._awaiting_since:",
-                "            if False:",
-            ),
         ),
     ),
     Fault(

@@ -312,8 +312,8 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "        dead_letter_time = self.deduplicator.dead_letter_time(content)",
-                "        dead_letter_time = None",
+                "        if self.deduplicator.dead_letter_time(content) is not None:",
+                "        if False:",
             ),
         ),
     ),

@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from bridge.sandbox.provider.faults import Clear, Stall
@@ -15,6 +16,7 @@ from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.processes import send
+from tests.time_lapse import TimeLapse
 
 
 def provider(**settings: object) -> Simulator:
@@ -110,30 +112,38 @@ def idle_clients(url: str | None, number: int) -> Iterator[None]:
         yield
 
 
-async def test_broker_and_registry_away_for_longer_than_a_transaction_may_last(cold: Place) -> None:
+async def test_broker_and_registry_away_for_longer_than_a_transaction_may_last(
+    cold: Place, tmp_path: Path
+) -> None:
     """The bridge still owns the feed after the outage, finds its producer fenced, and recovers by itself.
 
     Also with 256 descriptors and 400 idle clients at its web port, and it answers probes all the time.
+    Prometheus tells that it waits.
     """
     settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
-    async with provider() as feed:
+    async with provider() as feed, TimeLapse(every=0.3) as lapse:
         bridge = cold.bridge(FEED__BASE_URL=feed.url, **settings)
+        lapse.pods["a"] = bridge
         resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))
         await live(bridge)
+        lapse.scrapes.expect()
         with idle_clients(bridge.address(), 400):
             assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(cold.cluster.servers["registry"].stop)
             await asyncio.to_thread(cold.cluster.servers["kafka-1"].stop, kill=True)
             await asyncio.sleep(14)
             assert bridge.states()[-1] == "WaitingForKafka"
+            lapse.scrapes.expect(SettlementWaitingForKafka={"namespace": "n", "feed": "settlement-v4"})
             assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(cold.cluster.restart, "kafka-1")
             await live(bridge, 2)
             assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(cold.cluster.restart, "registry")
             assert_exact(await cold.settled(feed, bridge))
+            lapse.scrapes.expect()
         assert await bridge.end() == 0
         assert not feed.breaches
+    lapse.scrapes.judge(tmp_path, "SettlementWaitingForKafka")
 
 
 async def test_a_paused_broker(cold: Place) -> None:

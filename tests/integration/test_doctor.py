@@ -150,7 +150,7 @@ async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -
         "compiled",
         "disk",
         "tokens",
-        "names",
+        "hosts",
         "certificates",
         "registry",
     } - PLAIN

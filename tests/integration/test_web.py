@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from datetime import datetime
 
 from bridge.sandbox.provider.faults import Drop
@@ -47,6 +48,18 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
         assert await owner.end() == 0
         await until(lambda: "Live" in standby.states(), "taking over")
         assert await standby.end() == 0
+
+
+async def test_a_registry_that_does_not_answer_is_named_while_the_bridge_starts(place: Place) -> None:
+    """A probe would end a process that only starts, for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        bridge = place.bridge(FEED__BASE_URL="http://127.0.0.1:1", REGISTRY__URL=url)
+        await until(lambda: "WaitingForKafka" in bridge.states(), "waiting", so_far=bridge.text)
+        await asyncio.sleep(1.5)
+        health = (await bridge.get("/healthz")).json()
+        assert health["reason"] == "the schema registry has not answered yet"
+        bridge.kill()
 
 
 async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Place) -> None:

@@ -153,7 +153,10 @@ def test_kafka_is_the_cluster_that_the_topics_name() -> None:
     ("address", "reached"),
     [
         ("198.51.100.7", True),
-        ("2001:db8::7", True),
+        ("2001:db8::7", False),
+        ("64:ff9b::a00:1", False),
+        ("198.18.0.1", False),
+        ("240.0.0.1", False),
         ("10.96.0.1", False),
         ("100.64.0.1", False),
         ("169.254.169.254", False),

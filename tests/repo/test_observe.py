@@ -66,15 +66,22 @@ def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:
         assert re.match(r"\w+\n\n```\n(bridge|kubectl) ", entry), entry
 
 
-FIRED = {"virtual/test_alerts.py", "unit/snapshots/test_alerts.py", "faults/test_foreign_transaction.py"}
+FIRED = {
+    "virtual/test_alerts.py",
+    "unit/snapshots/test_alerts.py",
+    "faults/test_foreign_transaction.py",
+    "faults/test_outages.py",
+    "integration/test_snapshot_rights.py",
+}
 """Tests in which a cause happens on the simulator or on a real broker."""
-WRITTEN = {"SettlementTransactionsUnwatched", "SettlementNamesNotPublished"}
-"""Alerts of what neither has: a broker that does not answer for minutes, and Kubernetes."""
+WRITTEN = {"SettlementNamesNotPublished"}
+"""The alert of what neither has: Kubernetes."""
 
 
 def test_each_alert_fires_in_a_test() -> None:
-    """By its cause; the causes of two are only written down, as series below."""
-    fired = {name for file in FIRED for name in re.findall(r"\b(Settlement\w+)=", (TESTS / file).read_text())}
+    """By its cause; that of one is only written down, as series. `Scrapes.judge` sees that it clears."""
+    stories = [(TESTS / file).read_text() for file in FIRED]
+    fired = {name for story in stories for name in re.findall(r"\b(Settlement\w+)=", story)}
     written = set(re.findall(r"\bSettlement\w+", Path(__file__).read_text("utf-8").partition("ALIVE =")[2]))
     assert written >= WRITTEN
     assert fired.isdisjoint(WRITTEN)

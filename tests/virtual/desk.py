@@ -102,6 +102,7 @@ class Desk:
             wake,
             self._still_owner,
             self._alone,
+            lambda: self.connector.certain_revision,
             None,
         )
 

@@ -14,19 +14,15 @@ from typing import Any
 
 import pytest
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.kafka.open_transactions import OpenTransaction, Place
-from bridge.observability.exposition import exposition
+from bridge.kafka.open_transactions import OpenTransaction
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
-from bridge.sandbox.provider.feed import Policy
-from bridge.snapshots.metrics import collect as collect_of_snapshots
 from bridge.snapshots.model import LeftOut
 from bridge.snapshots.status import JobStatus
 from bridge.state.checkpoint import State
-from tests.alerts import INTERVAL, QUERIES, Scrapes, run
+from tests.alerts import INTERVAL, Scrapes, run
 from tests.unit.snapshots.reports import report
 from tests.virtual.world import EPOCH, HOUR, World, play
 
@@ -263,28 +259,3 @@ async def test_a_process_that_has_died(world: World, prometheus: Prometheus) -> 
     world.start()
     await asyncio.sleep(7 * MINUTE)
     prometheus.expect()
-
-
-def test_every_query_of_the_dashboard_is_answered(tmp_path: Path) -> None:
-    """By a bridge that catches up, is live, and meets what there is to show; and by a snapshot job."""
-    run(tmp_path, "--version")
-    assert len(QUERIES) > 20
-
-    async def story(world: World) -> Scrapes:
-        prometheus = Prometheus(world)
-        prometheus.open = (OpenTransaction(Place("t.bets", 3, 7), EPOCH, 50),)
-        world.start()
-        await asyncio.sleep(10 * MINUTE)
-        world.inflict(Garbage(count=3))
-        world.network.altered = lambda body: body.replace(b'{"data":{', b'{"data":{"new":1,')
-        for _ in range(6):
-            world.inflict(Drop())
-            await asyncio.sleep(20)
-        return prometheus.scrapes
-
-    scrapes = play(story, history=5 * MINUTE, policy=Policy(replay_rate=1))
-    for number in range(20):
-        seconds = INTERVAL * number
-        scrapes.take(seconds, {"snapshot": "translations"}, collect_of_snapshots(JOB))
-        scrapes.take(seconds, {}, text_string_to_metric_families(exposition([], FEED)[0].decode()))
-    scrapes.answer(tmp_path, QUERIES)

@@ -15,7 +15,7 @@ from bridge.clock import AnchoredClock
 from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost, GapError, NotOwner, SettingsError
 from bridge.kafka.batch import Record
-from bridge.sandbox.provider.faults import Clear, Drop, Garbage, Pause, Refuse, Slow
+from bridge.sandbox.provider.faults import Clear, Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge.sandbox.provider.feed import Policy
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import State
@@ -217,6 +217,50 @@ async def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(world: W
         await asyncio.sleep(100)
         await world.kill()
     assert [breach.reason for breach in world.provider.breaches] == []
+
+
+# A process may stand by for weeks, and its clock is anchored when it starts. If that was ahead of what the
+# former owner's was, and the provider does not tell the time at the take-over, the ledger looked too old, and
+# the correction that follows moved it with the clock (`FeedOwner._take_over`).
+@pytest.mark.parametrize("ahead", [HOUR, 300, -HOUR])
+@in_world(rate=0.5)
+async def test_a_standby_that_started_with_a_wrong_clock_keeps_the_age_of_the_ledger(
+    world: World, ahead: float
+) -> None:
+    """The clock is right by now."""
+    world.start()
+    await world.until(State.LIVE)
+    for _ in range(4):
+        world.inflict(Drop())
+        await asyncio.sleep(15)
+    await world.kill()
+    world.set_by = ahead
+    world.anchored = AnchoredClock(world.clock)
+    world.set_by = 0
+    world.unreachable(3)
+    world.start()
+    await asyncio.sleep(100)
+    world.inflict(Drop())
+    await world.check()
+
+
+# The same with a clock that was behind: the position looked like one of the future (`FeedOwner._certain`),
+# the clock was corrected, and the bridge ended all the same, with a reason that was no longer true.
+@in_world(rate=1 / 12_000, history=11_990)
+async def test_a_standby_that_started_with_a_clock_that_was_behind_takes_over(world: World) -> None:
+    """The last bet is older than the clock was wrong."""
+    world.start()
+    await asyncio.sleep(3 * HOUR)
+    assert world.last.newest
+    assert world.last.revision > world.last.newest + 2 * HOUR
+    await world.kill()
+    world.set_by = -600
+    world.anchored = AnchoredClock(world.clock)
+    world.set_by = 0
+    world.unreachable(3)
+    world.start()
+    await asyncio.sleep(100)
+    await world.check()
 
 
 # Bets lost without a gap, by wrong clocks and the positions committed by them.
@@ -533,3 +577,29 @@ async def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_whil
     world.inflict(Drop())
     await asyncio.sleep(100)
     assert (world.kafka.gaps, world.last.state is State.STOPPED_ON_GAP) == ([], False)
+
+
+# A message that is no bet and comes again and again, such as a greeting, was a dead letter that "a replay has
+# repeated" once its row had been evicted and recorded anew: a provider that had forgotten all passed for one
+# that has everything (`Pipeline._dead_letter`).
+@pytest.mark.parametrize("seconds", [430, 460, 490, 520, 550])
+@in_world(rate=0.1)
+async def test_what_comes_again_and_again_does_not_hide_that_the_provider_has_forgotten(
+    world: World, seconds: float
+) -> None:
+    """A heartbeat that the interface does not have, every ten seconds and at once on each connection."""
+
+    async def beat() -> None:
+        while True:
+            world.inflict(Garbage(body='{"type":"heartbeat"}'))
+            await asyncio.sleep(10)
+
+    beating = asyncio.create_task(beat())
+    world.start()
+    await asyncio.sleep(seconds)
+    world.unreachable(600)
+    await asyncio.sleep(600)
+    world.inflict(Forget())
+    await asyncio.sleep(900)
+    beating.cancel()
+    await world.check(Cause.MISSING_IN_REPLAY)

@@ -43,6 +43,6 @@ async def test_a_bridge_that_needs_half_an_hour_every_five_minutes_is_never_refu
     asked = [a.at - a.revision for a in world.provider.attempts if a.revision]
     assert sum(length > HOUR / 2 for length in asked) >= 20
     reasons = {checkpoint.reason for checkpoint in world.kafka.checkpoints}
-    assert "1h of small recovery in the leaking bucket" in reasons
+    assert "1h of small recovery in the leaky bucket" in reasons
     world.inflict(Slow(seconds=0))
     await world.check()

@@ -22,6 +22,7 @@ from bridge.sandbox.demo.verify import Tally
 ROWS = 6
 LINE_SECONDS = 5.0
 LANGUAGE = "en"
+_BEHIND = "the position stays behind by design: late bets are replayed from it"
 _CONSOLE = Console()
 _ERRORS = Console(stderr=True)
 
@@ -144,4 +145,4 @@ class Board:
         table.add_column("bet on", no_wrap=True, overflow="ellipsis", ratio=1)
         for datum in self.bets:
             table.add_row(*self.row(datum))
-        return Group(Panel(figures, title="settlement bridge", border_style="cyan"), table)
+        return Group(Panel(figures, title="settlement bridge", subtitle=_BEHIND, border_style="cyan"), table)

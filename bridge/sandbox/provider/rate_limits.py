@@ -55,7 +55,7 @@ class _Window:
 
 
 class _Bucket:
-    """A leaking bucket of recovered seconds."""
+    """A leaky bucket of recovered seconds."""
 
     def __init__(self, capacity: float, drain: float) -> None:
         self._capacity = capacity

@@ -104,6 +104,16 @@ def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> No
     assert [concealed(value) for value in names.values()] == [MASK] * len(names)
 
 
+@pytest.mark.parametrize("prefix", ["sasl_oauthbearer_client", "sasl.oauthbearer.client.credentials.client"])
+def test_the_secret_of_an_oauth_client_is_masked_as_an_issuer_gets_it(prefix: str) -> None:
+    """In Basic authentication, with the client's id in front."""
+    dot = "." if "." in prefix else "_"
+    given = {f"{prefix}{dot}id": "bridge-1", f"{prefix}{dot}secret": "hush-0123456789"}
+    KafkaSettings.model_validate(given).properties()
+    basic = base64.b64encode(b"bridge-1:hush-0123456789").decode()
+    assert concealed(f"Authorization: Basic {basic}") == f"Authorization: Basic {MASK}"
+
+
 def test_a_credential_that_no_header_can_hold_is_half_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

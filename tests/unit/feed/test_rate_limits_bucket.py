@@ -1,4 +1,4 @@
-"""When a small recovery may be asked for: the leaking bucket, at exact moments.
+"""When a small recovery may be asked for: the leaky bucket, at exact moments.
 
 It holds 3,600 s and drains four seconds a second. An attempt answered at once adds two seconds to what it
 asks for; one that is asked about, 22, because so much older it may be when it arrives.
@@ -20,7 +20,7 @@ def test_the_bucket_may_be_filled_to_the_brim() -> None:
     made = limiter(attempt(2, 2000))
     assert wait(made, 3600 - 2002 - 22) == 0
     assert wait(made, 3600 - 2002 - 22 + 1) > 0
-    assert made.decide(at(), int(NOW - 3000)).reason == "1h of small recovery in the leaking bucket"
+    assert made.decide(at(), int(NOW - 3000)).reason == "1h of small recovery in the leaky bucket"
 
 
 def test_the_bucket_drains_four_seconds_a_second() -> None:

@@ -118,7 +118,7 @@ def test_a_forecast_for_people() -> None:
         "reconnect   allowed now",
         "limits",
     ]
-    assert "  initial   1 of 5" in lines
+    assert "  initial   1 of 5      attempts without a revision, or with one too old" in lines
     assert lines[-3:] == [
         "  2026-09-21T14:06:40Z  from the beginning, accepted",
         "  2026-09-21T14:10:00Z  20m of recovery, refused",
@@ -126,7 +126,7 @@ def test_a_forecast_for_people() -> None:
     ]
     held = forecast_as_lines(looked(NOW, 3_000)).splitlines()[2]
     assert held.startswith("reconnect   not before 2026-09-21T14:")
-    assert held.endswith("in the leaking bucket")
+    assert held.endswith("in the leaky bucket")
 
 
 def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
@@ -150,5 +150,5 @@ def test_a_limit_that_is_spent_says_until_when() -> None:
     ledger = tuple(Attempt(NOW - 60 + n, 0, True, NOW - 60 + n) for n in range(5))
     result = looked(NOW, 30, ledger)
     # Two seconds are for the provider's counting it later than it answered.
-    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in forecast_as_lines(result)
+    assert "with one too old, full until 2026-09-21T14:42:22Z\n" in forecast_as_lines(result)
     assert forecast_as_json(result)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"

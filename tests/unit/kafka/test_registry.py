@@ -22,6 +22,7 @@ from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, SchemaError, SettingsError, TopologyError
 from bridge.kafka import registry as module
 from bridge.kafka.registry import Registry, RegistryUnavailable
+from bridge.log import concealed
 from tests.tls import Authority
 
 Answer = Callable[[str, str, Any], tuple[int, Any]]
@@ -34,6 +35,8 @@ class FakeRegistry:
         self.subjects: dict[str, str] = {}
         self.compatibility: dict[str, str] = {}
         self.users: set[str | None] = set()
+        self.names: list[str] = []
+        """Of the clients with another certificate than the last one."""
         self.refusal: Callable[[str, str], tuple[int, Any] | None] = lambda method, path: None
         self.requests = 0
 
@@ -74,6 +77,10 @@ def served(fake: FakeRegistry, tls: ssl.SSLContext | None = None) -> Iterator[st
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             user = self.headers.get("Authorization")
+            if isinstance(self.connection, ssl.SSLSocket) and (shown := self.connection.getpeercert()):
+                name = str(shown["subject"][0][0][1])
+                if fake.names[-1:] != [name]:
+                    fake.names.append(name)
             fake.users.add(base64.b64decode(user.removeprefix("Basic ")).decode() if user else None)
             status, answer = fake.answer(self.command, self.path, body)
             content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
@@ -315,6 +322,22 @@ def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str
     assert fake.users == {"u:geheim"}
 
 
+@pytest.mark.parametrize("padding", range(100, 200, 7))
+def test_of_a_refusal_that_quotes_the_password_no_part_is_shown(
+    fake: FakeRegistry, url: str, padding: int
+) -> None:
+    """Wherever the text is cut."""
+    password = "S3cretPassw0rd-of-the-registry-of-forty-one"
+    settings = RegistrySettings(url=url, user="bridge", password=SecretStr(password))
+    basic = base64.b64encode(f"bridge:{password}".encode()).decode()
+    text = f"{'x' * padding} authorization: Basic {basic}"
+    fake.refusal = lambda method, path: (401, {"error_code": 401, "message": text})
+    with pytest.raises(TopologyError) as caught:
+        Registry(settings).register("p")
+    shown = concealed(str(caught.value))
+    assert not [n for n in range(len(basic) - 8) if basic[n : n + 8] in shown]
+
+
 def test_wrong_settings_are_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="BRIDGE_REGISTRY__URL"):
         Registry(RegistrySettings())
@@ -361,4 +384,32 @@ def test_files_and_password_are_read_again_after_a_failure(fake: FakeRegistry, t
             former.certificate.write_bytes(authority.certificate.read_bytes())
             password.write_text("after")
             assert set(registry.register("p")) == set(TOPICS)
+    assert fake.users == {"u:after"}
+
+
+def test_a_new_certificate_is_used_without_a_failure(fake: FakeRegistry, tmp_path: Path) -> None:
+    """A gateway refuses an old one with a status, not by TLS."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.client_files("before")
+    with served(fake, authority.server_context("127.0.0.1", asks=True)) as url:
+        settings = RegistrySettings(
+            url=url, ca_file=authority.certificate, client_certificate_file=certificate, client_key_file=key
+        )
+        with Registry(settings) as registry:
+            registry.register("p")
+            for file, new in zip((certificate, key), authority.client_files("after"), strict=True):
+                file.write_bytes(new.read_bytes())
+            registry.register("p")
+    assert fake.names == ["before", "after"]
+
+
+def test_a_new_password_is_used_without_a_failure(fake: FakeRegistry, url: str, tmp_path: Path) -> None:
+    """A take-over after a rotation must not end with the refusal of the old one."""
+    (password := tmp_path / "password").write_text("before")
+    with Registry(RegistrySettings(url=url, user="u", password_file=password)) as registry:
+        registry.register("p")
+        assert fake.users == {"u:before"}
+        fake.users.clear()
+        password.write_text("after")
+        registry.register("p")
     assert fake.users == {"u:after"}

@@ -129,9 +129,9 @@ def test_who_does_not_see_the_line_is_told() -> None:
 
 def test_gauges_show_the_usage_and_when_there_is_room_again() -> None:
     initial, proper, _, bucket = view(WAITING_FOR_LIMIT, NOW, decode).gauges
-    assert (initial.words, initial.full, initial.free) == ("0 of 5", False, "")
-    assert (proper.words, proper.full, proper.free) == ("5 of 5", True, "free in 3m 34s")
-    assert bucket.words == "840 of 3,600 s"
+    assert (initial.limit.words, initial.full, initial.free) == ("0 of 5", False, "")
+    assert (proper.limit.words, proper.full, proper.free) == ("5 of 5", True, "free in 3m 34s")
+    assert bucket.limit.words == "14m of 1h"
 
 
 def test_a_limit_that_is_free_by_now_says_nothing() -> None:

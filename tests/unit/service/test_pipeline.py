@@ -67,7 +67,7 @@ class Line:
             newest,
             moved_from,
         )
-        self.pipeline.connected(revision, skew=None, now=NOW)
+        self.pipeline.connected(revision, skew=None)
 
     def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
         """Take a message; every one keeps the counters in balance."""
@@ -371,7 +371,7 @@ def test_the_position_learns_of_a_stall_before_the_message() -> None:
 def test_a_replay_reaches_back_until_something_new_comes() -> None:
     """What is known has come by then, since the feed is in order; until then nothing of it is forgotten."""
     line = live()
-    line.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
+    line.pipeline.connected(int(NOW) - 3600, skew=None)
     for body in (bet(2), bet(1), BROKEN, PING):
         line.handle(body)
         assert line.pipeline.replays_from == int(NOW) - 3600
@@ -386,7 +386,7 @@ def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
     for body in swing:
         line.handle(body)
     assert line.counters.published == 3
-    line.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
+    line.pipeline.connected(int(NOW) - 3600, skew=None)
     for body in swing:
         line.handle(body)
     assert line.counters == Counters(received=6, published=3, corrections=2, duplicates=3)

@@ -13,6 +13,7 @@ from bridge.feed.position import WINDOW
 from bridge.feed.received import Received
 from bridge.service.pipeline import Pipeline
 from bridge.state.counters import Counters
+from bridge.state.dead_letter import identity
 from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Cause, Gap
 from tests.unit.service.test_pipeline import BETS, BROKEN, GAPS, NOW, Line, bet
@@ -32,7 +33,7 @@ def pipeline(
 ) -> Pipeline:
     """One whose connection has just begun, from a position of two hours ago."""
     made = Line(bets, newest, SETTINGS, POSITION, deduplicator, moved_from).pipeline
-    made.connected(POSITION, skew=None, now=NOW + 0.5)
+    made.connected(POSITION, skew=None)
     return made
 
 
@@ -105,18 +106,61 @@ def test_pings_alone_show_it_too() -> None:
 
 
 def test_one_thing_that_is_known_is_enough() -> None:
-    """A duplicate, a bet that has a later version by now, or a dead letter."""
-    for known, again in (
-        (bet(1), bet(1)),
-        (bet(2), bet(1)),
-        (BROKEN, BROKEN),
-    ):
+    """A duplicate, or a bet that has a later version by now."""
+    for known, again in ((bet(1), bet(1)), (bet(2), bet(1))):
         deduplicator = Deduplicator()
         first = pipeline(newest=None, deduplicator=deduplicator)
         handle(first, known, at=NOW - 1)
         made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
         handle(made, again, *fresh(5))
         assert gaps(made) == []
+
+
+def dead(deduplicator: Deduplicator, body: bytes, at: float) -> None:
+    """Have it known as a dead letter, as if an earlier version could not convert it."""
+    deduplicator.record_dead_letter(identity(body), at)
+
+
+def test_a_bet_that_was_a_dead_letter_is_known() -> None:
+    """A version that converts it is started, and the replay begins with what the last one could not."""
+    deduplicator = Deduplicator()
+    dead(deduplicator, bet(1), at=NOW - 60)
+    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
+    handle(made, bet(1), *fresh(5))
+    assert gaps(made) == []
+    assert made.counters.published == 6
+
+
+@pytest.mark.parametrize("again", [BROKEN, b'{"type":"heartbeat"}'])
+def test_what_is_still_invalid_is_no_witness(again: bytes) -> None:
+    """It may be something that comes all the time; an honest replay brings the newest bet."""
+    deduplicator = Deduplicator()
+    handle(pipeline(newest=None, deduplicator=deduplicator), again, at=NOW - 1)
+    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
+    handle(made, again, *fresh(5))
+    assert len(gaps(made)) == 1
+
+
+def test_a_replay_does_not_take_back_a_content_that_came_after_a_dead_letter() -> None:
+    """The letter stays open: a redrive knows which of the two was received later."""
+    deduplicator = Deduplicator()
+    former, latter = bet(1, payout=1.0), bet(1, payout=2.0)
+    dead(deduplicator, former, at=NOW - 60)
+    first = pipeline(newest=None, deduplicator=deduplicator)
+    handle(first, latter, at=NOW - 1)
+    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
+    handle(made, former, latter)
+    assert made.counters == Counters(received=2, stale=1, duplicates=1)
+
+
+def test_a_content_that_was_a_dead_letter_is_published_when_it_comes_live() -> None:
+    """What the connection itself has brought before is older."""
+    deduplicator = Deduplicator()
+    former, latter = bet(1, payout=1.0), bet(1, payout=2.0)
+    dead(deduplicator, former, at=NOW - 60)
+    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
+    handle(made, latter, former)
+    assert made.counters == Counters(received=2, published=2, corrections=1)
 
 
 @pytest.mark.parametrize("news", [bet(1, payout=2.0), bet(2)], ids=["correction", "next version"])
@@ -129,13 +173,13 @@ def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
     assert len(gaps(made)) == 1
 
 
-@pytest.mark.parametrize(("first", "second"), [(bet(1), bet(1)), (bet(2), bet(1)), (BROKEN, BROKEN)])
+@pytest.mark.parametrize(("first", "second"), [(bet(1), bet(1)), (bet(2), bet(1))])
 def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: bytes, second: bytes) -> None:
     """It ended before the position left the revision, which the next one asks for again."""
     made = pipeline(newest=POSITION + 600)
     handle(made, first, at=NOW + 1)
     for _ in range(2):
-        made.connected(POSITION, skew=None, now=NOW + 2)
+        made.connected(POSITION, skew=None)
         handle(made, second, at=NOW + 3)
     handle(made, *fresh(5), at=NOW + 3)
     assert len(gaps(made)) == 1
@@ -146,26 +190,30 @@ def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:
     made = pipeline(newest=POSITION + 20)
     handle(made, *fresh(2), at=NOW + 1)
     made.position.skip(POSITION + 100)
-    made.connected(POSITION + 100, skew=None, now=NOW + 2)
+    made.connected(POSITION + 100, skew=None)
     handle(made, *fresh(5), at=NOW + 3)
     assert gaps(made) == []
 
 
 def test_what_only_this_connection_has_brought_is_no_witness() -> None:
-    """A message that comes twice, a bet whose versions come in the wrong order, junk that comes again."""
-    for first, second in ((bet(1), bet(1)), (bet(2), bet(1)), (BROKEN, BROKEN)):
+    """A message that comes twice, a bet whose versions come in the wrong order."""
+    for first, second in ((bet(1), bet(1)), (bet(2), bet(1))):
         made = pipeline(newest=POSITION + 600)
         handle(made, first, second, *fresh(5), at=NOW + 1)
         assert len(gaps(made)) == 1
 
 
 def test_a_dead_letter_from_before_the_revision_is_no_witness() -> None:
-    """The same junk may come at any time."""
-    deduplicator = Deduplicator()
-    handle(pipeline(newest=None, deduplicator=deduplicator), BROKEN, at=POSITION - 1)
-    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
-    handle(made, BROKEN, *fresh(5))
-    assert len(gaps(made)) == 1
+    """Nor one that this connection has brought, though it was received before the pipeline was told of it."""
+    for at in (POSITION - 1, None):
+        deduplicator = Deduplicator()
+        if at is not None:
+            dead(deduplicator, bet(1), at)
+        made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
+        if at is None:
+            dead(deduplicator, bet(1), NOW)
+        handle(made, bet(1), *fresh(5))
+        assert len(gaps(made)) == 1
 
 
 def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> None:
@@ -175,7 +223,7 @@ def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> 
         handle(made, *fresh(5))
         assert gaps(made) == []
     made = pipeline(newest=POSITION + 600)
-    made.connected(None, skew=None, now=NOW)
+    made.connected(None, skew=None)
     handle(made, *fresh(5))
     assert gaps(made) == []
 
