@@ -9,12 +9,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from prometheus_client import Metric
 
 from tests.promtool import promtool
 from tests.repo.source import ROOT
+from tests.tools import lacking
 
 RULES: dict[str, Any] = yaml.safe_load((ROOT / "k8s" / "observe" / "rules.yaml").read_text("utf-8"))["spec"]
 ALERTS: list[dict[str, Any]] = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -40,7 +40,7 @@ def run(directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[
     """Run Prometheus' tool. Skips the test where there is none."""
     tool = promtool()
     if tool is None:
-        pytest.skip("there is no promtool: neither on the PATH nor in a package of this system")
+        lacking("there is no promtool: neither on the PATH nor in a package of this system")
     return subprocess.run([tool, *arguments], cwd=directory, capture_output=True, text=True, check=False)
 
 

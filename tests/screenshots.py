@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import product
@@ -39,6 +41,8 @@ SHOWN = (
     Shot("job-partial", 1440, dark=False),
 )
 """Those that the documentation shows."""
+RENDERED = IMAGES / "rendered.json"
+"""What the pages were when the screenshots of the documentation were taken, as digests."""
 
 
 def take(shots: Iterable[Shot], directory: Path) -> None:
@@ -52,6 +56,18 @@ def take(shots: Iterable[Shot], directory: Path) -> None:
                 (directory / shot.file).write_bytes(tab.screenshot())
 
 
+def rendered(state: str) -> str:
+    """Return a digest of the page of a state, with its style and its script."""
+    of_state = _pages(state)
+    bodies = [of_state[path]("").body for path in ("/", "/page.css", "/page.js", "/page.svg")]
+    return hashlib.sha256(b"\0".join(body for body in bodies if isinstance(body, bytes))).hexdigest()
+
+
+def digests() -> dict[str, str]:
+    """Return those of all pages that the documentation shows."""
+    return {shot.state: rendered(shot.state) for shot in SHOWN}
+
+
 def _pages(state: str) -> Mapping[str, Page]:
     return reports.pages(JOBS[state]) if state in JOBS else pages(lambda: STATES[state])
 
@@ -63,3 +79,4 @@ if __name__ == "__main__":
         take((Shot(*of) for of in product([*STATES, *JOBS], (390, 1440), (False, True))), Path(sys.argv[1]))
     else:
         take(SHOWN, IMAGES)
+        RENDERED.write_text(json.dumps(digests(), indent=2) + "\n")

@@ -131,6 +131,27 @@ KAFKA_DOWN = replace(  # for longer than a session: nobody owns, and this proces
     committed_at=NOW - 314,
     group=None,
 )
+STOPPED_ON_GAP = replace(
+    GAP,
+    state=State.STOPPED_ON_GAP,
+    reason="MissingInReplay: 2026-09-18T17:26:40Z to 2026-09-19T03:26:40Z",
+    since=NOW - 2,
+    rates=Rates(),
+    queue_messages=0,
+    batch_records=0,
+)
+BACKING_OFF = replace(
+    WAITING_FOR_LIMIT,
+    state=State.BACKING_OFF,
+    reason="a pause after a failure",
+    until=NOW + 17,
+    usage=LIVE.usage,
+    next_connect=NOW - 1,
+)
+IDLE_TIMEOUT = replace(QUIET, state=State.IDLE_TIMEOUT, since=NOW - 1, rates=Rates())
+CONNECTING = replace(BACKING_OFF, state=State.CONNECTING, reason="", until=None, since=NOW - 1)
+STARTING = replace(STANDBY, state=None, reason="", since=NOW - 3, started_at=NOW - 3, group=None)
+STUCK = replace(LIVE, since=NOW - 9_000, committed_at=NOW - 400)
 LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=LIVE.revision and LIVE.revision - 95)
 
 
@@ -167,6 +188,12 @@ STATES = {
     "quiet": QUIET,
     "waiting-for-limit": WAITING_FOR_LIMIT,
     "gap": GAP,
+    "stopped-on-gap": STOPPED_ON_GAP,
+    "backing-off": BACKING_OFF,
+    "idle-timeout": IDLE_TIMEOUT,
+    "connecting": CONNECTING,
+    "starting": STARTING,
+    "stuck": STUCK,
     "standby": STANDBY,
     "kafka-down": KAFKA_DOWN,
     "loop-dead": LOOP_DEAD,

@@ -39,7 +39,11 @@ _LAG_SECONDS: Final = 2.0
 _LAG_STEP_SECONDS: Final = 0.2
 _UNKNOWN_SECONDS: Final = 60.0
 """How long an unknown id is not asked for again, and how rarely a lag is waited for."""
-_SETTINGS: Final = "registry.url, registry.ca_file or registry.client_certificate_file"
+_SETTINGS: Final = {
+    "http": "registry.url",
+    "https": "registry.url, registry.ca_file or registry.client_certificate_file",
+}
+"""To check when nothing answers, by the scheme of the address."""
 _OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
 """In the order of `Codecs`."""
 
@@ -115,7 +119,7 @@ class Registry:
         try:
             client = SchemaRegistryClient(properties)
         except (OSError, ValueError, TypeError) as error:
-            text = f"{_SETTINGS} cannot be used for {self._address}: {plain_error(error)}"
+            text = f"{_SETTINGS['https']} cannot be used for {self._address}: {plain_error(error)}"
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
         _accepted.add(settings)
         return client
@@ -264,7 +268,7 @@ class Registry:
             self.close()
             raise RegistryUnavailable(
                 f"the schema registry at {self._address} did not answer for {what}: {plain_error(error)}. "
-                f"Check {_SETTINGS}, and that it runs."
+                f"Check {_SETTINGS[self._address.partition(':')[0]]}, and that it runs."
             ) from error
 
     def _no_registry(self, what: str, answer: str) -> TopologyError:

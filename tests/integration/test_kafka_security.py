@@ -74,7 +74,12 @@ COMMANDS = {
     "audit": "bets",
     "explain a-bet": "bets",
     "deadletters list": "deadletters",
+    "deadletters show a-key": "deadletters",
+    "deadletters export": "deadletters",
     "deadletters redrive": "deadletters",
+    "checkpoint set --revision 5m --yes": "checkpoints",
+    "checkpoint reset --yes": "checkpoints",
+    "checkpoint retire another --yes": "checkpoints",
 }
 """Each command that talks to Kafka, and the first topic that it asks about."""
 

@@ -13,6 +13,7 @@ from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
+from tests.integration.snapshots import simulated
 from tests.processes import Process, start_python
 
 FEED, REGISTRY, BROKER = "f33d/s3cret +ü", "r3gistry:s3cret", "br0ker s3cret"
@@ -67,8 +68,9 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
         feed.inflict(Drop())
         await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        served = [(await bridge.get(path)).text for path in ("/", "/metrics", "/healthz", "/readyz")]
         assert await bridge.end() == 0
-    said = bridge.text()
+    said = "\n".join([bridge.text(), *served])
     libraries = {line["library"].partition(".")[0] for line in bridge.lines() if "library" in line}
     assert {"websockets", "librdkafka"} <= libraries
     for value in (secret, REGISTRY, BROKER, KEY, STORE):
@@ -108,19 +110,49 @@ async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path
         feed.inflict(Drop())
         await until(lambda: "BackingOff" in bridge.states(), "refused", so_far=bridge.text)
         bridge.kill()
-    left = dict(left_in(place)) | {str(path): path.read_bytes() for path in files_in(tmp_path) - {file}}
+    left = dict(left_in(place, FEED_TOPICS)) | {
+        str(path): path.read_bytes() for path in files_in(tmp_path) - {file}
+    }
     assert {"checkpoints", "bets", str(bridge.log)} <= {name.partition(" ")[0] for name in left}
     looked_for = [form.encode() for form in forms(marker, "us3r")]
     assert [name for name, content in left.items() if any(form in content for form in looked_for)] == []
+
+
+async def test_a_job_leaves_no_secret_behind(place: Place, tmp_path: Path) -> None:
+    """In its metrics, its report and its log, and in no record of the topics."""
+    marker = "m4rker-of-all-secrets"
+    async with simulated(bets=8) as provider:
+        token = provider.rest.tokens.mint(provider.clock())
+        settings = {
+            "API__BASE_URL": provider.url,
+            "API__TOKEN": token,
+            "REGISTRY__USER": "us3r",
+            "REGISTRY__PASSWORD": marker,
+            "KAFKA__SASL_PASSWORD": marker,
+            "KAFKA__SSL_KEY_PASSWORD": marker,
+        }
+        for job in ("translations", "currencies"):
+            metrics = tmp_path / f"{job}.prom"
+            ran = place.bridge(job, "--json", "--metrics-file", str(metrics), **settings)
+            assert await ran.wait() == 0, ran.text()
+            assert metrics.read_text()
+    left = dict(left_in(place, JOB_TOPICS)) | {str(path): path.read_bytes() for path in files_in(tmp_path)}
+    assert {name.partition(" ")[0] for name in left} >= set(JOB_TOPICS)
+    looked_for = [form.encode() for secret in (marker, token) for form in forms(secret, "us3r")]
+    assert [name for name, content in left.items() if any(form in content for form in looked_for)] == []
+
+
+FEED_TOPICS = ("checkpoints", "bets", "deadletters", "gaps")
+JOB_TOPICS = ("translations", "currencies", "snapshots", "snapshot-state")
 
 
 def files_in(directory: Path) -> set[Path]:
     return {path for path in directory.rglob("*") if path.is_file()}
 
 
-def left_in(place: Place) -> Iterator[tuple[str, bytes]]:
-    """The place and the content of each record that a bridge has written."""
-    for topic in ("checkpoints", "bets", "deadletters", "gaps"):
+def left_in(place: Place, topics: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """The place and the content of each record of these topics."""
+    for topic in topics:
         for record in place.read(topic, isolation="read_uncommitted"):
             parts = (record.key(), record.headers(), record.value())
             yield f"{topic} {record.partition()} {record.offset()}", repr(parts).encode()

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import pytest
 import yaml
 
 from tests.repo.source import ROOT
+from tests.tools import lacking
 
 Resource: TypeAlias = dict[str, Any]
 
@@ -75,7 +75,7 @@ def kustomized(folder: Path) -> list[Resource]:
     found = shutil.which("kustomize"), shutil.which("kubectl")
     command = [found[0], "build"] if found[0] else [found[1], "kustomize"] if found[1] else None
     if command is None:
-        pytest.skip("neither kustomize nor kubectl is here")
+        lacking("neither kustomize nor kubectl is here")
     ran = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return list(yaml.safe_load_all(ran.stdout))

@@ -16,6 +16,7 @@ import pytest
 from bridge import __version__
 from tests.repo.manifests import pods
 from tests.repo.source import ROOT
+from tests.tools import lacking
 
 FILE = ROOT / "Containerfile"
 TEXT = re.sub(r"\\\n\s*", "", FILE.read_text("utf-8"))
@@ -33,7 +34,7 @@ def test_hadolint_finds_nothing() -> None:
     """No instruction is wrong, deprecated or known to be a bad idea."""
     hadolint = Path(sys.executable).parent / "hadolint"
     if not hadolint.exists():
-        pytest.skip("there is no hadolint for this platform")
+        lacking("there is no hadolint for this platform")
     ran = subprocess.run([hadolint, str(FILE)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
 
@@ -104,7 +105,7 @@ def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str])
     """Without a name it gets the one that the overlay for this machine runs."""
     make = shutil.which("make")
     if make is None:
-        pytest.skip("there is no make")
+        lacking("there is no make")
     buildah = tmp_path / "buildah"
     buildah.write_text('#!/bin/sh\nprintf "%s " "$@"')
     buildah.chmod(0o755)

@@ -19,6 +19,7 @@ from bridge.config import Settings, load
 from bridge.errors import GapError, LeftOut
 from tests.repo.source import ROOT
 from tests.repo.test_k8s import FINAL, NEEDS, spec
+from tests.tools import lacking
 
 FOLDER = ROOT / "systemd"
 RUN, SNAPSHOT = FOLDER / "settlement-bridge.service", FOLDER / "settlement-bridge-snapshot@.service"
@@ -49,7 +50,7 @@ def directives(unit: Path) -> dict[str, list[str]]:
 def analyzed(tmp_path: Path) -> Path:
     """The units, with a program that is here instead of the one that is to be installed."""
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("there is no systemd here")
+        lacking("there is no systemd here")
     for file in FOLDER.iterdir():
         (tmp_path / file.name).write_text(
             file.read_text("utf-8").replace("/opt/bridge/bin/bridge", sys.executable)

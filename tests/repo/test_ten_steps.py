@@ -21,6 +21,7 @@ import pytest
 
 from tests.repo.manifests import K8S, OF_OPERATORS, Resource, containers, environment, of_kind, pods
 from tests.repo.source import ROOT
+from tests.tools import lacking
 
 DIGEST = f"sha256:{'5e771e' * 10}b00c"
 PODMAN = f"""\
@@ -73,7 +74,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
     """What a cluster has after all steps."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
-        pytest.skip("there is no kubectl")
+        lacking("there is no kubectl")
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     here = tmp_path_factory.mktemp("steps")

@@ -18,7 +18,7 @@ from bridge.observability.endpoints import Page
 from bridge.observability.http_server import WsgiServer
 from bridge.observability.status import StatusSnapshot
 from bridge.state.dead_letter import DeadLetterCause
-from tests import shown, wsgi
+from tests import screenshots, shown, wsgi
 from tests.shown import LIVE, NOW, SHOWING_BETS, STANDBY, STATES, application, serving
 
 
@@ -205,3 +205,8 @@ def test_bets_appear_once_a_standby_owns_the_feed() -> None:
     assert before["bets"].strip() == ""
     assert "Northgate Rovers" in after["bets"]
     assert "Northgate Rovers" not in ask("/").body.decode()
+
+
+def test_the_screenshots_show_the_page_as_it_is() -> None:
+    """`make screenshots` takes them again."""
+    assert orjson.loads(screenshots.RENDERED.read_bytes()) == screenshots.digests()
