@@ -91,6 +91,16 @@ class Forbidden(ApiError):
     """The provider denies access to an endpoint (403). Published entries of it stay as they are."""
 
 
+class ProviderPause(BridgeError):
+    """The provider asks for a longer pause, of so many `seconds`, than a run waits. Nothing is published."""
+
+    exit_code = 10
+
+    def __init__(self, text: str, seconds: float) -> None:
+        super().__init__(text)
+        self.seconds = seconds
+
+
 class LeftOut(ApiError):
     """A snapshot is published, but the provider left entries out: these stay as they were."""
 
@@ -117,6 +127,10 @@ class TopologyError(BridgeError):
 
 class SchemaError(TopologyError):
     """A schema does not parse, lacks a field, or is not compatible with an earlier version."""
+
+
+class SchemaNotFound(SchemaError):
+    """The registry does not know the schema of a record: it may lag, have lost it, or be the wrong one."""
 
 
 class NotOurs(SchemaError):

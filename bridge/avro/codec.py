@@ -18,7 +18,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 from bridge.avro.encoder import Encoder, UnknownSchema
 from bridge.avro.mismatch import mismatch
 from bridge.avro.schemas import Schema
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import NotOurs, SchemaError, SchemaNotFound
 from bridge.formatting import shortened
 
 _HEADER: Final = struct.Struct(">bI")
@@ -103,7 +103,8 @@ class Codec:
     def _writer(self, schema_id: int) -> Any:
         if schema_id not in self._writers:
             if self._schema_by_id is None:
-                raise SchemaError(f"not a {self._name} of schema {self.schema_id} but of schema {schema_id}")
+                text = f"not a {self._name} of schema {self.schema_id} but of schema {schema_id}"
+                raise SchemaNotFound(text)
             written = _without_logical_types(self._schema_by_id(schema_id))
             self._writers[schema_id] = parsed(written, self.schema["name"])
         return self._writers[schema_id]

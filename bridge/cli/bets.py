@@ -166,6 +166,8 @@ def replay(
         raise SettingsError("--to-topic is empty: give the whole name of a topic, with its prefix")
     if to_topic and (format_ or names or json):
         raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
+    if everywhere and not bet:
+        raise SettingsError("--all-partitions is for --bet: without it, all partitions are read anyway")
     window = parse_window(from_, to, clock.now().wall)
     form = _format(format_, json, output)
     settings = load(config)
@@ -251,6 +253,7 @@ def _export(
         selection,
         offsets=export.offsets,
         ends=export.ends,
+        strict=True,
     ) as found:
         export.ends = found.ends
         with _progress(found):
@@ -278,7 +281,7 @@ def _copy(
         if copy.begin is not None:
             say("going on behind what was copied before")
             window = window._replace(begin=copy.begin)
-        found = Replay(settings, window, selection, offsets=copy.offsets)
+        found = Replay(settings, window, selection, offsets=copy.offsets, strict=True)
         with found, _progress(found):
             copy.run(found.messages(), found.offsets, window.begin, count)
     finally:

@@ -80,14 +80,10 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
     Without a `language`, names are English, and left out where no names are published.
     """
     selection = Selection(bets=frozenset([bet_id]), everywhere=True)
-    with Replay(settings, Window(0, None), selection) as replay:
-        versions = list(replay)
+    with Replay(settings, Window(0, None), selection, strict=True) as replay:
+        versions = sorted(replay, key=lambda bet: (bet.partition, bet.offset))
     commits = _commits(settings)
-    letters = [
-        letter
-        for letter in read(DEAD_LETTERS, settings=settings)
-        if letter.feed == settings.feed.name and _names_bet(letter.body, bet_id)
-    ]
+    letters = [letter for letter in read(DEAD_LETTERS, settings=settings) if _names_bet(letter.body, bet_id)]
     times = [
         *(bet.timestamp / 1000 for bet in versions),
         *(bet.value["settlementTime"] / MICROS for bet in versions),
@@ -100,7 +96,7 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
         *(
             _gap(gap)
             for gap in read(GAPS, settings=settings)
-            if gap.feed == settings.feed.name and _near(times, gap.start.timestamp(), gap.end.timestamp())
+            if _near(times, gap.start.timestamp(), gap.end.timestamp())
         ),
         *(
             event
@@ -128,7 +124,13 @@ def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[E
         if before is None:
             what = "first settlement" if bet.version == 1 else "first settlement that the topic still has"
         else:
-            what = "correction of the same version" if bet.version == before.version else "settled again"
+            what = (
+                "correction of the same version"
+                if bet.version == before.version
+                else "settled again"
+                if bet.version > before.version
+                else "gone back to an earlier version"
+            )
         details = [
             f"stake {stake_in_words(amount)}, payout {payout_in_words(bet.value['payout'], amount)}, "
             f"{plural(len(bet.items), 'item')}",
@@ -148,7 +150,11 @@ def _committed(bet: Bet, commits: Sequence[_Commit]) -> str:
     if not commits or received < commits[0].at:
         return "committed at a time that is compacted away"
     found = next((commit for commit in commits if commit.at >= received), None)
-    return "committed after the last checkpoint" if found is None else f"committed by {format_utc(found.at)}"
+    return (
+        "committed after the last checkpoint"
+        if found is None
+        else f"in the checkpoint of {format_utc(found.at)}"
+    )
 
 
 def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
@@ -275,14 +281,14 @@ def _near(times: Sequence[float], begin: float, end: float) -> bool:
 
 
 def _commits(settings: Settings) -> list[_Commit]:
-    """Return the checkpoints of the feed that the compacted topic still has, in order."""
+    """Return the checkpoints that the compacted topic still has, in order, also those of former feeds."""
     commits: list[_Commit] = []
     with Registry(settings.registry) as registry:
         codec = registry.codec("feed-checkpoint")
 
         def take(message: Message) -> None:
             value = message.value()
-            if value is not None and message.key() == settings.feed.name.encode():
+            if value is not None:
                 try:
                     found = Checkpoint.from_avro(decode(codec, message, value))
                 except SchemaError:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 from confluent_kafka import Message
 
 from bridge.config import Settings, age_seconds
-from bridge.errors import SchemaError, SettingsError, of_option
+from bridge.errors import SchemaError, SchemaNotFound, SettingsError, of_option
 from bridge.formatting import format_utc, parse_instant
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.selection import Selection
@@ -98,8 +98,10 @@ class Replay:
         *,
         offsets: Mapping[int, int] | None = None,
         ends: Sequence[int] | None = None,
+        strict: bool = False,
     ) -> None:
         settings.need("kafka.bootstrap_servers", "registry.url")
+        self._strict = strict
         self._window = window
         self._selection = selection
         self.topic = topics.declare(settings).bets.name
@@ -156,6 +158,8 @@ class Replay:
                 try:
                     bet = decoder.decode(message)
                 except SchemaError as error:
+                    if self._strict and isinstance(error, SchemaNotFound):
+                        raise
                     foreign.add(error)
                     continue
                 if isinstance(bet, Bet) and self._selection.wants(bet):

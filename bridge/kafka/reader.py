@@ -148,7 +148,7 @@ def at(message: Message, error: SchemaError) -> SchemaError:
     place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
     if isinstance(error, NotOurs):
         return NotOurs(f"{place} was not written by a bridge: {error}")
-    return SchemaError(f"{place} cannot be read: {error}")
+    return type(error)(f"{place} cannot be read: {error}")
 
 
 class Foreign:

@@ -23,7 +23,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 from bridge.avro.codec import READ_ONLY, Codec, Codecs
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
-from bridge.errors import NotOurs, SchemaError, SettingsError, TopologyError
+from bridge.errors import NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.formatting import plain_error, shortened
 from bridge.log import concealed
 
@@ -182,7 +182,7 @@ class Registry:
         if schema_id not in self._schemas:
             since, reason = self._unknown.get(schema_id, (-inf, ""))
             if time.monotonic() - since < _UNKNOWN_SECONDS:
-                raise SchemaError(reason)
+                raise SchemaNotFound(reason)
             text = self._ask(schema_id)
             try:
                 self._schemas[schema_id] = json.loads(text)
@@ -198,7 +198,7 @@ class Registry:
             try:
                 with self._explained(f"schema {schema_id}"):
                     return self._client.get_schema(schema_id).schema_str or ""
-            except SchemaError as error:
+            except SchemaNotFound as error:
                 if time.monotonic() - began >= patience:
                     self._unknown[schema_id] = time.monotonic(), str(error)
                     raise
@@ -287,7 +287,7 @@ class Registry:
             case 401 | 403:
                 return TopologyError(text + "Check registry.user, registry.password and that user's rights.")
             case 404:
-                return SchemaError(
+                return SchemaNotFound(
                     text + "Check registry.url: is it the registry that the topic was written with?"
                 )
             case 409:

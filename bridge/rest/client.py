@@ -34,13 +34,13 @@ from bridge import clock as instant
 from bridge.clock import Clock, Instant
 from bridge.clock_skew import Skew, from_dates, must_be_near
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
-from bridge.formatting import format_duration
+from bridge.errors import ApiError, AuthError, Forbidden, ProviderPause, Rejected, Unanswered
+from bridge.formatting import format_duration, format_utc
 from bridge.log import get
 from bridge.rest.answers import Answered, AnswerReader
 from bridge.rest.endpoints import Request
 from bridge.rest.json_stream import Unfinished
-from bridge.rest.pacing import Pace, retry_after
+from bridge.rest.pacing import LONGEST_PAUSE_SECONDS, Pace, retry_after
 from bridge.rest.token import Token, validity_of
 from bridge.rest.transport import Answer, Network, Transport, Unavailable
 
@@ -226,6 +226,13 @@ class Client:
             if answer.status != 401:
                 self._token.accept(token)
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
+            if pause > LONGEST_PAUSE_SECONDS:
+                until = format_utc(round(now.wall + pause)) if pause < 366 * 86_400 else "a time years ahead"
+                raise ProviderPause(
+                    f"{request} answered HTTP {answer.status}: the provider wants nothing to be sent "
+                    f"before {until} (Retry-After), and a run waits for an hour at most. Is that a quota?",
+                    pause,
+                )
             self._pace.pause(now.monotonic, pause)
         if answer.status == 429 and self._slowed.begins(now.monotonic):
             wait = format_duration(self.pause)

@@ -18,7 +18,7 @@ SLOWEST_SHARE: Final = 1 / 64
 GROWTH_SHARE: Final = 1 / 100
 """Increase per answer, as a share of the configured rate: from half the rate back to all of it takes 50."""
 LONGEST_PAUSE_SECONDS: Final = 3600.0
-"""Upper bound of a pause, whatever `Retry-After` asks for."""
+"""The longest pause that a run waits for, if `Retry-After` asks for one."""
 TIMER_SECONDS: Final = 1e-9
 """How early an event loop's timer may fire."""
 
@@ -56,8 +56,8 @@ class Pace:
         self.pause(now, 1 / self.rate)
 
     def pause(self, now: float, seconds: float) -> None:
-        """Send nothing for `seconds`, at most `LONGEST_PAUSE_SECONDS`."""
-        self._next_at = max(self._next_at, now + min(seconds, LONGEST_PAUSE_SECONDS))
+        """Send nothing for `seconds`."""
+        self._next_at = max(self._next_at, now + seconds)
 
 
 def retry_after(header: str | None, date: str | None, wall: float) -> float | None:

@@ -16,7 +16,7 @@ from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
 from bridge.rest.answers import Answered, Flaw
 from bridge.rest.endpoints import EntityTranslation, Request
-from bridge.snapshots.model import NO_RIGHT, LeftOut
+from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, LeftOut
 
 T = TypeVar("T")
 
@@ -24,6 +24,8 @@ FEW: Final = 10
 """This many things may fail whatever their share: in a small run one is much."""
 UNANSWERED_AFTER: Final = 5
 """Unanswered requests in a row about owed things, after which the rest waits for the next run."""
+MOST_KEPT: Final = 10 * MAX_LEFT_OUT
+"""An answer may have thousands of flaws."""
 CLOSED_AFTER: Final = 3
 """403 answers in a row, after which an endpoint is not asked any more in this run."""
 
@@ -233,7 +235,8 @@ class Account:
 
     def leave_out(self, endpoint: str, id_: str | None, why: str) -> None:
         """Report something as left out."""
-        self._left_out.append(LeftOut.of(endpoint, id_, why))
+        if len(self._left_out) < MOST_KEPT:
+            self._left_out.append(LeftOut.of(endpoint, id_, why))
 
     def fail(self, thing: Thing, error: ApiError) -> None:
         """Leave a thing out. Raises ApiError if that is one too many."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
-from bridge.errors import SchemaError
+from bridge.errors import SchemaError, SchemaNotFound
 from bridge.rest.endpoints import ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.model import Currency, CurrencyType
@@ -43,8 +43,13 @@ class Currencies:
         for key, value in job_input.present.items():
             try:
                 self._present[key] = Currency.from_avro(codec.decode(value))
+            except SchemaNotFound:  # it may be readable the next time
+                raise
             except SchemaError as error:
-                self._note(f"the record of {key.decode()} cannot be read and is written again: {error}")
+                self._note(
+                    f"the record of {key.decode()} cannot be read, and is written again if the provider "
+                    f"has it: {error}"
+                )
 
     async def run(
         self, asks: Asks, snapshot_id: str, progress: ProgressCallback = lambda what, done, total: None
@@ -76,7 +81,13 @@ class Currencies:
         return Outcome(
             written=written,
             removed=gone,
-            counts=count((*TYPES.values(), "Unknown"), types.__getitem__, self._present, written, gone),
+            counts=count(
+                (*TYPES.values(), "Unknown"),
+                lambda key: types.get(key, "Unknown"),
+                self._input.present,
+                written,
+                gone,
+            ),
             forbidden=account.forbidden,
             left_out=account.left_out,
             owed=account.owed,

@@ -147,8 +147,9 @@ class Fetcher:
             mentioned |= self._competitors
         languages = self._plan.scope.languages
         lacking = {number for number in mentioned if self.names.lacks(kind, number, languages)}
-        # Owed things may be in a list by now.
-        self.account.owed -= {str(Thing(kind, number)) for number in mentioned - lacking}
+        # Owed things may be in a list by now, in each language.
+        whole = {x for x in mentioned if not self.names.lacks(kind, x, self._settings.languages)}
+        self.account.owed -= {str(Thing(kind, number)) for number in whole}
 
         async def ask(thing: Thing) -> EntityTranslation | None:
             request = self._questions.single(kind, int(thing.id))
@@ -175,7 +176,9 @@ class Fetcher:
             return set()
         missing = [number for number in known if number not in self._listed[kind]]
         gone = self.vanished.believed(kind, known, missing, f"{kind}s")
-        used = (self._plan.used or {}).get(kind, ())
+        used = {*(self._plan.used or {}).get(kind, ())}
+        if kind == "competitor":
+            used |= self._competitors
         return {x for x in gone if x not in used and self.names.lacks(kind, x, ())}
 
     # Events.
@@ -211,7 +214,8 @@ class Fetcher:
                 refusals.append(error)
                 return []
 
-        found = await answer_of(self._questions.all_markets(number, sport))
+        in_all = self._questions.all_markets(number, sport)
+        found = await answer_of(in_all)
         texts_found = [
             self.names.normalize(entity["translations"])
             for market in found
@@ -220,10 +224,11 @@ class Fetcher:
         for language in self._plan.scope.languages:
             if not texts_found or any(language not in texts for texts in texts_found):
                 more += await answer_of(self._questions.markets(number, language, sport))
-        if refusals and not found and not more:
-            raise refusals[0]
-        if len(refusals) == 1 and isinstance(refusals[0], Forbidden) and not found:
-            return found, more  # the single languages make up for the missing right to all of them
+        match refusals:
+            case [Forbidden(endpoint=in_all.endpoint)]:
+                return found, more  # the single languages make up for the missing right to all of them
+            case [first, *_] if not found and not more:
+                raise first
         for error in refusals:
             thing.flawed = True
             self.account.leave_out(error.endpoint, str(number), str(error))

@@ -44,6 +44,11 @@ class Scope:
         _must_be_of("kind", kinds, "kinds", settings.kinds)
         chosen = tuple(x for x in settings.languages if x in languages or not languages)
         kept = frozenset(kinds or settings.kinds)
+        if events and kept.isdisjoint({"event", *OF_MARKETS}):
+            raise SettingsError(
+                "--event asks for nothing without the kinds event, market or selection: add one to --kind or "
+                "api.kinds, or leave out --event"
+            )
         cut = chosen != settings.languages or kept != frozenset(settings.kinds)
         return cls(chosen, kept, frozenset(events) if events else None, cut)
 

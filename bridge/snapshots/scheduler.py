@@ -7,7 +7,7 @@ from typing import Final
 
 from bridge import clock
 from bridge.config import Settings
-from bridge.errors import ApiError, NotOwner
+from bridge.errors import ApiError, NotOwner, ProviderPause
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
@@ -20,8 +20,10 @@ from bridge.snapshots.results import Report
 from bridge.snapshots.status import JobStatus
 from bridge.snapshots.view import job_view
 
-_TRANSIENT: Final = (ApiError, KafkaUnavailable, RegistryUnavailable, NotOwner)
+_TRANSIENT: Final = (ApiError, ProviderPause, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""
+LONGEST_PAUSE_SECONDS: Final = 86_400.0
+"""How long the provider may keep a job from its next run."""
 WAIT_SECONDS: Final = 30.0
 """A machine that slept has waited for less than the time that has passed: look again after so long."""
 MAX_LOGGED: Final = 20
@@ -65,12 +67,14 @@ def run_every(
             except _TRANSIENT as error:
                 status.fail(str(error))
                 get().error("snapshot failed, the last one is unchanged", job=task.job, reason=str(error))
+                if isinstance(error, ProviderPause):
+                    due = max(due, steady().monotonic + min(error.seconds, LONGEST_PAUSE_SECONDS))
             else:
                 if report is None:
                     return
                 status.publish(report)
                 _log(report)
-            status.rests_until = max(started.wall + seconds, steady().wall)
+            status.rests_until = steady().wall + max(0.0, due - steady().monotonic)
             while (left := due - steady().monotonic) > 0 and not stop.is_set():
                 stop.wait(min(left, WAIT_SECONDS))
 

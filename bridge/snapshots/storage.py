@@ -138,9 +138,8 @@ class JobStorage:
         keep_days = settings.api.keep_days
         start: Offsets | float = state.position
         if not state.reads_on(topic_id, keep_days):
-            if state.position and state.topic_id != topic_id:
-                get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
             start = now - keep_days * DAY_SECONDS
+            _report_recreated(topic, state, topic_id)
         hours: dict[int, References] = {}
         bets, unsaved, foreign = 0, 0, Foreign()
 
@@ -176,9 +175,15 @@ class JobStorage:
             read = scan.read(settings)
         if foreign.count and not bets and not state.position:
             raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
-        remember(read)
+        if bets or not isinstance(start, float):
+            remember(read)  # else the next run looks again: this one's clock may be far ahead
         foreign.log()
         return bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
+
+
+def _report_recreated(topic: str, state: JobState, topic_id: str | None) -> None:
+    if state.position and state.topic_id != topic_id:
+        get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
 
 
 def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any] | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import filterfalse
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.config.api import KINDS, Listed
-from bridge.errors import SchemaError
+from bridge.errors import SchemaError, SchemaNotFound
 from bridge.rest.endpoints import Questions
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
@@ -55,7 +56,9 @@ class Translations:
         complete, outdated = set[bytes](), set[bytes]()
         if self._removes:
             reliable = self._scope.kinds - fetcher.unreliable_kinds
-            complete = {key for key in names.complete_keys if kind_of(key) in reliable}
+            # What is owed has texts that only a request that failed may have.
+            owed = {*map(str.encode, account.owed)}
+            complete = {key for key in names.complete_keys - owed if kind_of(key) in reliable}
             if self._input.kept.events:
                 selections_in_use = self._input.state.selections_in_use
                 outdated = forgotten(present, self._present, self._input.kept.events, selections_in_use)
@@ -78,7 +81,7 @@ class Translations:
             left_out=account.left_out,
             owed=account.owed,
             partial=self._partial(account.asked),
-            missing=fetcher.vanished.missing,
+            missing=fetcher.vanished.missing | self._missing_elsewhere(),
             coverage=coverage,
             notes=self._notes(fetcher, unnamed, gone),
         )
@@ -105,6 +108,12 @@ class Translations:
             "league": bets.listed["league"].union(x.league_id for x in events if x.league_id is not None),
             "competitor": {x for event in events for x in event.competitor_ids or ()},
         }
+
+    def _missing_elsewhere(self) -> set[str]:
+        """Return what lists of other kinds than those of a narrowed run lacked: the next full run decides."""
+        if not self._scope.narrowed:
+            return set()
+        return {*filterfalse(self._scope.covers, self._input.state.missing)}
 
     def _partial(self, asked: set[str]) -> set[str]:
         """Return what a whole run is to ask about again: this one may keep only a part of each answer."""
@@ -138,11 +147,16 @@ class Translations:
                 yield name
 
     def _present(self, key: bytes) -> Translation | None:
-        """Return the topic's record of a key; None if there is none, or if it cannot be decoded."""
+        """Return the topic's record of a key; None if there is none, or if it cannot be decoded.
+
+        Raises SchemaNotFound: what is only not readable now must not be written again or lose its names.
+        """
         if (value := self._input.present.get(key)) is None:
             return None
         try:
             return Translation.from_avro(self._codec.decode(value))
+        except SchemaNotFound:
+            raise
         except SchemaError:
             self._broken.add(key)
             return None

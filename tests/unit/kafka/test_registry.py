@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
-from bridge.errors import BridgeError, SchemaError, SettingsError, TopologyError
+from bridge.errors import BridgeError, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.kafka import registry as module
 from bridge.kafka.registry import Registry, RegistryUnavailable
 from bridge.log import concealed
@@ -207,7 +207,7 @@ def test_a_known_schema_needs_no_registry(fake: FakeRegistry, url: str) -> None:
     [
         (401, TopologyError, "registry.password"),
         (403, TopologyError, "registry.user"),
-        (404, SchemaError, "registry.url"),
+        (404, SchemaNotFound, "registry.url"),
         (409, SchemaError, "bridge schemas check"),
         (422, SchemaError, "Confluent"),
         (405, TopologyError, "registry.url"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from bridge.errors import ProviderPause
 from bridge.rest.client import Client
 from bridge.rest.endpoints import Questions
 from bridge.sandbox.provider.rest.app import Rest
@@ -172,3 +173,15 @@ def test_a_provider_that_allows_half_the_rate_refuses_few_requests() -> None:
         assert 0 < await ask_a_simulator(5.0, 10.0) < 50
 
     run(story())
+
+
+@pytest.mark.parametrize("after", ["43200", "9" * 400])
+def test_a_pause_of_hours_ends_the_run(after: str) -> None:
+    """It would hold the lock, and wait for what may be a quota of a day."""
+    provider = Provider(otherwise=Reply(429, headers={"Retry-After": after}))
+    (error,) = provider.ask(SPORTS)
+    with pytest.raises(ProviderPause, match="before") as caught:
+        raise error
+    assert caught.value.exit_code == 10
+    assert caught.value.seconds == float(after)
+    assert len(provider.sent_at) == 1

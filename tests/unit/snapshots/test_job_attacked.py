@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import orjson
 import pytest
 
 from bridge.config.api import KINDS
-from bridge.errors import Unanswered
+from bridge.errors import Forbidden, SchemaError, Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
 from bridge.sandbox.provider.rest.routes import Endpoint
@@ -460,3 +461,132 @@ def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> No
     provider.answers("active-currencies", body)
     runs.run(provider, full=True, settings=api(keep_days=30, max_shrink_share=1))
     assert runs.removed == set()
+
+
+class Without(Provider):
+    """Has no text in Swedish in the answers about events, and no right to some paths."""
+
+    def __init__(self, *refused: str, members: bool = True, **policy: Any) -> None:
+        super().__init__(**policy)
+        self.refused = refused
+        self.members = members
+
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
+        """As the provider, but for that."""
+        if any(path in request.target for path in self.refused):
+            raise Forbidden(f"{request}: 403")
+        answer = await super().ask(request, attempts)
+        if not self.members and "all/event" in request.endpoint and answer.content:
+            event: Any = answer.content
+            for member in (event["sport"], event["region"], event["league"], *event["competitors"]):
+                member["translations"].pop("sv", None)
+        return answer
+
+
+def test_a_refusal_of_one_language_is_not_made_up_for_by_the_others(runs: Runs) -> None:
+    """The markets stay owed until it is answered."""
+    runs.bets(mention(EVENT))
+    market = f"market:{EVENT.id}:{EVENT.markets[0].id}"
+    provider = Without(f"/sv/{EVENT.id}/markets")
+    provider.answers("all-markets", [])
+    assert (runs.run(provider).complete, runs.owed) == (False, {f"markets:{EVENT.id}"})
+    provider = Without()
+    provider.answers("all-markets", [])
+    assert runs.run(provider).complete
+    assert "sv" in runs.topic.translation(market).texts
+
+
+@pytest.mark.parametrize("status", [None, 404])
+def test_without_a_right_to_all_markets_an_event_that_has_none_any_more_is_not_owed(
+    runs: Runs, status: int | None
+) -> None:
+    """Every single language answers."""
+    runs.bets(mention(EVENT, OTHER))
+    provider = Provider()
+    provider.inject("all-markets", status=403, times=None)
+    if status is None:
+        provider.answers("markets", [])
+    else:
+        provider.inject("markets", status=status, times=None)
+    runs.run(provider)
+    assert runs.owed == set()
+
+
+def test_a_run_in_one_language_leaves_what_is_owed_in_another(runs: Runs) -> None:
+    """A list has the one; only the request that failed has the other."""
+    policy: dict[str, Any] = {"only_in_all": {"sv"}, "event_members": "ids"}
+    runs.bets(mention(EVENT))
+    provider = Provider(**policy)
+    provider.inject("all-league", status=500, times=None)
+    runs.run(provider)
+    runs.run(Provider(**policy), languages=["en"])
+    assert runs.owed
+    assert runs.run(Provider(**policy)).complete
+    assert "sv" in runs.topic.translation(f"league:{EVENT.league.id}").texts
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_text_whose_request_is_refused_is_kept(runs: Runs, status: int) -> None:
+    """Nothing else has it, and a full run would remove what no answer has."""
+    endpoints: list[Endpoint] = ["all-league", "all-competitor", "all-sport", "all-region"]
+    runs.bets(mention(EVENT, OTHER, THIRD))
+    runs.run(Without(members=False, only_in_all={"sv"}))
+    before = runs.topic.texts()
+    provider = Without(members=False, only_in_all={"sv"})
+    for endpoint in endpoints:
+        provider.inject(endpoint, status=status, times=None)
+    runs.run(provider, full=True, settings=api(max_left_out_share=1))
+    assert runs.topic.texts() == before
+
+
+def test_a_competitor_of_an_event_of_this_run_is_not_removed(runs: Runs) -> None:
+    """The list lacks it, and nobody has a name for it."""
+    competitor = EVENT.competitors[0].id
+    before = next(e for e in WORLD.events if competitor not in {c.id for c in e.competitors})
+
+    class Nameless(Provider):
+        async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
+            if request.target.endswith(f"/all/competitor/{competitor}"):
+                return answered(request, orjson.dumps({"id": competitor, "translations": {}}))
+            answer = await super().ask(request, attempts)
+            content: Any = answer.content
+            if request.endpoint.endswith("/competitors"):
+                content[:] = [one for one in content if one["id"] != competitor]
+            if "all/event" in request.endpoint and content:
+                for one in content["competitors"]:
+                    if one["id"] == competitor:
+                        one["translations"].clear()
+            return answer
+
+    runs.bets(mention(before))
+    runs.run(Provider())
+    assert f"competitor:{competitor}".encode() in runs.topic
+    runs.bets(mention(EVENT))
+    runs.run(Nameless(), full=True)
+    assert f"competitor:{competitor}".encode() in runs.topic
+
+
+def test_a_narrowed_run_keeps_what_lists_of_other_kinds_lacked(runs: Runs) -> None:
+    """The next full run confirms it."""
+    runs.bets(mention(*WORLD.events))
+    runs.run(Provider())
+    short = Provider()
+    short.answers("leagues", [])
+    runs.run(short, full=True)
+    missing = runs.state().missing
+    assert missing
+    runs.run(Provider(), kinds=["sport"])
+    assert runs.state().missing == missing
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("job", ["translations", "currencies"])
+def test_records_of_a_schema_that_the_registry_does_not_know_end_the_run(job: Job, full: bool) -> None:
+    """It may be the registry's fault, and they would be written again without what this run does not ask."""
+    runs = Runs(job)
+    runs.bets(mention(EVENT))
+    runs.run(Provider())
+    for key, value in runs.topic.items():
+        runs.topic[key] = value[:1] + (9).to_bytes(4, "big") + value[5:]
+    with pytest.raises(SchemaError, match="schema 9"):
+        runs.run(Provider(), full=full)

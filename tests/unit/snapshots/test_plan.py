@@ -155,8 +155,8 @@ def test_kinds_that_are_left_out_are_not_asked_about() -> None:
     assert (wants.lists, wants.events, wants.markets) == ([], (), [EVENT.id])
     assert not any(wants.mentioned.values())
     assert (len(wants.selection_templates), len(wants.market_type_templates)) == (0, 0)
-    wants = FetchPlan.of(Scope.of(api(), kinds=["sport"], events=[5]), mention(EVENT), set(), full=True)
-    assert (wants.lists, wants.events, wants.markets) == (["sport"], (), ())
+    with pytest.raises(SettingsError, match="--event asks for nothing"):
+        Scope.of(api(), kinds=["sport"], events=[5])
 
 
 def test_chunks_have_a_hundred_ids() -> None:

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from bridge import clock
 from bridge.clock import AnchoredClock, Instant
 from bridge.config import Settings, WebSettings
-from bridge.errors import ApiError, AuthError, SettingsError
+from bridge.errors import ApiError, AuthError, ProviderPause, SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import scheduler
 from bridge.snapshots.job import Task
@@ -118,6 +118,17 @@ def test_a_transient_error_is_logged_and_the_next_run_is_made(play: Player, erro
 def test_an_error_that_a_person_has_to_fix_ends_the_job(play: Player, error: Exception) -> None:
     with pytest.raises(type(error)):
         play(fails(error))
+
+
+def test_the_next_run_begins_when_the_provider_wants_it(play: Player) -> None:
+    """Here not within this test: it is stopped while it rests."""
+    stop = threading.Event()
+
+    def failing() -> Report:
+        threading.Timer(0.3, stop.set).start()
+        raise ProviderPause("in twelve hours", 43_200)
+
+    assert logged(play(failing, stop=stop), "snapshot failed, the last one is unchanged")
 
 
 def test_a_stop_during_the_rest_ends_the_job_at_once(play: Player) -> None:
