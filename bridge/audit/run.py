@@ -20,7 +20,8 @@ from bridge.audit.bets import FIELDS, BetsCheck, passes_over
 from bridge.audit.checkpoints import CheckpointsCheck
 from bridge.audit.findings import Finding, Findings, Proof
 from bridge.audit.letters import LettersCheck
-from bridge.avro.field_reader import RecordReader
+from bridge.avro.field_layout import RecordLayout
+from bridge.avro.field_reader import FieldReader
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin, topics
@@ -224,7 +225,11 @@ class _Audit:
             starts = admin.offsets_since(client, topic, self._since, ends)
         wanted = self._wanted()
         missing = set(wanted)
-        reader = RecordReader("settlement.SettledBet", FIELDS, self._registry.schema_by_id)
+        reader = FieldReader(
+            "settlement.SettledBet",
+            lambda schema: RecordLayout(schema, FIELDS).read,
+            self._registry.schema_by_id,
+        )
         check = BetsCheck(topic, count, reader.read, self._findings, missing)
 
         def take(message: Message) -> None:

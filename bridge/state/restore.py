@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
 from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
+from bridge.avro.field_layout import FieldLayout
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
@@ -77,7 +78,11 @@ class StateReader:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._versions = FieldReader("settlement.SettledBet", "settlementVersion", schema_by_id)
+        self._versions = FieldReader(
+            "settlement.SettledBet",
+            lambda schema: FieldLayout(schema, "settlementVersion").read,
+            schema_by_id,
+        )
         self._checkpoints = Codec(load("feed-checkpoint"), READ_ONLY, schema_by_id)
         self._topics = topics
 

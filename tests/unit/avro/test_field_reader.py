@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
-from bridge.avro.field_reader import FieldReader, RecordReader
+from bridge.avro.field_layout import FieldLayout, RecordLayout
+from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
 from bridge.errors import SchemaError
 from tests.bets import BARE_BET
@@ -89,7 +90,12 @@ def written(schema: dict[str, Any], datum: dict[str, Any]) -> bytes:
 def read(schema: dict[str, Any], data: bytes, field: str = "n") -> int:
     """Return the field's number."""
     name = f"{schema['namespace']}.{schema['name']}" if "name" in schema else "a.b.R"
-    return FieldReader(name, field, lambda _: schema).read(data)
+    return FieldReader(name, lambda found: FieldLayout(found, field).read, lambda _: schema).read(data)
+
+
+def read_record(schema: dict[str, Any], data: bytes) -> list[bytes | int]:
+    """Return the value of `n`, once all others were checked."""
+    return FieldReader("a.b.R", lambda found: RecordLayout(found, ["n"]).read, lambda _: schema).read(data)
 
 
 @settings(deadline=None, max_examples=150)
@@ -103,7 +109,7 @@ def test_the_number_is_found_among_fields_of_any_type(
     schema = record(*DEFINITIONS, *fields[:place], {"name": "n", "type": "long"}, *fields[place:])
     body = written(schema, DEFINED | datum | {"n": number})
     assert read(schema, body) == number
-    assert RecordReader("a.b.R", ["n"], lambda _: schema).read(body) == [number]
+    assert read_record(schema, body) == [number]
 
 
 @settings(deadline=None, max_examples=300)
@@ -140,7 +146,7 @@ def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
         before = [{"name": "s", "type": "string"}] if schema_id == 8 else []
         return record(*before, {"name": "n", "type": "int"})
 
-    reader = FieldReader("a.b.R", "n", by_id)
+    reader = FieldReader("a.b.R", lambda schema: FieldLayout(schema, "n").read, by_id)
     assert [reader.read(HEADER + b"\x06") for _ in range(2)] == [3, 3]
     assert [reader.read(b"\0\0\0\0\x08\x02a\x08") for _ in range(2)] == [4, 4]
     assert asked == [7, 8]
@@ -234,8 +240,10 @@ def test_bytes_not_in_wire_format_are_an_error() -> None:
 
 FULL_BET = json.loads((Path(__file__).parents[3] / "examples" / "settled-bet.record.json").read_text("utf-8"))
 CODEC = Codec(load("settled-bet"), 7)
-BETS = RecordReader(
-    "settlement.SettledBet", ["betId", "settlementVersion", "betId"], lambda _: load("settled-bet")
+BETS = FieldReader(
+    "settlement.SettledBet",
+    lambda schema: RecordLayout(schema, ["betId", "settlementVersion", "betId"]).read,
+    lambda _: load("settled-bet"),
 )
 
 
@@ -276,11 +284,11 @@ def test_a_value_that_does_not_fit_its_type_is_an_error(type_: Any, body: bytes)
     """Also in a block with a size, where a single field is read without looking at it."""
     schema = record({"name": "a", "type": type_}, {"name": "n", "type": "long"})
     with pytest.raises(SchemaError):
-        RecordReader("a.b.R", ["n"], lambda _: schema).read(HEADER + body + b"\x02")
+        read_record(schema, HEADER + body + b"\x02")
 
 
 @pytest.mark.parametrize("type_", ["double", ["null", "string"], "bytes"])
 def test_a_schema_without_a_field_asked_for_is_an_error(type_: Any) -> None:
     schema = record({"name": "n", "type": type_})
     with pytest.raises(SchemaError, match="has no n"):
-        RecordReader("a.b.R", ["n"], lambda _: schema).read(HEADER + bytes(8))
+        read_record(schema, HEADER + bytes(8))
