@@ -24,7 +24,6 @@ FIELDS = ["betId", "settlementVersion", "settlementTime"]
 _ROW = struct.Struct("<q16s")
 """Payload of a bet: its last version, the hash of its content."""
 
-
 _PLACE = struct.Struct("<qq")
 """Payload of a record that cannot be read: its offset, -1 once superseded, and its timestamp."""
 

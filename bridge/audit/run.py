@@ -311,11 +311,9 @@ class _Audit:
             bounds = before.dead_lettered, after.dead_lettered
             what = f"dead letters of {name}"
             self._compare(Proof.DEAD_LETTERS, topic, what, letters.letters[name], bounds, complete)
-            redriven = [counters.redriven for counters in (before, after)]
+            bounds = before.redriven, after.redriven
             what = f"marks of redriven dead letters of {name}"
-            self._compare(
-                Proof.DEAD_LETTERS, topic, what, letters.redriven[name], (redriven[0], redriven[1]), complete
-            )
+            self._compare(Proof.DEAD_LETTERS, topic, what, letters.redriven[name], bounds, complete)
 
     def _compare(
         self, proof: Proof, topic: str, what: str, found: int, bounds: tuple[int, int], complete: bool

@@ -54,6 +54,7 @@ class Codec:
             raise SchemaError(f"the schema of {self._name} is not supported: {error}") from None
         self._schema_by_id = schema_by_id
         self._writers: dict[int, Any] = {schema_id: self.schema}
+        self._others: dict[int, Codec] = {}
 
     def encode(self, datum: Mapping[str, Any]) -> bytes:
         """Encode a datum. Raises SchemaError, with the field's path, for one that does not fit exactly.
@@ -68,12 +69,16 @@ class Codec:
             raise SchemaError(f"not a {self._name}: {why}") from None
 
     def in_schema(self, schema_id: int) -> Codec:
-        """Return a codec of the same records in an earlier schema.
+        """Return the codec of the same records in another version of the schema, which is made once.
 
         Raises SchemaError, and what `schema_by_id` raises.
         """
-        assert self._schema_by_id is not None
-        return Codec(self._schema_by_id(schema_id), schema_id, self._schema_by_id)
+        if schema_id == self.schema_id:
+            return self
+        if schema_id not in self._others:
+            assert self._schema_by_id is not None
+            self._others[schema_id] = Codec(self._schema_by_id(schema_id), schema_id, self._schema_by_id)
+        return self._others[schema_id]
 
     def decode(self, data: bytes) -> dict[str, Any]:
         """Return the datum of a record written with any version of the schema, resolved to this one.

@@ -373,12 +373,9 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
 
 
 def _nothing(selection: Selection) -> str:
-    hint = (
-        ""
-        if selection.everywhere or not selection.bets
-        else ", in the partition of its key (--all-partitions)"
-    )
-    return f"nothing found{hint}"
+    if selection.bets and not selection.everywhere:
+        return "nothing found, in the partition of its key (--all-partitions)"
+    return "nothing found"
 
 
 @contextmanager

@@ -31,7 +31,6 @@ HEAD_BYTES: Final = 64 * 1024
 """Bytes kept of an oversized message."""
 
 _FIN: Final = 0x80
-_OPCODE: Final = 0x0F
 _CONTROL: Final = 0x08
 _MASKED: Final = 0x80
 _WHOLE_TEXT: Final = 0x81

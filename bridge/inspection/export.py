@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 import orjson
 
 from bridge.errors import BridgeError, SettingsError
-from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, ParquetSink, Sink, join_parquet
+from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, ParquetSink, join_parquet
 from bridge.reader import Bet
 
 SAVE_EVERY: Final = 50_000
@@ -74,7 +74,11 @@ class Export:
         with self._partial.open("r+b" if self._size else "wb") as file:
             file.seek(self._size)
             file.truncate()
-            sink = JsonSink(file, self._names) if self._format == "json" else self._csv(file)
+            sink = (
+                JsonSink(file, self._names)
+                if self._format == "json"
+                else CsvSink(file, self._names, head=not self._size)
+            )
             for bet in bets:
                 sink.write(bet)
                 self.bets += 1
@@ -84,9 +88,6 @@ class Export:
             _flushed(file)
         self._partial.replace(self._path)
         _synced(self._path.parent)
-
-    def _csv(self, file: BinaryIO) -> Sink:
-        return CsvSink(file, self._names, head=not self._size)
 
     def _run_parquet(self, bets: Iterable[Bet], offsets: Mapping[int, int]) -> None:
         sink = ParquetSink(self._part(self._parts + 1), self._names)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, Protocol, TypeAlias, get_args
+from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
 import orjson
 
@@ -22,7 +22,6 @@ from bridge.reader import Bet, ItemNames, Names
 from bridge.reader.money import payout_in_words, payout_of, stake_in_words
 
 Format: TypeAlias = Literal["table", "json", "csv", "parquet"]
-FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 NamesOf: TypeAlias = Callable[[Bet], list[ItemNames]] | None
 """Looks up the names of a bet's items; None without names."""
 
@@ -43,11 +42,6 @@ HEAD: Final = (
 """The columns of `as_line`."""
 
 
-def names_of(names: Names, language: str) -> NamesOf:
-    """Return what looks names up in a language."""
-    return lambda bet: names.of(bet, language)
-
-
 def as_line(bet: Bet, width: int) -> str:
     """Return a bet for people. An id that does not fit `width` columns is on a line of its own, whole."""
     value = bet.value
@@ -62,7 +56,7 @@ def as_line(bet: Bet, width: int) -> str:
 
 
 def fitting(text: str, width: int) -> str:
-    """Return a text that fits so many columns; one that was cut ends with an ellipsis."""
+    """Return a text that fits this many columns; one that was cut ends with an ellipsis."""
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
@@ -127,16 +121,6 @@ def as_row(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
     }
 
 
-class Sink(Protocol):
-    """Takes bets, one after the other."""
-
-    def write(self, bet: Bet) -> None:
-        """Take a bet."""
-
-    def close(self) -> None:
-        """Write out what is held, and end. Does not close the file."""
-
-
 class JsonSink:
     """JSON lines."""
 
@@ -147,9 +131,6 @@ class JsonSink:
     def write(self, bet: Bet) -> None:
         """Write a line."""
         self._file.write(orjson.dumps(as_json(bet, self._names)) + b"\n")
-
-    def close(self) -> None:
-        """Hold nothing back: do nothing."""
 
 
 class CsvSink:
@@ -166,9 +147,6 @@ class CsvSink:
     def write(self, bet: Bet) -> None:
         """Write a line."""
         self._write([_plain(cell) for cell in as_row(bet, self._names).values()])
-
-    def close(self) -> None:
-        """Hold nothing back: do nothing."""
 
     def _write(self, cells: Sequence[Any]) -> None:
         self._csv.writerow(cells)

@@ -43,7 +43,6 @@ _BY_HAND = {
 }
 """For every consumer: offsets are committed in transactions, if at all."""
 
-
 _CREATES_NOTHING = {"allow.auto.create.topics": False}
 """A deleted topic would be made anew, with the brokers' defaults. Consumers never ask for that."""
 

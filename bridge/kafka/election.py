@@ -16,8 +16,11 @@ coordinator, by a commit that only a current member can make.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -57,6 +60,11 @@ def group_of(settings: Settings) -> str:
 def group_of_job(settings: Settings, job: str) -> str:
     """Return the group whose member with the partition of snapshots may run the job."""
     return f"{settings.topics.prefix}.{job}.owner"
+
+
+def new_owner_id() -> str:
+    """Return an owner id for a member of an owner group: host, process id, and what no other process has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 def as_group(listed: Any, topic: str) -> Group:

@@ -22,22 +22,14 @@ from bridge import clock
 from bridge.config import Settings, parse_start
 from bridge.errors import TopologyError
 from bridge.formatting import plural
-from bridge.kafka.admin import (
-    LOOK_SECONDS,
-    end_offsets,
-    metadata,
-    offsets_since,
-    partition_count,
-    result_of,
-    topic_id,
-)
+from bridge.kafka import admin
 from bridge.kafka.errors import explained
 from bridge.log import get
 
 DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
 COMPACT = {"cleanup.policy": "compact"}
-RECEIVED = {"message.timestamp.type": "CreateTime"}
+CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 """A record's time is that of its receipt: the deduplicator and `bridge replay` look records up by it."""
 PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.after.max.ms": 3_600_000}
 """A batch may be as old as an outage of Kafka, and clocks differ; a broker never takes a record beyond."""
@@ -101,7 +93,7 @@ def declare(settings: Settings) -> Topics:
         bets=Topic(
             f"{prefix}.bets",
             partitions,
-            {**COMPACT, **RECEIVED, "min.compaction.lag.ms": lag, "max.message.bytes": str(largest)},
+            {**COMPACT, **CREATE_TIME, "min.compaction.lag.ms": lag, "max.message.bytes": str(largest)},
             frozenset({"cleanup.policy", "min.compaction.lag.ms", *_OF_MESSAGES}),
             {**PUNCTUAL, "segment.bytes": largest},
         ),
@@ -110,7 +102,7 @@ def declare(settings: Settings) -> Topics:
         deadletters=Topic(
             f"{prefix}.deadletters",
             partitions,
-            {**keep, **RECEIVED, "max.message.bytes": str(largest)},
+            {**keep, **CREATE_TIME, "max.message.bytes": str(largest)},
             frozenset({*keep, *_OF_MESSAGES}),
             {**PUNCTUAL, "segment.bytes": largest},
         ),
@@ -164,7 +156,7 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
     """
-    present = metadata(client, LOOK_SECONDS).topics
+    present = admin.metadata(client, admin.LOOK_SECONDS).topics
     needed = topics.all() if needed is None else needed
     changes = [
         Change(
@@ -175,7 +167,7 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
         )
         for topic in needed
         # A topic that may not be described is not in the list either.
-        if topic.name not in present and topic_id(client, topic.name) is None
+        if topic.name not in present and admin.topic_id(client, topic.name) is None
     ]
     existing = [topic for topic in needed if topic.name in present]
     for topic, config in zip(existing, _configs(client, existing), strict=True):
@@ -208,7 +200,7 @@ def apply(
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
-    brokers = len(metadata(client, LOOK_SECONDS).brokers)
+    brokers = len(admin.metadata(client, admin.LOOK_SECONDS).brokers)
     for change in changes:
         name = change.topic.name
         if change.action is Action.CREATE:
@@ -268,18 +260,18 @@ def refuse_lost_position(client: AdminClient, settings: Settings, topics: Topics
     """
     checkpoints, bets = topics.checkpoints.name, topics.bets.name
     # The bets first: another bridge that starts just now writes a checkpoint before any bet.
-    if topic_id(client, bets) is None:
+    if admin.topic_id(client, bets) is None:
         return
-    ends = end_offsets(client, bets, partition_count(client, bets))
+    ends = admin.end_offsets(client, bets, admin.partition_count(client, bets))
     if not any(ends):
         return
-    if topic_id(client, checkpoints) is None:
+    if admin.topic_id(client, checkpoints) is None:
         found, restore = "gone", "Restore the topic; or create it with `bridge topics apply`, and set"
-    elif any(end_offsets(client, checkpoints, 1)):
+    elif any(admin.end_offsets(client, checkpoints, 1)):
         return
     else:
         start = parse_start(settings.feed.start, clock.now().wall)
-        if start is not None and offsets_since(client, bets, start, ends) != ends:
+        if start is not None and admin.offsets_since(client, bets, start, ends) != ends:
             return
         found, restore = "empty", "Restore what it had; or set"
     raise TopologyError(
@@ -297,7 +289,7 @@ def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:
     for resource, future in client.describe_configs(resources, request_timeout=TIMEOUT_SECONDS).items():
         name = resource.name
         with explained(f"reading the settings of {name}", client, f"DescribeConfigs the topic {name}"):
-            by_name[name] = {k: str(e.value) for k, e in result_of(future).items()}
+            by_name[name] = {k: str(e.value) for k, e in admin.result_of(future).items()}
     return [by_name[topic.name] for topic in topics]
 
 
@@ -310,7 +302,7 @@ def _satisfied(name: str, actual: str | None, wanted: str) -> bool:
 def _settle(futures: dict[Any, Future[Any]], *, unless: str = "") -> None:
     for future in futures.values():
         try:
-            result_of(future)
+            admin.result_of(future)
         except KafkaException as exception:
             # Two bridges that start together both find the topic missing.
             if exception.args[0].name() != unless:

@@ -28,9 +28,7 @@ MOST_MEMBERS = 20
 NEARLY = 0.8
 """Share of a limit from which it is nearly used up."""
 
-
 Decode = Callable[[bytes], Mapping[str, Any]]
-
 
 _SILENT = Says(
     "bad",

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from confluent_kafka import Message
 
 from bridge.errors import NotOurs, SchemaError
-from bridge.formatting import EPOCH, is_time, parse_whole
+from bridge.formatting import is_time, parse_whole
 from bridge.kafka.reader import at, headers_of, key_of, original_receipt
 from bridge.kafka.registry import Registry
-from bridge.reader.records import Bet, Currency, DeadLetter, Gap, Place, Removed, Snapshot, Translation
+from bridge.reader.records import (
+    Bet,
+    Currency,
+    DeadLetter,
+    Gap,
+    Place,
+    Removed,
+    Snapshot,
+    Translation,
+    moment,
+)
 
 T_co = TypeVar("T_co", bound=Place, covariant=True)
 _Place: TypeAlias = Mapping[str, Any]
@@ -138,10 +148,9 @@ def _dead_letter(place: _Place, message: Message) -> DeadLetter:
 
 def _time(micros: int) -> datetime:
     """Return a time that a bridge has read from its clock. Raises SchemaError for one that is none."""
-    try:
-        return EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        raise SchemaError(f"{micros} microseconds are no time between the years 1 and 9999") from None
+    if (found := moment(micros)) is None:
+        raise SchemaError(f"{micros} microseconds are no time between the years 1 and 9999")
+    return found
 
 
 BETS: Final = Topic("bets", "settled-bet", _bet)

@@ -63,7 +63,6 @@ class Model:
         self._parser = MessageParser(settings.feed.optional_fields)
         self._converter = make_converter(self._parser, codec, largest_bet(settings))
         self._codec = codec
-        self._codecs = {codec.schema_id: codec}
 
     def convert(self, key: str, body: bytes) -> Bet | Verdict:
         """Return the bet in a dead letter, or what becomes of one that is none."""
@@ -86,9 +85,7 @@ class Model:
         bet = self._parser.parse(body).bet
         assert bet is not None
         try:
-            if schema_id not in self._codecs:
-                self._codecs[schema_id] = self._codec.in_schema(schema_id)
-            return fingerprint(self._codecs[schema_id].encode(bet))
+            return fingerprint(self._codec.in_schema(schema_id).encode(bet))
         except SchemaError:
             return None
 

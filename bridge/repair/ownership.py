@@ -8,10 +8,7 @@ starts meanwhile stands by, and takes over when the command ends.
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,7 +24,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Header, Record
 from bridge.kafka.batch_writer import BatchWriter
-from bridge.kafka.election import LeaderElection, group_of, look
+from bridge.kafka.election import LeaderElection, group_of, look, new_owner_id
 from bridge.kafka.group import Group, release
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import Topics, declare
@@ -111,7 +108,7 @@ def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
     client = admin.look_for(settings.kafka, topics.checkpoints.name)
     refuse_members(settings, look(client, group_of(settings), topics.checkpoints.name))
     _refuse_wrong_clock(settings.feed)
-    owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    owner_id = new_owner_id()
     with Registry(settings.registry) as registry:
         codecs = registry.codecs_of_owner(settings.topics.prefix)
         state = StateReader(settings, topics, registry.schema_by_id)

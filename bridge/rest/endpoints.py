@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from bridge.config import ApiSettings
 from bridge.config.api import LISTED, Listed, ListEndpoint, placeholders
+from bridge.formatting import shortened
 from bridge.rest.answers import AnswerReader, shown
 
 T_co = TypeVar("T_co", covariant=True)
@@ -133,9 +134,8 @@ class Request(Generic[T_co]):
     """JSON, if the ids are neither in the path nor in the query."""
 
     def __str__(self) -> str:
-        text = f"GET {self.target}{self.body and ' '}{self.body}"
         # A hundred ids would hide the reason.
-        return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
+        return shortened(f"GET {self.target}{self.body and ' '}{self.body}", MAX_SHOWN_CHARACTERS)
 
     def reader(self, most_bytes: int) -> AnswerReader[T_co]:
         """Return a reader of the answer, up to a size."""

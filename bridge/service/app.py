@@ -6,11 +6,8 @@ import asyncio
 import contextlib
 import ctypes
 import gc
-import os
 import signal
-import socket
 import sys
-import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
@@ -27,7 +24,7 @@ from bridge.kafka import clients, topics
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch_writer import BatchWriter, transactional
 from bridge.kafka.blocking import Worker, discard
-from bridge.kafka.election import GroupLooks, LeaderElection, group_of
+from bridge.kafka.election import GroupLooks, LeaderElection, group_of, new_owner_id
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Watch
 from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
@@ -63,7 +60,6 @@ WATCH_LIMIT_SECONDS = 60.0
 """How long one look for open transactions may take, which is longer than the time-outs of its requests."""
 HEARTBEAT_SECONDS = 1.0
 """Interval between status snapshots."""
-
 
 _LIBC: Final = ctypes.CDLL(None)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -114,7 +110,7 @@ class _Service:
         self._settings = settings
         self._clock = AnchoredClock()
         self._status = Status(settings.feed.name, self._clock)
-        self._owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._owner_id = new_owner_id()
         self._started_at = self._clock().wall
         self._changed = asyncio.Event()
         """Set when leadership may have changed."""

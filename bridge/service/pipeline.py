@@ -64,7 +64,6 @@ class Pipeline:
         self._parser = MessageParser(settings.feed.optional_fields)
         self._converter = make_converter(self._parser, codecs.bets, largest_bet(settings))
         self._bets = codecs.bets
-        self._bets_before = {codecs.bets.schema_id: codecs.bets}
         self._body = b""
         """The last message with a bet."""
         self._rewritten = self._rewrite  # made once, not for every message
@@ -252,9 +251,8 @@ class Pipeline:
         bet = self._parser.parse(self._body).bet
         assert bet is not None
         try:
-            if schema_id not in self._bets_before:  # cached since the restore: the registry is not asked
-                self._bets_before[schema_id] = self._bets.in_schema(schema_id)
-            return fingerprint(self._bets_before[schema_id].encode(bet))
+            # The schema is known since the restore: the registry is not asked.
+            return fingerprint(self._bets.in_schema(schema_id).encode(bet))
         except SchemaError:
             return None
 

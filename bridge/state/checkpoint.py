@@ -22,7 +22,6 @@ from bridge.state.counters import Counters
 
 _counts = attrgetter(*(counter.name for counter in fields(Counters)))
 
-
 MOST_COUNTED: Final = 2**62
 """More than a counter ever holds: it can still grow within the 64 bits of its field."""
 LONGEST_SECONDS: Final = 2**40

@@ -25,7 +25,6 @@ def _may_be_sent(code: int) -> int:
 CloseCode = Annotated[int, AfterValidator(_may_be_sent)]
 """A close code of a WebSocket (RFC 6455, 7.4)."""
 
-
 _LATE_SECONDS = 0.05
 """How far a driver that wakes up late may catch up: timers are not exact."""
 

@@ -75,6 +75,21 @@ def test_times_outside_the_calendar_survive(micros: int) -> None:
     assert codec.decode(codec.encode(RECORD | {"settlementTime": micros}))["settlementTime"] == micros
 
 
+def test_the_codec_of_another_version_is_made_once() -> None:
+    """Its records are those that the other version's own codec writes; that of its own version is itself."""
+    asked: list[int] = []
+
+    def by_id(schema_id: int) -> dict[str, Any]:
+        asked.append(schema_id)
+        return V1
+
+    codec, datum = Codec(V2, 2, by_id), {"id": "a", "kind": "A", "new": 5}
+    assert codec.in_schema(2) is codec
+    assert codec.in_schema(1) is codec.in_schema(1)
+    assert codec.in_schema(1).encode(datum) == Codec(V1, 1).encode(datum)
+    assert asked == [1]
+
+
 def test_other_versions_are_read_through_this_one() -> None:
     """Old records get the new fields' defaults; new ones lose them, and unknown symbols become Unknown."""
     old, new = Codec(V1, 1, {2: V2}.__getitem__), Codec(V2, 2, {1: V1}.__getitem__)

@@ -19,7 +19,6 @@ from bridge.inspection.formats import (
     CsvSink,
     JsonSink,
     ParquetSink,
-    Sink,
     as_json,
     as_line,
     as_row,
@@ -176,8 +175,7 @@ def test_parquet_has_money_as_decimals_and_the_whole_record(tmp_path: Path) -> N
 
 def test_json_lines_end_in_line_ends() -> None:
     file = io.BytesIO()
-    sink: Sink = JsonSink(file, None)
+    sink = JsonSink(file, None)
     sink.write(bet("one\n"))
     sink.write(bet("two"))
-    sink.close()
     assert [json.loads(line)["key"] for line in file.getvalue().splitlines()] == ["one\n", "two"]
