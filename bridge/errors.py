@@ -150,7 +150,7 @@ class ConversionError(BridgeError):
         super().__init__(reason)
         self.reason = reason
         self.extras = extras
-        """Paths of undocumented fields, if they are the error."""
+        """Paths of undocumented fields in the message; they are counted."""
         self.ping_id = ping_id
         """The ping id of the same message, if readable: it is still answered."""
 

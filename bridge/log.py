@@ -84,7 +84,7 @@ _mask: re.Pattern[str] | None = None
 
 
 def conceal(secret: str, name: str, user: str | None = None) -> None:
-    """Mask this value of the secret `name` from now on, also as others escape it, and in Basic auth."""
+    """Mask this value of the secret `name` from now on, however others escape it, and in Basic auth."""
     global _mask
     known = _secrets.get(name, ())
     if not secret or (secret, user) in known:

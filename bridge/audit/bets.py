@@ -29,7 +29,7 @@ _PLACE = struct.Struct("<qq")
 
 
 def passes_over(offsets: int) -> int:
-    """Return in how many passes a partition with so many offsets is read."""
+    """Return in how many passes a partition with this many offsets is read."""
     return max(1, ceil(offsets / ROWS))
 
 
@@ -65,7 +65,7 @@ class BetsCheck:
         """Partition → offset and timestamp of its first record."""
 
     def begin(self, partition: int, number: int, passes: int) -> None:
-        """Begin pass `number`, from 0, of so many over a partition."""
+        """Begin pass `number`, from 0, of `passes` over a partition."""
         self._partition, self._number, self._passes = partition, number, passes
         self._table = DigestTable(_ROW.size)
         self._placement.begin(partition)

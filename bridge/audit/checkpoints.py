@@ -77,7 +77,7 @@ class CheckpointsCheck:
     ) -> None:
         """Judge the next checkpoint. `place` is its place, with any text.
 
-        One that `succeeds` a retired feed may have that feed's position. So may the next one behind one that
+        One that `succeeds` a retired feed may have that feed's position. So may the next one after one that
         `retires` its own.
         """
         self.records += 1

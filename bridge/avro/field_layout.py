@@ -31,7 +31,7 @@ class FieldLayout:
         if place < 0:
             raise ValueError(f"{schema['name']} has no {field} that is an int or a long")
         self._before = _joined(types[:place])
-        self._behind = _joined(types[place + 1 :])
+        self._after = _joined(types[place + 1 :])
 
     def read(self, data: bytes, at: int) -> int:
         """Return the number in the record that begins at `at`. Nothing is checked in the skipped values.
@@ -40,7 +40,7 @@ class FieldLayout:
         """
         try:
             number, at = _long(data, self._before.skip(data, at))
-            end = self._behind.skip(data, at)
+            end = self._after.skip(data, at)
         except (IndexError, OverflowError):
             raise ValueError("it ends too early") from None
         if end != len(data):

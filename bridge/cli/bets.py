@@ -246,7 +246,7 @@ def _export(
     if export.offsets is None:
         export.window = window.begin, window.end
     else:
-        say(f"going on behind {export.bets:,} bets")
+        say(f"going on after {export.bets:,} bets")
     with Replay(
         settings,
         Window(*export.window),
@@ -279,7 +279,7 @@ def _copy(
 
     try:
         if copy.begin is not None:
-            say("going on behind what was copied before")
+            say("going on after what was copied before")
             window = window._replace(begin=copy.begin)
         found = Replay(settings, window, selection, offsets=copy.offsets, strict=True)
         with found, _progress(found):

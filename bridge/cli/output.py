@@ -1,4 +1,4 @@
-"""Print the results of commands, and declare the options that several commands share."""
+"""Prints the results of commands, and declares the options that several commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask librdkafka which properties it has and accepts; the Python client has no call for that.
+"""Asks librdkafka which properties it has and accepts; the Python client has no call for that.
 
 Where the client's build does not export librdkafka's functions, everything is accepted here, and creating a
 client fails instead.

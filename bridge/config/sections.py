@@ -1,4 +1,4 @@
-"""The settings by section: meaning, default and bounds of each."""
+"""The sections feed, limits, registry, topics, batch and web: meaning, default, bounds of each setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS contexts, also while the file of a certificate is missing for a moment."""
+"""TLS contexts, even while the file of a certificate is missing for a moment."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def check_topics(settings: Settings) -> Finding:
     try:
         changes += topics.plan(client, declared, of_jobs)
         found = assess_topics(changes, declared.of_feed())
-    except TopologyError as error:  # of which `bridge run` learns nothing
+    except TopologyError as error:  # `bridge run` does not notice it
         found = Finding(Outcome.TROUBLE, f"{error}\nonly the snapshot jobs need that")
     own = [c for c in changes if c.action is topics.Action.CREATE and c.topic in declared.of_feed()]
     copies = settings.topics.replication_factor

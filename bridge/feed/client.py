@@ -90,7 +90,7 @@ class Connection(ClientConnection):
     def ended(self) -> bool:
         """Whether no more messages will arrive; queued ones can still be received.
 
-        So it is behind a close frame, also if the provider, or a proxy, leaves the socket open.
+        True after a close frame, even if the provider or a proxy leaves the socket open.
         """
         return self.closed or self._ended
 
@@ -153,7 +153,7 @@ class Connection(ClientConnection):
         super().process_event(event)
 
     def eof_received(self) -> None:
-        """Called by the event loop at the end of the data; over TLS also while reading is paused."""
+        """Called by the event loop at the end of the data; over TLS even while reading is paused."""
         if not self._reader.more:
             super().eof_received()
 

@@ -43,7 +43,7 @@ _LONGEST_HEADER: Final = 10
 class Reader:
     """Reads the bytes of a connection, beginning with the answer to the handshake.
 
-    RFC 6455, section 5.4, lets an intermediary re-fragment messages if it keeps the order, also with
+    RFC 6455, section 5.4, lets an intermediary re-fragment messages if it keeps the order, even with
     permessage-deflate: compression works on messages, not on frames.
     """
 
@@ -73,7 +73,7 @@ class Reader:
 
     @property
     def midway(self) -> bool:
-        """Whether the data so far ends within a frame, behind its header."""
+        """Whether the data so far ends within a frame, after its header."""
         return not self.more and (self._remaining > 0 or len(self._data) > _LONGEST_HEADER)
 
     def feed(self, data: bytes) -> None:

@@ -58,7 +58,7 @@ class _Window:
     """The last WINDOW times. Constant time on average, and at every message: so no search for the lowest."""
 
     def __init__(self) -> None:
-        # Rings of the lowest time, then the lowest of those behind it, and so on, each with its number.
+        # Rings of the lowest time, then the lowest of those after it, and so on, each with its number.
         self._times = vec[float]([0.0] * WINDOW)
         self._numbers = vec[i64]([0] * WINDOW)
         self.clear()
@@ -69,7 +69,7 @@ class _Window:
         self._begin: i64 = 0
         """Place of the lowest time; in its ring, modulo WINDOW."""
         self._end: i64 = 0
-        """Place behind the last one."""
+        """Place after the last one."""
 
     def append(self, time: float) -> None:
         """Add a time; the oldest leaves a full window."""
@@ -222,7 +222,7 @@ class Position:
         self._advance(at)
 
     def _hear(self, at: float) -> None:
-        """Note that a message has arrived. After silence the network may have held back more behind it.
+        """Note that a message has arrived. After silence the network may have held back more after it.
 
         Up to the margins, a position that follows now stays before the silence.
         """

@@ -1,1 +1,1 @@
-"""Read what the bridge has written to its topics, for the commands that show it."""
+"""Reads what the bridge has written to its topics, for the commands that show it."""

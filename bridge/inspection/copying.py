@@ -1,7 +1,7 @@
-"""Copy settled bets to another topic: each once, however often the copy is interrupted.
+"""Copies settled bets to another topic: each once, however often the copy is interrupted.
 
 Records keep key, value, headers, timestamp and partition. Each transaction commits the offsets of what it has
-copied for a group of the copy's own, so a repeated command goes on behind them.
+copied for a group of the copy's own, so a repeated command goes on after them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TopicCopy:
         `offsets` has for each partition, whenever a message is yielded, from where on the next one is sought:
         each transaction commits all of them, since Kafka forgets the offset of a partition that is not
         committed for `offsets.retention.minutes` (7 days). Raises SinkBroken when Kafka refuses: what was
-        committed stays, and the next run goes on behind it.
+        committed stays, and the next run goes on after it.
         """
         # A transaction is opened when all of it is at hand: the next match may be minutes away.
         batch: list[Message] = []

@@ -1,4 +1,4 @@
-"""Read the dead letters of a feed with what has become of them; print, select and export them."""
+"""Reads the dead letters of a feed with what has become of them; prints, selects and exports them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bridge.state.dead_letter import (
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 SHOWN_CHARACTERS = 2_000
-"""Of a message that is shown to people."""
+"""Characters of a message that are shown to people."""
 KEY_SHOWN = 12
 """Characters of a key that are shown; `show` finds a letter by fewer than all of them."""
 EVER = Window(0, None)
@@ -45,7 +45,7 @@ class Letter:
     kind: DeadLetterKind
     """ERROR or OVERSIZED."""
     reason: str
-    """Of the last try."""
+    """The reason of the last try."""
     received: float
     revision: int
     size: int
@@ -54,7 +54,7 @@ class Letter:
     offset: int
     tries: int = 0
     outcome: Outcome | None = None
-    """Of the last try; None before the first."""
+    """The outcome of the last try; None before the first."""
     redriven: float | None = None
     """When it was last tried."""
 
@@ -77,7 +77,7 @@ class Filter(NamedTuple):
     field: str = ""
     """The first wrong field, as in `DeadLetterCause`."""
     window: Window = EVER
-    """Of receipt."""
+    """When the letters were received."""
     bet: str | None = None
     """The betId in the message, as far as it can be read."""
     key: str = ""
@@ -102,7 +102,7 @@ def read_letters(
     *,
     visible: bool = True,
 ) -> list[Letter]:
-    """Return the dead letters of the feed that are meant, also those redriven, in order of receipt.
+    """Return the dead letters of the feed that are meant, including those redriven, in order of receipt.
 
     Passes each that may be meant, with its bytes, to `on_letter`, before it is known whether it was redriven.
     A message that was dead-lettered twice counts once, unless it was redriven in between. Samples are no
@@ -216,9 +216,9 @@ class Kind:
     cause: DeadLetterCause
     count: int
     oversized: int
-    """Of them, those whose whole bytes are lost."""
+    """How many of them are not kept whole."""
     tried: int
-    """Of them, those that were redriven and failed again."""
+    """How many of them were redriven and failed again."""
     first: float
     """Unix seconds."""
     last: float

@@ -1,4 +1,4 @@
-"""Tell all that the topics know of one bet, in the order in which it happened."""
+"""Tells all that the topics know of one bet, in the order in which it happened."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Explanation:
     bet: str
     events: Sequence[Event]
     names: Sequence[str]
-    """Of each item of its last version, in the language asked for."""
+    """The names of each item of its last version, in the language asked for."""
     found: bool
     """Whether anything names the bet."""
     lacking: str = ""
@@ -69,7 +69,7 @@ class _Commit:
     received: int
     redriven: int
     retires: str = ""
-    """Of `bridge checkpoint retire`: the feed that uses the topics from then on, if this one is over."""
+    """The feed that uses the topics from then on, if this one is over (`bridge checkpoint retire`)."""
     succeeds: str = ""
     """The feed that is over, if this one uses its topics."""
 

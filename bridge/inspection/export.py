@@ -1,8 +1,8 @@
-"""Write settled bets to a file that is whole or not there, and go on with one that was interrupted.
+"""Writes settled bets to a file that is whole or not there, and goes on with one that was interrupted.
 
 Until it is whole, the file is called `FILE.partial` (Parquet: `FILE.partial-1` and so on), and `FILE.resume`
-says how far it goes: the bytes or parts that count, and the offsets behind the last bet in them. The next
-attempt cuts off what was written behind them.
+says how far it goes: the bytes or parts that count, and the offsets after the last bet in them. The next
+attempt cuts off what was written after them.
 """
 
 from __future__ import annotations

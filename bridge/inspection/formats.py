@@ -1,4 +1,4 @@
-"""Print settled bets, or write them to a file: as a table, JSON lines, CSV or Parquet.
+"""Prints settled bets, or writes them to a file: as a table, JSON lines, CSV or Parquet.
 
 No format shows a raw double as money: a stake is exact, a payout the decimal that its double stands for.
 """
@@ -93,7 +93,7 @@ COLUMNS: Final = (
     *("stake", "currency", "payout", "partialRefund", "items", "sports", "leagues"),
     *("receivedAt", "partition", "offset"),
 )
-"""Of CSV and Parquet. With names, one more."""
+"""The columns of CSV and Parquet. With names, one more."""
 _NAMES: Final = "names"
 
 

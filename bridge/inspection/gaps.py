@@ -1,4 +1,4 @@
-"""Read the declared gaps from their topic, and print them."""
+"""Reads the declared gaps from their topic, and prints them."""
 
 from __future__ import annotations
 

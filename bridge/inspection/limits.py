@@ -1,4 +1,4 @@
-"""Forecast what the provider's limits allow, from the committed ledger. Sends nothing to the provider."""
+"""Forecasts what the provider's limits allow, from the committed ledger. Sends nothing to the provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the committed checkpoint; print it and the leadership."""
+"""Reads the committed checkpoint; prints it and the leadership."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the settled bets that were received between two times."""
+"""Reads the settled bets that were received between two times."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Replay:
             self._consumer.close()
             raise
         self.offsets = dict(offsets)
-        """Partition → offset behind its last bet that was yielded, or where it began."""
+        """Partition → offset after its last bet that was yielded, or where it began."""
         keys = selection.keys
         self.partitions = sorted(
             {partition_of(key, count) for key in keys} if keys and not selection.everywhere else range(count)

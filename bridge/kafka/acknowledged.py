@@ -1,4 +1,4 @@
-"""Find what Kafka has acknowledged and then discarded: records whose markers it skipped (decision 0036).
+"""Finds what Kafka has acknowledged and then discarded: records whose markers it skipped (decision 0036).
 
 Kafka 4.3 writes no marker into a partition that has no leader at that moment. The next marker of the same
 producer decides then: a commit makes the records visible, an abort discards them. So after each abort the
@@ -28,9 +28,9 @@ _Identity: TypeAlias = tuple[str, bytes | None, bytes | None]
 MARKER_PAUSES = (0.0, 0.1, 0.3, 0.6)
 """Before each look whether the markers of an abort are there, in seconds."""
 LAST = 500_000
-"""Records of a topic that are remembered, half of them at least, in 8 bytes each.
+"""The most records of a topic that are remembered, in 8 bytes each; never less than half as many.
 
-By far more than are written until each partition has another of them, and with it a marker.
+Far fewer are written until each partition has another of them, and with it a marker.
 """
 
 
@@ -44,7 +44,7 @@ class Acknowledged:
         self._settings = settings
         self._starts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
         self._hashes = {topic: array("q") for topic in topics}
-        """Of keys and values. Python's own, which differ from process to process: nobody can aim at one."""
+        """Of keys and values: Python's own hashes, which differ from process to process: nobody can aim at one."""
         self._offered: Mapping[str, Sequence[int]] | None = None
 
     def begin(self) -> None:
@@ -103,7 +103,7 @@ class Acknowledged:
             partition, offset = _place(message)
             content = partition, _hash(message.key(), message.value())
             if offset >= stable[partition]:
-                hidden.pop(content, None)  # written again behind another's open transaction: not judged yet
+                hidden.pop(content, None)  # written again after another's open transaction: not judged yet
                 return
             # What was aborted and written again is visible further on.
             if (partition, offset) not in offsets and copies.get(content, -1) < offset:

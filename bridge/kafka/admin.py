@@ -1,4 +1,4 @@
-"""Ask Kafka about topics and offsets, with the client of an administrator."""
+"""Asks Kafka about topics and offsets, with the client of an administrator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collect records into a batch, which is committed as a whole, and decide when to commit it."""
+"""Collects records into a batch, which is committed as a whole, and decides when to commit it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write batches of the feed, each in a transaction with the checkpoint that covers it.
+"""Writes batches of the feed, each in a transaction with the checkpoint that covers it.
 
 Records go to the broker as they arrive, in the open transaction; `commit` adds the checkpoint and commits.
 During a commit, new records wait in the next batch. A batch is kept until it is committed, so that it can be
@@ -120,7 +120,7 @@ class BatchWriter:
     # Called by the event loop.
 
     def run(self, job: Callable[[], T]) -> Future[T]:
-        """Queue a job for the worker thread, behind all queued before."""
+        """Queue a job for the worker thread, after all queued before."""
         return self._worker.submit(job)
 
     def write(self, batch: Batch) -> None:

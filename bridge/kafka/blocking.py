@@ -1,4 +1,4 @@
-"""Run calls of Kafka's clients that may block, sometimes forever, on separate threads."""
+"""Runs calls of Kafka's clients that may block, sometimes forever, on separate threads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Worker:
     def submit(self, job: Callable[[], T]) -> Future[T]:
         """Queue a job; the future receives its result or exception.
 
-        A client that only the job holds is destroyed by this thread, also if Kafka is unavailable.
+        A client that only the job holds is destroyed by this thread, even if Kafka is unavailable.
         """
         future: Future[T] = Future()
         self._jobs.put((job, future))
@@ -71,9 +71,10 @@ class Worker:
 
 
 def _without_frames(error: BridgeError | KafkaException) -> BaseException:
-    """Return an error without the frames that it holds, and they clients.
+    """Strip an error of its frames, which hold clients.
 
-    Whoever handles the error would destroy them. That waits for librdkafka's threads, and they for DNS.
+    Otherwise the thread that handles the error would destroy those clients, and block while librdkafka's
+    threads wait for DNS.
     """
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)

@@ -1,4 +1,4 @@
-"""Create librdkafka clients. No other module names librdkafka's properties."""
+"""Creates librdkafka clients. No other module names librdkafka's properties."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class LeaderElection:
         self._answers: SimpleQueue[int | None] = SimpleQueue()
         self._term = 0
         self._metadata: Any = None
-        """Of the group, as of the last poll; one that a rebalance has made stale aborts the transaction."""
+        """The group's, as of the last poll; one that a rebalance has made stale aborts the transaction."""
         self._make = partial(
             clients.member, settings.kafka, group=group, committed=self._committed, name=name
         )

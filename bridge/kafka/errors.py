@@ -1,4 +1,4 @@
-"""Classify Kafka's errors: which are transient, which need an operator, and how a transaction recovers."""
+"""Classifies Kafka's errors: which are transient, which need an operator, and how a transaction recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find transactions that stay open and hide what is committed behind them, and say who shows their producer.
+"""Finds transactions that stay open and hide what is committed after them, and says who shows their producer.
 
 A `read_committed` reader sees a partition up to its last stable offset: the first record of the oldest open
 transaction. librdkafka reports neither the producers of a partition nor the producer of a record, so the
@@ -120,7 +120,7 @@ def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, floa
     try:
         reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", committed=False)
         reading = Clients(clients.admin(settings.kafka), reader)
-    except BridgeError:  # also a certificate that is just being replaced
+    except BridgeError:  # including a certificate that is just being replaced
         return found
     try:
         reader.assign([TopicPartition(*place) for place in places])

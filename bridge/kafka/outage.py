@@ -1,4 +1,4 @@
-"""Explain why no broker can be used, and which setting to check.
+"""Explains why no broker can be used, and which setting to check.
 
 A client reports its errors only while it is polled, and a call that times out has no cause. A process uses
 one cluster, so a cause reported by one client holds for all of them.

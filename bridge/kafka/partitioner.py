@@ -10,7 +10,7 @@ _M: Final = 0x5BD1E995
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key in a topic with so many partitions."""
+    """Return the partition of a key in a topic with this many partitions."""
     return (_murmur2(key) & 0x7FFFFFFF) % partitions
 
 

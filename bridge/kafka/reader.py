@@ -1,4 +1,4 @@
-"""Read topics from a start to an end, with retries; `read_committed` unless asked otherwise.
+"""Reads topics from a start to an end, with retries; `read_committed` unless asked otherwise.
 
 A client that was connected before an outage may keep asking the former leader of a partition. So each attempt
 creates new clients, and a client that receives nothing before the end is replaced.
@@ -34,7 +34,7 @@ RECEIVED: Final = "received"
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 CONSUME_SECONDS = 0.02
-"""How long a client waits for a full batch: it does so also where only a few records are left."""
+"""How long a client waits for a full batch: it does so even where only a few records are left."""
 STALL_SECONDS = 30.0
 """A client that receives nothing for this long is replaced."""
 MAX_STALL_FACTOR = 10
@@ -188,7 +188,7 @@ class Cursor:
         return sum(place.offset for place in self.places)
 
     def records(self, messages: Sequence[Message]) -> Iterator[Message]:
-        """Yield the records that are due, and move behind each once the caller has taken it.
+        """Yield the records that are due, and move past each once the caller has taken it.
 
         Before an end, skips records taken before (a client restarts after a truncation) and records beyond it
         (a busy partition never reports one). Raises TopologyError when a right is missing.
@@ -274,8 +274,8 @@ class TopicScan:
     def resume(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
         """Read to the end, unless `give_up`, asked every CONSUME_SECONDS or so, says so first.
 
-        Raises Stalled when nothing comes for `stall_seconds`, KafkaUnavailable, TopologyError, also when the
-        topic has lost its end, and what `take` raises.
+        Raises Stalled when nothing comes for `stall_seconds`, KafkaUnavailable, TopologyError (also when the
+        topic has lost its end), and what `take` raises.
         """
         if self.cursor is None:
             self.cursor = self._set_out(client)

@@ -35,7 +35,7 @@ PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.af
 """A batch may be as old as an outage of Kafka, and clocks differ; a broker never takes a record beyond."""
 SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
-"""A reader that has not reached the ends of a snapshot finds all of it, also after the next one."""
+"""A reader that has not reached the ends of a snapshot finds all of it, even after the next one."""
 _OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
 """Must be right where messages of the feed are kept: a broker never takes one above a segment's size."""
 RECORD_OVERHEAD_BYTES = 1024 * 1024

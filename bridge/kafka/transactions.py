@@ -1,4 +1,4 @@
-"""Write transactions exactly once, whatever errors the producer raises.
+"""Writes transactions exactly once, whatever errors the producer raises.
 
 A transaction is the records of the caller, a marker among them. The marker (a checkpoint, a Snapshot
 record) is unique, so reading it back shows whether a commit took place. The transactional id fences every

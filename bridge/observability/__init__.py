@@ -1,1 +1,1 @@
-"""Health and metrics of a running program, over HTTP."""
+"""Status page, health and metrics of a running program, over HTTP."""

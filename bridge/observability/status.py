@@ -133,11 +133,11 @@ class StatusSnapshot:
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)
     """Durations of this process's commits."""
     receipt_to_visible: DurationHistogram = field(default_factory=DurationHistogram)
-    """Of each of its transactions that covers a message: from the receipt of the first to the commit."""
+    """Times from the receipt of the first message of a transaction to its commit."""
     settlement_to_visible: DurationHistogram = field(
         default_factory=lambda: DurationHistogram(bounds=LAG_BOUNDS)
     )
-    """Of each with bets: from their newest settlementTime to the commit, by the provider's clock."""
+    """Times from the newest settlementTime of a transaction to its commit, by the provider's clock."""
 
     def revision_age(self, now: float) -> float | None:
         """How far the committed position is behind the provider's clock; None before the first commit."""

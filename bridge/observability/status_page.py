@@ -100,7 +100,7 @@ def _utc(seconds: float) -> str:
 
 
 def _short(text: str) -> str:
-    """Of a text that may be anybody's: a provider may quote the request with its token."""
+    """Shorten a text and mask secrets: a provider may quote the request with its token."""
     return shortened(concealed(text))
 
 

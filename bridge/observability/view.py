@@ -70,7 +70,7 @@ _SAYS = {
     State.STOPPED_ON_GAP: Says(
         "bad",
         "Stopped on a gap: the provider can no longer replay what is missing.",
-        "Get that interval from the provider by other means; to go on behind it, start with feed.on_gap = "
+        "Get that interval from the provider by other means; to go on after it, start with feed.on_gap = "
         "continue.",
     ),
     State.STOPPED: Says("bad", "Stopped.", "If nobody stopped it, the log and the exit code say why."),

@@ -1,4 +1,4 @@
-"""Read what the bridge has published: the package's stable Python interface.
+"""Reads what the bridge has published: the package's stable Python interface.
 
     from datetime import timedelta
     from bridge.reader import BETS, Names, read

@@ -148,7 +148,7 @@ class Names:
             return []
 
     def _take(self, source: Source, seconds: float) -> int:
-        """Take in what comes within so many seconds; return how many records."""
+        """Take in what comes within these seconds; return how many records."""
         count = 0
         for count, message in enumerate(source.messages(seconds), 1):  # noqa: B007
             key, value = message.key(), message.value()

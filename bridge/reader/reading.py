@@ -1,4 +1,4 @@
-"""Read a topic as typed records."""
+"""Reads a topic as typed records."""
 
 from __future__ import annotations
 

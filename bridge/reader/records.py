@@ -133,7 +133,7 @@ class Bet(Place):
 
     value: SettledBet
     redriven_from: float | None = None
-    """Of a redriven dead letter: when its message was received, Unix seconds. Its timestamp is later."""
+    """When the message of a redriven dead letter was received, Unix seconds; its timestamp is later."""
 
     @property
     def received_at(self) -> datetime:

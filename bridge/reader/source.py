@@ -1,4 +1,4 @@
-"""The messages of a topic, `read_committed`, to its end or for ever, also when the topic is recreated."""
+"""The messages of a topic, `read_committed`, to its end or for ever, even when the topic is recreated."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Source:
     def _starts(self, start: Start, count: int) -> list[int]:
         if start == "start":
             return [0] * count
-        if start == "end":  # what an open transaction hides becomes visible behind it
+        if start == "end":  # what an open transaction hides becomes visible after it
             return admin.end_offsets(self._admin, self.topic, count, visible=True)
         written = admin.end_offsets(self._admin, self.topic, count)
         if isinstance(start, datetime | timedelta):

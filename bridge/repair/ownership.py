@@ -1,4 +1,4 @@
-"""Own a feed for the length of a command, and write as `bridge run` does.
+"""Owns a feed for the length of a command, and writes as `bridge run` does.
 
 The command joins the owner group. It takes the feed only if the group has no other member: a standby would
 take over in the middle. Then it fences every former owner and reads the checkpoint back. A `bridge run` that

@@ -1,4 +1,4 @@
-"""Move the position of a feed by hand: show what follows from it, then commit it as the owner.
+"""Moves the position of a feed by hand: shows what follows from it, then commits it as the owner.
 
 Moving back loses nothing: the next `bridge run` receives the interval again, restores the deduplicator from
 before it, and drops what is published. Moving forward skips an interval, which becomes a gap in the same
@@ -32,7 +32,7 @@ from bridge.state.gap import Cause, Gap
 from bridge.state.restore import deduplicated_from
 
 DEDUPLICATOR_BYTES = 60
-"""Of each bet that the deduplicator restores."""
+"""Memory for each bet that the deduplicator restores."""
 
 
 def parse_revision(text: str, now: float) -> int:

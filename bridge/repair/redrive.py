@@ -1,4 +1,4 @@
-"""Redrive dead letters: publish what today's model converts, each bet once and in order.
+"""Redrives dead letters: publishes what today's model converts, each bet once and in order.
 
 As the owner of the feed, so nobody else writes meanwhile, and what is read after fencing is final. Each
 transaction has some bets, the marks of their letters and the checkpoint with the counters. So a redrive that

@@ -18,7 +18,7 @@ class Report:
     oversized: int = 0
     """Not tried, because their bytes are not there."""
     corrections: int = 0
-    """Of the published: other content of a version that was published before."""
+    """How many were published with other content of a version that was published before."""
     transactions: int = 0
 
     @property

@@ -1,4 +1,4 @@
-"""Retire a feed whose topics another one is to use: its name was changed, or the provider replaced it.
+"""Retires a feed whose topics another one is to use: its name was changed, or the provider replaced it.
 
 The last checkpoint of the retired feed stays, with its counters, which `bridge audit` compares with the
 topics. A header says that the feed is over. In the same transaction the feed that follows gets its connection
@@ -30,7 +30,7 @@ class Succession:
 
     checkpoint: Checkpoint
     text: str
-    """From which position, for the operator."""
+    """From which position it goes on, for the operator."""
 
 
 def succeed(

@@ -82,7 +82,7 @@ class Items:
         text, at, items = "".join(self._text), 0, list[Any]()
         while (at := _after_space(text, at)) < len(text):
             if self._is_over:
-                raise NoJson(f"more behind its end, at character {self._taken + at:,}")
+                raise NoJson(f"more after its end, at character {self._taken + at:,}")
             if self.is_list is None:
                 self.is_list = text[at] == "["
                 at += self.is_list

@@ -259,7 +259,7 @@ class _Service:
             looks.close()
 
     async def _watch_transactions(self, declared: topics.Topics, acknowledged: Acknowledged) -> NoReturn:
-        """Report transactions that stay open, whoever owns the feed: readers see nothing behind them."""
+        """Report transactions that stay open, whoever owns the feed: readers see nothing after them."""
         worker = Worker("transactions")  # a daemon: a look may block
         names = [topic.name for topic in declared.of_feed()]
         watch = TransactionWatch(self._settings, names, self._clock)

@@ -34,7 +34,7 @@ EDGE_SECONDS = 600
 CREDENTIAL_SECONDS = 5.0
 """How often the credential's file is read again after a refusal."""
 HOW_TO_GO_ON = (
-    "Get that interval from the provider by other means; to go on behind it, start with feed.on_gap "
+    "Get that interval from the provider by other means; to go on after it, start with feed.on_gap "
     "(BRIDGE_FEED__ON_GAP) = continue. `bridge gaps` lists all gaps."
 )
 
@@ -141,7 +141,7 @@ class Connector:
     async def report(self, gap: Gap) -> None:
         """Log a gap that is in the current batch; stop if `feed.on_gap` is stop.
 
-        Raises GapError then, once the gap is committed with a checkpoint behind it.
+        Raises GapError then, once the gap is committed with a checkpoint after it.
         """
         get().error(
             "gap declared, bets published in it may be missing",

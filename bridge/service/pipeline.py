@@ -128,7 +128,7 @@ class Pipeline:
         self._stood_at = max(self.position.revision, self._moved_from)
 
     def declare(self, gap: Gap) -> None:
-        """Add a gap to the batch, whose checkpoint continues behind it."""
+        """Add a gap to the batch, whose checkpoint continues after it."""
         self.declared.append(gap)
         self.gaps += 1
         self.batch.add(
@@ -154,7 +154,7 @@ class Pipeline:
         return pings
 
     def _declare_replay_gap(self, now: float, revision: int) -> None:
-        """Declare a gap: the position left the revision behind, and the replay repeated nothing known."""
+        """Declare a gap: the position passed the revision, and the replay repeated nothing known."""
         self._awaiting = None
         settings, newest = self._settings.feed, self.position.newest
         # The replay began at the newest message or before it.

@@ -1,4 +1,4 @@
-"""Publish a snapshot: the changed records and a Snapshot record, in one transaction.
+"""Publishes a snapshot: the changed records and a Snapshot record, in one transaction.
 
 Everything is ready before the transaction begins. It is written exactly once (`bridge.kafka.transactions`),
 with the Snapshot record as its marker, and retried until a deadline, if there is one. Before each new

@@ -25,7 +25,7 @@ _TRANSIENT: Final = (ApiError, ProviderPause, KafkaUnavailable, RegistryUnavaila
 LONGEST_PAUSE_SECONDS: Final = 86_400.0
 """How long the provider may keep a job from its next run."""
 WAIT_SECONDS: Final = 30.0
-"""A machine that slept has waited for less than the time that has passed: look again after so long."""
+"""A machine that slept has waited for less than the time that has passed: look again after this long."""
 MAX_LOGGED: Final = 20
 """Log at most this many of the things that were left out."""
 

@@ -129,8 +129,8 @@ class JobStorage:
         The first time, and after the topic was created again, reads the bets of the last `api.keep_days`
         before `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records
         that are not bets are skipped and counted. Returns the number of bets, and a note about other records,
-        empty if there are none. Raises TopologyError if there are no others, SchemaError
-        for a schema that the registry does not know, and as `TopicScan.read`.
+        empty if there are none. Raises TopologyError if the first read finds records and no bet among them,
+        SchemaError for a schema that the registry does not know, and as `TopicScan.read`.
         """
         settings = self._settings
         topic = topics.declare(settings).bets.name

@@ -8,10 +8,10 @@ A, B, A is published as A, B, A live as well as in a replay, whatever part of it
 A content is identified by the id of its schema and a hash of its bytes. Contents published with an earlier
 schema are compared in that schema.
 
-Memory: 44 bytes a publication and 12 to 24 a bet, in a `DigestTable`, and some hundred for each of the few
-bets with several contents at their last version, with 40 for each content whose row is still there. A bet is
-identified by a 128-bit hash of its id; two bets with the same hash would be treated as one. Bets and contents
-published before `keep_from` are evicted, as far as `EvictionHorizon` knows them.
+Memory: 44 bytes a publication and 12 to 24 a bet, in a `DigestTable`, and some hundred bytes for each of the
+few bets with several contents at their last version, with 40 for each content whose row is still there. A bet
+is identified by a 128-bit hash of its id; two bets with the same hash would be treated as one. Bets and
+contents published before `keep_from` are evicted, as far as `EvictionHorizon` knows them.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Deduplicator:
         return chain
 
     def _walk(self, chain: _Chain, content: bytes, rewrite: Rewrite) -> bool:
-        """Return whether a replay may repeat this content now: at the cursor or behind it, which moves there.
+        """Return whether a replay may repeat this content now: at the cursor or after it, which moves there.
 
         Only what was published before this connection can be repeated on it.
         """

@@ -144,7 +144,7 @@ class DigestTable:
 
 
 def _slots(number: int) -> vec[i64]:
-    """Return so many empty slots."""
+    """Return `number` empty slots."""
     return vec[i64]([_EMPTY] * number)
 
 

@@ -105,12 +105,13 @@ class StateReader:
         visible: bool = False,
         beside: str = "",
     ) -> bytes | None:
-        """Raise TopologyError, which names it and the fix, if another feed goes before this one.
+        """Raise TopologyError, naming the feed and the fix, if another feed takes precedence.
 
-        Without a checkpoint of this feed, any other does that is not retired. Else the one that has received
-        something does; of two such, the one that wrote last; of two that have not, the one that wrote first.
-        The feed `beside` this one may be there. Does not raise once `give_up`. `visible` as in `checkpoint`,
-        and returns the same: the checkpoint may have changed since it was read.
+        If this feed has no checkpoint or is retired, any other feed that is not retired takes precedence.
+        Otherwise one that has received something does over one that has not; of two that have, the one that
+        wrote last; of two that have not, the one that wrote first. The feed `beside` this one is ignored.
+        Does not raise once `give_up` returns true. `visible` is as in `checkpoint`, and the same is returned:
+        the checkpoint may have changed since it was read.
         """
         found = self._search(give_up, on_status, visible=visible, whole=True)
         own = found.pop(self._key, None)

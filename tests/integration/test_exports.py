@@ -296,7 +296,7 @@ def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
         [group] = [each.group_id for each in groups if target in each.group_id]
         [found] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
         assert {place.partition for place in found.result().topic_partitions} == {*range(6)}
-        assert "going on behind" in place.run(*copy).stderr
+        assert "going on after" in place.run(*copy).stderr
         assert len([*place.messages("sparse")]) == 1
     finally:
         admin.delete_topics([target])[target].result(30)

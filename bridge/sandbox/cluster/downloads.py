@@ -68,7 +68,7 @@ def obtain(progress: Progress) -> Artifacts:
                 progress(f"unpacking {archive.name}")
                 unpack(archive, registry)
     registry_jar = registry / "quarkus-run.jar"
-    # A JVM ignores a cache that was recorded with other jars, also with the same ones downloaded again.
+    # A JVM ignores a cache that was recorded with other jars, even with the same ones downloaded again.
     of = (JAVA_VERSION, *((jar, jar.stat().st_mtime) for jar in (*kafka, registry_jar)))
     return Artifacts(Path(JAVA), kafka, registry_jar, cache / f"aot-{zlib.crc32(repr(of).encode()):08x}")
 

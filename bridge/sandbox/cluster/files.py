@@ -17,7 +17,7 @@ def silent(line: str) -> None:
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that only its owner can enter, also if it is there already."""
+    """Make a directory that only its owner can enter, even if it is there already."""
     directory.mkdir(0o700, parents=True, exist_ok=True)
     directory.chmod(0o700)
 

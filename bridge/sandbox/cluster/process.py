@@ -89,7 +89,7 @@ class Server:
     log: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     identity: Identity | None = None
-    """Of the last start."""
+    """The process that was started last."""
     _supervisor: subprocess.Popen[bytes] | None = None
     _log_start: int = 0
 

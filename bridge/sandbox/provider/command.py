@@ -1,4 +1,4 @@
-"""`bridge simulate`: run the simulated provider as a process."""
+"""`bridge simulate`: runs the simulated provider as a process."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Attempt:
     revision: int | None
     kind: Kind
     status: int
-    """HTTP status of the answer; 101 if it was accepted, also if it was refused with a close code."""
+    """HTTP status of the answer; 101 if it was accepted, even if then refused with a close code."""
     reason: str
     """Why it was refused; empty if it was not."""
     since: float | None

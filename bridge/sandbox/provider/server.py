@@ -1,4 +1,4 @@
-"""The simulated provider on its sockets: drives `feed` and `rest.app`. The only module with a clock."""
+"""The simulated provider on its sockets: drives `feed` and `rest.app`. Only this module reads the time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Simulator:
         self._on_attempt = on_attempt
         self._kicked = asyncio.Event()
         self._accepted: dict[ServerConnection, Connection | Farewell] = {}
-        """The accepted handshakes, also those whose connection is closed at once."""
+        """The accepted handshakes, including those whose connection is closed at once."""
         self._releases: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:

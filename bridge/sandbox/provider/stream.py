@@ -94,7 +94,7 @@ class _Settlement(NamedTuple):
     variant: int
     """The content under that version: 0 is the first."""
     slot: int
-    """Whose time it carries: its own, unless it takes a correction back."""
+    """The slot whose time it carries: its own, unless it takes a correction back."""
 
 
 @dataclass(frozen=True, slots=True)

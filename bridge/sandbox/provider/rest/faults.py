@@ -28,7 +28,7 @@ class Answer:
 
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Answer:
-    """A refusal. The interface does not show the shape of its body; this one is that of RFC 9457."""
+    """Return a refusal. The interface does not show the shape of its body; this one is that of RFC 9457."""
     body = {
         "type": "about:blank",
         "title": responses.get(status, "Unknown"),
@@ -71,7 +71,7 @@ class RestFault(BaseModel):
         return self
 
     def spoil(self, proper: Callable[[], Answer]) -> Answer:
-        """The answer to give. `proper` makes the one that would be right, and is asked only if needed."""
+        """Return the answer to give. `proper` makes the right one, and is called only if needed."""
         if self.body is not None:
             answer = Answer(self.status or 200, self.body.encode())
         elif self.status:
@@ -83,21 +83,21 @@ class RestFault(BaseModel):
 
 
 class RestFaults:
-    """Those that were injected. Where several strike one request, the first injected does."""
+    """The faults that were injected. Where several strike one request, the first injected does."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[RestFault, int]] = []
 
     def inject(self, fault: RestFault) -> None:
-        """From now on."""
+        """Add a fault, which counts requests from now on."""
         self._seen.append((fault, 0))
 
     def clear(self) -> None:
-        """No fault any more."""
+        """End all faults."""
         self._seen.clear()
 
     def strike(self, endpoint: Endpoint) -> RestFault | None:
-        """The fault that strikes the request which now arrives at the endpoint."""
+        """Return the fault that strikes the request now arriving at the endpoint, None if none does."""
         struck = None
         for place, (fault, seen) in enumerate(self._seen):
             if fault.endpoint not in (None, endpoint):
