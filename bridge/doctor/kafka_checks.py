@@ -166,13 +166,15 @@ def assess_leadership(name: str, group: Group) -> Finding:
     members = len(group.members)
     if not members:
         return Finding(Outcome.WARN, f"{name} has no members", "Start `bridge run`: nobody owns the feed.")
-    if not group.owners:
+    if not group.owner_hosts:
         return Finding(
             Outcome.WARN,
             f"{name} has {members} members, none of which owns the feed",
             "Repeat: an assignment takes seconds. If it stays so, look at the logs of the bridges.",
         )
-    return Finding(Outcome.OK, f"owned from {', '.join(group.owners)}, {plural(group.standbys, 'standby')}")
+    return Finding(
+        Outcome.OK, f"owned from {', '.join(group.owner_hosts)}, {plural(group.standbys, 'standby')}"
+    )
 
 
 def find_open_transactions(settings: Settings) -> Look:

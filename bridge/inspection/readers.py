@@ -130,7 +130,7 @@ def leadership_as_json(group: Group | None, last: Checkpoint, session: float, no
     """Return the owner group and the age of the last commit; None for what Kafka does not report."""
     awaited = group.awaited(last.owner) if group else ()
     return {
-        "owners": group and group.owners,
+        "owners": group and group.owner_hosts,
         "standbys": group and group.standbys,
         "awaited": group and [member.name for member in awaited],
         "freeBy": format_utc(_free_by(group, awaited, session, now)) if group and awaited else None,
@@ -147,7 +147,7 @@ def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, n
         return "leadership  no owner, 0 standbys"
     names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
     standbys = plural(len(group.members) - len(awaited), "standby")
-    owned = group.owners and not group.joining
+    owned = group.owner_hosts and not group.joining
     line = f"leadership  {'owned by' if owned else 'a rebalance waits for'} {names}, {standbys}"
     if owned and now - last.updated_at < LATELY_SECONDS:
         return line

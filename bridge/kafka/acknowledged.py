@@ -44,7 +44,7 @@ class Acknowledged:
         self._settings = settings
         self._starts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
         self._hashes = {topic: array("q") for topic in topics}
-        """Of keys and values: Python's own hashes, which differ from process to process: nobody can aim at one."""
+        """Python's own, of keys and values. They differ from process to process: nobody can aim at one."""
         self._offered: Mapping[str, Sequence[int]] | None = None
 
     def begin(self) -> None:

@@ -92,7 +92,7 @@ def look(client: AdminClient, group: str, topic: str) -> Group | None:
             # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
             listed = client.list_groups(group=group, timeout=admin.ASK_SECONDS)
         found = as_group(listed[0], topic) if listed else Group()
-        is_stuck = found.members and not found.owners and not found.joining
+        is_stuck = found.members and not found.owner_hosts and not found.joining
         is_gone = is_stuck and admin.topic_id(client, topic) is None
     except (TopologyError, KafkaUnavailable):
         return None
@@ -102,7 +102,7 @@ def look(client: AdminClient, group: str, topic: str) -> Group | None:
 class LeaderElection:
     """Membership in a group, on a separate thread.
 
-    The thread calls `changed` whenever `owner` changes. Before it gives the partition up it waits, at most
+    The thread calls `changed` whenever `is_owner` changes. Before it gives the partition up it waits, at most
     `HANDOVER_SECONDS`, until the term is `released`: the next owner must not connect before the socket is
     closed. `name` is the member's client.id, by default that of all clients.
     """
@@ -137,7 +137,7 @@ class LeaderElection:
         self._thread.start()
 
     @property
-    def owner(self) -> bool:
+    def is_owner(self) -> bool:
         """Whether the partition is assigned to this process, as far as it knows."""
         return self._owner.is_set()
 
@@ -153,7 +153,7 @@ class LeaderElection:
 
     def holds(self, term: int) -> bool:
         """Whether this process has been the owner since that term began."""
-        return self.owner and self._term == term
+        return self.is_owner and self._term == term
 
     def offsets(self) -> tuple[list[TopicPartition], Any]:
         """Return arguments of `send_offsets_to_transaction` with which a stale owner cannot commit."""
@@ -166,12 +166,12 @@ class LeaderElection:
 
         `on_error` receives the reason of each delay.
         """
-        while self.owner and not give_up():
+        while self.is_owner and not give_up():
             self._answers = SimpleQueue()
             self._question.set()
             error = self._answer(give_up)
             if error is None:
-                return self.owner
+                return self.is_owner
             if error in _NOT_A_MEMBER:
                 return False
             # A rebalance is under way, the coordinator moves, or the topic is gone.
@@ -181,7 +181,7 @@ class LeaderElection:
 
     def _answer(self, give_up: Callable[[], bool]) -> int | None:
         """Return the error code of the requested commit, None for success."""
-        while self.owner and not give_up():
+        while self.is_owner and not give_up():
             try:
                 return self._answers.get(timeout=POLL_SECONDS)
             except Empty:

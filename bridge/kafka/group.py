@@ -39,14 +39,14 @@ class Group(NamedTuple):
     """The topic that nobody can be assigned, because it does not exist; empty if it does, or is assigned."""
 
     @property
-    def owners(self) -> list[str]:
+    def owner_hosts(self) -> list[str]:
         """The hosts of the members that are assigned the partition, one at most."""
         return [member.host for member in self.members if member.holds]
 
     @property
     def standbys(self) -> int:
         """The number of members without the partition."""
-        return len(self.members) - len(self.owners)
+        return len(self.members) - len(self.owner_hosts)
 
     def awaited(self, last: str = "") -> tuple[Member, ...]:
         """The member that holds the partition, else the `last` owner by name, else all members."""
@@ -108,6 +108,6 @@ class Watch:
         names = ", ".join(sorted(member.name for member in awaited))
         if now.monotonic < self._until.monotonic:
             return Wait(f"waits for {names}; {release(awaited, self._until.wall)}", self._until.wall)
-        if others.owners:
+        if others.owner_hosts:
             return Wait(f"{names} owns the feed")
         return Wait(f"waits for the group to settle, with {names}")

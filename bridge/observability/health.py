@@ -46,16 +46,6 @@ class HealthStatus(NamedTuple):
     reason: str
 
 
-class Says(NamedTuple):
-    """The state in words."""
-
-    tone: str
-    """`good`, `busy` (it ends by itself) or `bad` (somebody has to look)."""
-    sentence: str
-    todo: str = ""
-    """What somebody should do; empty for nothing."""
-
-
 class Health(NamedTuple):
     """Answers of a program to the probes."""
 

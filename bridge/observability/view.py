@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bridge.feed.rate_limits import LimitUsage
 from bridge.formatting import format_duration, plural
 from bridge.observability.bets import ShownBet, shown
-from bridge.observability.health import LOOP_SECONDS, Says, healthy
+from bridge.observability.health import LOOP_SECONDS, healthy
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 from bridge.state.dead_letter import DeadLetterCause
@@ -30,50 +30,63 @@ NEARLY = 0.8
 
 Decode = Callable[[bytes], Mapping[str, Any]]
 
-_SILENT = Says(
+
+class Headline(NamedTuple):
+    """The state in words."""
+
+    tone: str
+    """`good`, `busy` (it ends by itself) or `bad` (somebody has to look)."""
+    sentence: str
+    todo: str = ""
+    """What somebody should do; empty for nothing."""
+
+
+_SILENT = Headline(
     "bad",
     "The event loop is silent: nothing is read, and nothing is written.",
     "A liveness probe on /healthz restarts the bridge; without one, restart it. Keep its log.",
 )
-_STUCK = Says("bad", "Stuck: the bridge makes no progress.", "Read in the log what it waits for; restart it.")
-_STARTING = Says("busy", "Starting: neither owner nor standby yet.")
-_SAYS = {
-    State.CONNECTING: Says("busy", "Connecting to the provider."),
-    State.CATCHING_UP: Says("busy", "Catching up: bets are late, and none is left out."),
-    State.LIVE: Says("good", "Live: what the provider sends is in Kafka at once."),
-    State.QUIET: Says(
+_STUCK = Headline(
+    "bad", "Stuck: the bridge makes no progress.", "Read in the log what it waits for; restart it."
+)
+_STARTING = Headline("busy", "Starting: neither owner nor standby yet.")
+_HEADLINES = {
+    State.CONNECTING: Headline("busy", "Connecting to the provider."),
+    State.CATCHING_UP: Headline("busy", "Catching up: bets are late, and none is left out."),
+    State.LIVE: Headline("good", "Live: what the provider sends is in Kafka at once."),
+    State.QUIET: Headline(
         "good",
         "Quiet: pings arrive, but no bets.",
         "Ask the provider if bets should be settling now.",
     ),
-    State.IDLE_TIMEOUT: Says(
+    State.IDLE_TIMEOUT: Headline(
         "busy",
         "Nothing arrives, not even a ping: the bridge connects again.",
         "Check the network if this happens again and again.",
     ),
-    State.WAITING_FOR_LIMIT: Says(
+    State.WAITING_FOR_LIMIT: Headline(
         "busy",
         "Waiting for a limit of the provider to allow the next connection attempt.",
         "Nothing: a restart would not shorten the wait. The next connection replays what is missed now.",
     ),
-    State.BACKING_OFF: Says(
+    State.BACKING_OFF: Headline(
         "busy",
         "Pausing after a failure before the next connection attempt.",
         "If it lasts, read the failure in the log, event “disconnected”.",
     ),
-    State.WAITING_FOR_KAFKA: Says(
+    State.WAITING_FOR_KAFKA: Headline(
         "bad",
         "Waiting for Kafka: nothing is written, and nothing is lost.",
         "Bring back the service that the reason names; the bridge then goes on by itself.",
     ),
-    State.STANDBY: Says("good", "Standing by: this process takes over where no other one owns the feed."),
-    State.STOPPED_ON_GAP: Says(
+    State.STANDBY: Headline("good", "Standing by: this process takes over where no other one owns the feed."),
+    State.STOPPED_ON_GAP: Headline(
         "bad",
         "Stopped on a gap: the provider can no longer replay what is missing.",
         "Get that interval from the provider by other means; to go on after it, start with feed.on_gap = "
         "continue.",
     ),
-    State.STOPPED: Says("bad", "Stopped.", "If nobody stopped it, the log and the exit code say why."),
+    State.STOPPED: Headline("bad", "Stopped.", "If nobody stopped it, the log and the exit code say why."),
 }
 
 
@@ -103,7 +116,7 @@ class Gauge(NamedTuple):
     """When it allows an attempt again, empty if it does now."""
 
 
-class Person(NamedTuple):
+class MemberRow(NamedTuple):
     """A member of the owner group."""
 
     name: str
@@ -120,7 +133,7 @@ class View:
     state: str
     """The state's name."""
     since: float
-    says: Says
+    headline: Headline
     reason: str
     todo: str
     notices: tuple[str, ...]
@@ -137,14 +150,14 @@ class View:
     """When the next connection attempt is allowed."""
     causes: tuple[tuple[DeadLetterCause, int], ...]
     """The most frequent causes of dead letters."""
-    members: tuple[Person, ...] | None
+    members: tuple[MemberRow, ...] | None
     bets: tuple[ShownBet, ...] | None
     """The last bets, the newest first; None if they are not to be shown."""
 
 
 def view(status: StatusSnapshot, now: float, decode: Decode) -> View:
     """Return what there is to say at `now`, Unix seconds. `decode` returns the datum of a bet."""
-    state, since, says, reason = _state(status, now)
+    state, since, headline, reason = _state(status, now)
     notices = tuple(_notices(status))
     age = status.revision_age(now)
     most_frequent = sorted(status.dead_letters.items(), key=lambda item: -item[1])[:MOST_CAUSES]
@@ -153,9 +166,9 @@ def view(status: StatusSnapshot, now: float, decode: Decode) -> View:
         status=status,
         state=state,
         since=since,
-        says=says,
+        headline=headline,
         reason=reason,
-        todo=says.todo or ("" if notices else "Nothing."),
+        todo=headline.todo or ("" if notices else "Nothing."),
         notices=notices,
         accepted=status.connections.get("accepted", 0),
         failed=sum(status.connections.get(result, 0) for result in ("refused", "failed")),
@@ -170,14 +183,14 @@ def view(status: StatusSnapshot, now: float, decode: Decode) -> View:
     )
 
 
-def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Says, str]:
+def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, str]:
     """Return the state's name, since when it lasts, what to say, and the reason."""
     if now - status.at > LOOP_SECONDS:
         return "Silent", status.at, _SILENT, "it gives no heartbeat; all below is from before"
     name = "Starting" if status.state is None else status.state.value
-    says = _STARTING if status.state is None else _SAYS[status.state]
+    headline = _STARTING if status.state is None else _HEADLINES[status.state]
     health = healthy(status, now)
-    return name, status.since, says if health.ok else _STUCK, health.reason
+    return name, status.since, headline if health.ok else _STUCK, health.reason
 
 
 def _notices(status: StatusSnapshot) -> list[str]:
@@ -234,12 +247,12 @@ def _attempt(status: StatusSnapshot, now: float) -> str:
     return f"The next connection attempt is allowed in {format_duration(status.next_connect - now)}."
 
 
-def _members(status: StatusSnapshot) -> tuple[Person, ...] | None:
+def _members(status: StatusSnapshot) -> tuple[MemberRow, ...] | None:
     if status.group is None or not status.group.members:
         return None
     owners_first = sorted(status.group.members, key=lambda member: (not member.holds, member.name))
     return tuple(
-        Person(
+        MemberRow(
             member.name,
             member.host,
             ("owns the feed" if member.holds else "stands by")

@@ -144,8 +144,9 @@ def refuse_members(settings: Settings, group: Group | None) -> None:
     awaited = group.awaited()
     names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
     free_by = clock.now().wall + clients.session_seconds(settings.kafka)
+    does = "owns it" if group.owner_hosts else "stands by"
     raise NotOwner(
-        f"the feed {settings.feed.name} is not free: {names} {'owns it' if group.owners else 'stands by'}. "
+        f"the feed {settings.feed.name} is not free: {names} {does}. "
         f"Stop every `bridge run` of this feed first; {release(awaited, round(free_by))}."
     )
 
@@ -173,7 +174,7 @@ def _wait_for_feed(
 ) -> None:
     """Wait until the feed is assigned to this process. Raises as `owning`."""
     deadline = clock.now().monotonic + clients.session_seconds(settings.kafka) + JOIN_SECONDS
-    while not election.owner:
+    while not election.is_owner:
         election.check()
         group = election.look(client)
         if group is not None:

@@ -206,7 +206,7 @@ class _Service:
                 self._status.become(State.STANDBY)
                 self._changed.clear()
                 leadership.check()
-                if not leadership.owner:
+                if not leadership.is_owner:
                     await self._stand_by(leadership)
                     continue
                 await self._one_term(dependencies, leadership)
@@ -233,7 +233,7 @@ class _Service:
                     self._group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
-                    if group is not None and group.owners:
+                    if group is not None and group.owner_hosts:
                         self._known = {}  # the owner knows better
                     if group is not None:
                         wait = watch.look(group, self._clock())

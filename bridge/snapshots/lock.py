@@ -92,7 +92,7 @@ class Lock:
         KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
         """
         deadline = math.inf if seconds is None else clock.now().monotonic + seconds
-        while not self._election.owner:
+        while not self._election.is_owner:
             self._election.check()
             on_wait()
             if self._stop.is_set():
@@ -141,7 +141,7 @@ class Lock:
 
     def confirm(self) -> None:
         """Win the lock back if it is lost, and have the coordinator confirm it. Raises as `check`."""
-        while not self._election.owner:
+        while not self._election.is_owner:
             self._must_not_stop()
             self._look()
             self._stop.wait(POLL_SECONDS)
@@ -162,7 +162,7 @@ class Lock:
 
     def offsets(self) -> tuple[list[TopicPartition], Any]:
         """Return the arguments that fail the commit of a run that has lost the lock."""
-        if not self._election.owner:
+        if not self._election.is_owner:
             # Seen: with the membership of before an outage, the call that takes them does not return.
             raise KafkaUnavailable("the lock has to be won again")
         return self._election.offsets()
@@ -197,7 +197,7 @@ class Lock:
     def _look(self) -> None:
         """Look after lock and topics. Raises as `check`, and KafkaUnavailable if no broker answers."""
         self._election.check()
-        if owner := self._election.owner:
+        if owner := self._election.is_owner:
             self._missed = None
         now = clock.now().monotonic
         if now - self._looked_at < LOOK_SECONDS or (owner and not self._attempted):

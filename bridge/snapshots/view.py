@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from bridge.observability.health import Says
+from bridge.observability.view import Headline
 from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, LeftOut
 from bridge.snapshots.results import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
@@ -17,32 +17,34 @@ MOST_LANGUAGES: Final = 5
 NEARLY_ALL: Final = 95
 """Percent of ids with a name, below which the alert fires, too."""
 
-_STUCK = Says("bad", "Stuck: this job makes no progress.", "Read in the log what it waits for; restart it.")
-_TROUBLE = Says(
+_STUCK = Headline(
+    "bad", "Stuck: this job makes no progress.", "Read in the log what it waits for; restart it."
+)
+_TROUBLE = Headline(
     "bad",
     "Kafka fails, and the run tries again. The last snapshot is unchanged.",
     "Bring back what the reason names; the run then goes on by itself.",
 )
-_WAITING = Says("busy", "Waiting for another run of this job to end, or for Kafka.")
-_RUNNING = Says("busy", "A run is under way. The topic changes when it is complete, in one transaction.")
-_FAILED = Says(
+_WAITING = Headline("busy", "Waiting for another run of this job to end, or for Kafka.")
+_RUNNING = Headline("busy", "A run is under way. The topic changes when it is complete, in one transaction.")
+_FAILED = Headline(
     "bad",
     "The last run failed. The last snapshot is unchanged.",
     "Nothing if the next run succeeds; if they keep failing, act on the reason.",
 )
-_COMPLETE = Says("good", "The last snapshot is complete.")
-_NARROWED = Says("good", "The last snapshot contains what --kind, --language or --event selected.")
-_LEFT_OUT = Says(
+_COMPLETE = Headline("good", "The last snapshot is complete.")
+_NARROWED = Headline("good", "The last snapshot contains what --kind, --language or --event selected.")
+_LEFT_OUT = Headline(
     "busy",
     "The last snapshot is partial: some requests failed.",
     "The next run asks again. If the same is left out again and again, tell the provider.",
 )
-_TOO_LARGE = Says(
+_TOO_LARGE = Headline(
     "bad",
     "The last snapshot is partial: a record is too large for Kafka.",
     "Ask the provider about the names below: nothing else has a megabyte of them.",
 )
-_FORBIDDEN = Says(
+_FORBIDDEN = Headline(
     "bad",
     "The last snapshot is partial: the provider denies access to some endpoints (403).",
     "Ask the provider for access to the endpoints below",
@@ -71,7 +73,7 @@ class JobView:
     status: JobStatus
     state: str
     """In a word, for the title."""
-    says: Says
+    headline: Headline
     reason: str
     coverage: tuple[Coverage, ...]
     kinds: Mapping[str, Counts] | None
@@ -89,7 +91,7 @@ def job_view(status: JobStatus, now: float) -> JobView:
     """Return what there is to say at `now`, Unix seconds, about a job that other threads go on with."""
     status = replace(status)
     snapshot = status.last.snapshot if status.last else None
-    state, says, reason = _state(status, now)
+    state, headline, reason = _state(status, now)
     counts = snapshot.counts if snapshot else {}
     left_out = sorted(snapshot.left_out, key=_urgency) if snapshot else []
     more = len(left_out) - MOST_LEFT_OUT
@@ -98,7 +100,7 @@ def job_view(status: JobStatus, now: float) -> JobView:
         now=now,
         status=status,
         state=state,
-        says=says,
+        headline=headline,
         reason=reason,
         coverage=tuple(map(_covered, status.coverage.values())),
         kinds=dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None,
@@ -108,28 +110,32 @@ def job_view(status: JobStatus, now: float) -> JobView:
     )
 
 
-def _state(status: JobStatus, now: float) -> tuple[str, Says, str]:
+def _state(status: JobStatus, now: float) -> tuple[str, Headline, str]:
     healthy = status.health(now).healthy
     if not healthy.ok:
         return "Stuck", _STUCK, healthy.reason
-    state, says, reason = _last(status)
+    state, headline, reason = _last(status)
     if status.rests_until is not None:
-        return state, says, reason
+        return state, headline, reason
     if status.trouble:
         return "Retrying", _TROUBLE, status.trouble
     running = _WAITING if status.doing == ITS_TURN else _RUNNING
-    if says.tone == "good":
+    if headline.tone == "good":
         return "Running", running, ""
     # What was wrong with the last one still is.
-    return "Running", Says(says.tone, running.sentence, says.todo), f"{says.sentence} {reason}".strip()
+    return (
+        "Running",
+        Headline(headline.tone, running.sentence, headline.todo),
+        f"{headline.sentence} {reason}".strip(),
+    )
 
 
-def _last(status: JobStatus) -> tuple[str, Says, str]:
+def _last(status: JobStatus) -> tuple[str, Headline, str]:
     """Return what the last run leaves to be said."""
     if status.failure:
         return "Failed", _FAILED, status.failure
     if status.last is None:
-        return "Running", Says("good", ""), ""
+        return "Running", Headline("good", ""), ""
     snapshot = status.last.snapshot
     if snapshot.complete:
         return "Complete", _COMPLETE, ""

@@ -16,12 +16,12 @@ _SECOND_PRODUCER = Patch(
 )
 _CONFIRMED_UNASKED = Patch(
     "kafka/election.py",
-    "        while self.owner and not give_up():\n            self._answers = SimpleQueue()",
-    "        return True\n        while self.owner and not give_up():\n   "
+    "        while self.is_owner and not give_up():\n            self._answers = SimpleQueue()",
+    "        return True\n        while self.is_owner and not give_up():\n   "
     "         self._answers = SimpleQueue()",
 )
 _HOLDS_FOR_EVER = Patch(
-    "kafka/election.py", "        return self.owner and self._term == term", "        return True"
+    "kafka/election.py", "        return self.is_owner and self._term == term", "        return True"
 )
 _ANY_MARKER = Patch("kafka/batch_writer.py", "        if found != last:", "        if False:")
 
@@ -294,7 +294,9 @@ FAULTS = (
         (
             _HOLDS_FOR_EVER,
             _CONFIRMED_UNASKED,
-            Patch("service/app.py", "                if not leadership.owner:", "                if False:"),
+            Patch(
+                "service/app.py", "                if not leadership.is_owner:", "                if False:"
+            ),
         ),
     ),
     Fault(

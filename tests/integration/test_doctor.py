@@ -91,7 +91,7 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
     )
     leadership = LeaderElection(settings, group_of(settings), f"{place.prefix}.checkpoints", lambda: None)
     try:
-        await until(lambda: leadership.owner, "leadership")
+        await until(lambda: leadership.is_owner, "leadership")
         code, found = await examined(place)
     finally:
         leadership.close()

@@ -148,10 +148,6 @@ class Owner:
     def __init__(self) -> None:
         self.is_owner = True
 
-    @property
-    def owner(self) -> bool:
-        return self.is_owner
-
     def check(self) -> None:
         pass
 

@@ -143,7 +143,7 @@ def test_a_leader_gives_up_after_its_socket_is_closed(
     """The next one connects at once, and the provider allows one connection."""
     membership.revoke()
     assert not membership.given_up.wait(0.3)
-    assert not election.owner
+    assert not election.is_owner
     election.released(election.term)
     assert membership.given_up.wait(10)
 
@@ -151,7 +151,7 @@ def test_a_leader_gives_up_after_its_socket_is_closed(
 def test_so_does_one_whose_right_was_taken_away(membership: Membership, election: LeaderElection) -> None:
     """It is no leader any more, but its socket is still open."""
     membership.refuse()
-    assert not election.owner
+    assert not election.is_owner
     membership.revoke()
     assert not membership.given_up.wait(0.3)
     election.released(election.term)
@@ -226,7 +226,7 @@ def test_it_joins_again_as_soon_as_a_client_can_be_made(monkeypatch: pytest.Monk
         joined.check()
         time.sleep(0.01)
     made[1].assign()
-    assert joined.owner
+    assert joined.is_owner
     joined.close()
 
 

@@ -116,4 +116,4 @@ def test_the_last_owner_is_who_a_rebalance_waits_for() -> None:
 def test_owners_and_standbys_are_distinguished() -> None:
     """By the assignment."""
     found = group("a+", "b", "c")
-    assert (found.owners, found.standbys) == (["h"], 2)
+    assert (found.owner_hosts, found.standbys) == (["h"], 2)

@@ -81,14 +81,14 @@ CONTRAST = """(() => {
 @pytest.mark.parametrize("name", STATES)
 def test_each_state_is_readable(shown: Shown, name: str, width: int) -> None:
     shown.status = STATES[name]
-    is_readable(shown, width, view(STATES[name], NOW, decode).says.sentence)
+    is_readable(shown, width, view(STATES[name], NOW, decode).headline.sentence)
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("name", JOBS)
 def test_each_state_of_a_snapshot_job_is_readable(tab: Tab, name: str, width: int) -> None:
     with serving(reports.pages(JOBS[name]), lambda: LIVE) as server:
-        is_readable(Shown(tab, server.url), width, job_view(JOBS[name], LATER).says.sentence)
+        is_readable(Shown(tab, server.url), width, job_view(JOBS[name], LATER).headline.sentence)
         tab.open("about:blank")
 
 

@@ -50,8 +50,8 @@ HANGING = OpenTransaction(Place("settlement.bets", 3, 7), NOW - 60, 60)
 )
 def test_each_state_is_a_sentence_and_what_to_do(name: str, tone: str, sentence: str, todo: str) -> None:
     shown = view(STATES[name], NOW, decode)
-    assert shown.says.tone == tone
-    assert sentence in shown.says.sentence
+    assert shown.headline.tone == tone
+    assert sentence in shown.headline.sentence
     assert todo in shown.todo
     assert bool(shown.todo) == bool(todo)
 
@@ -60,9 +60,9 @@ def test_each_state_is_a_sentence_and_what_to_do(name: str, tone: str, sentence:
 def test_no_state_is_without_words(state: State | None) -> None:
     """Also one that is entered only for moments; those in which somebody has to act say what to do."""
     shown = view(replace(LIVE, state=state, started_at=NOW), NOW, decode)
-    assert shown.says.sentence.endswith(".")
+    assert shown.headline.sentence.endswith(".")
     assert shown.state == ("Starting" if state is None else state.value)
-    assert shown.says.todo or shown.says.tone != "bad"
+    assert shown.headline.todo or shown.headline.tone != "bad"
 
 
 def test_a_state_has_the_reason_and_its_beginning() -> None:
@@ -79,7 +79,7 @@ def test_a_silent_event_loop_hides_the_state_before_it() -> None:
 def test_a_bridge_without_progress_is_stuck() -> None:
     """By the same judgement as the liveness probe."""
     shown = view(replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600), NOW, decode)
-    assert (shown.says.tone, shown.reason) == ("bad", "no commit for 1h")
+    assert (shown.headline.tone, shown.reason) == ("bad", "no commit for 1h")
 
 
 def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:

@@ -24,7 +24,7 @@ class Group:
 
     def __init__(self, settings: Settings, group: str, topic: str, changed: Callable[[], object]) -> None:
         assert (group, topic) == ("settlement.translations.owner", "settlement.snapshots")
-        self.owner = self.closed = False
+        self.is_owner = self.closed = False
         self.refused: str | None = None
 
     def check(self) -> None:
@@ -50,7 +50,7 @@ class Run:
 
     def go_on(self, seconds: int, *, owner: bool, away: bool = False, every: int = 1) -> None:
         """Raises as the lock."""
-        self.group.owner, self.away = owner, away
+        self.group.is_owner, self.away = owner, away
         for _ in range(0, seconds, every):
             self.lock.check()
             self.time += every
@@ -75,7 +75,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 
 
 def test_it_waits_for_the_lock(run: Run) -> None:
-    assert run.lock.acquire(None, lambda: setattr(run.group, "owner", True))
+    assert run.lock.acquire(None, lambda: setattr(run.group, "is_owner", True))
     assert run.lock.acquire(0)
 
 

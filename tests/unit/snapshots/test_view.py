@@ -49,8 +49,8 @@ def published(*coverage: Covered, **snapshot: Any) -> JobStatus:
 )
 def test_a_job_says_how_it_is(name: str, state: str, tone: str, reason: str) -> None:
     view = job_view(JOBS[name], LATER)
-    assert (view.state, view.says.tone, view.reason) == (state, tone, reason)
-    assert (view.says.todo == "") == (tone == "good" or state == "Running")
+    assert (view.state, view.headline.tone, view.reason) == (state, tone, reason)
+    assert (view.headline.todo == "") == (tone == "good" or state == "Running")
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_a_run_hides_nothing_of_the_one_before(name: str, tone: str, todo: str, 
     status = replace(JOBS[name])
     status.begin(LATER)
     view = job_view(status, LATER)
-    assert (view.state, view.says.tone) == ("Running", tone)
-    assert view.says.sentence.startswith("A run is under way")
-    assert view.says.todo.startswith(todo)
+    assert (view.state, view.headline.tone) == ("Running", tone)
+    assert view.headline.sentence.startswith("A run is under way")
+    assert view.headline.todo.startswith(todo)
     assert reason in view.reason
     assert "Step: starting" in shown(status)
 
@@ -95,14 +95,14 @@ def test_what_the_next_run_cannot_mend_comes_first() -> None:
     assert view.left_out
     assert view.left_out[:2] == (forbidden, TOO_LARGE)
     assert view.more_left_out == "and 7 more"
-    assert view.says.todo.endswith("out of api.kinds.")
+    assert view.headline.todo.endswith("out of api.kinds.")
 
 
 def test_currencies_have_no_kinds_to_leave_out() -> None:
     status = published(
         job="currencies", complete=False, left_out=(LeftOut("/z", None, NO_RIGHT),), forbidden=("/z",)
     )
-    assert "kinds" not in job_view(status, LATER).says.todo
+    assert "kinds" not in job_view(status, LATER).headline.todo
 
 
 def test_a_record_that_is_cut_off_itself_says_at_least() -> None:
