@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bridge import log
+from bridge import masking
 from bridge.sandbox import cluster as dev
 from tests.harness import IN_VAIN, Bridge, Place
 from tests.processes import send
@@ -27,8 +27,8 @@ _numbers = itertools.count(1)
 @pytest.fixture(autouse=True)
 def secrets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget secrets after each test: one test's secret may be an ordinary word in another."""
-    monkeypatch.setattr(log, "_secrets", {})
-    monkeypatch.setattr(log, "_mask", None)
+    monkeypatch.setattr(masking, "_secrets", {})
+    monkeypatch.setattr(masking, "_mask", None)
 
 
 @pytest.fixture(scope="session")

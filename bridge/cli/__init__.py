@@ -10,7 +10,7 @@ from typing import Annotated, Any, Never
 
 import typer
 
-from bridge import __version__, log
+from bridge import __version__, log, masking
 from bridge.cli import bets, dead_letters, inspection, repair, sandbox, snapshots
 from bridge.cli.output import Config, Json, print_json, print_text, show
 from bridge.config import load
@@ -57,7 +57,7 @@ def main() -> Never:
     except _UsageError as error:
         _refuse(error)
     except BridgeError as error:
-        for line in log.concealed(str(error)).splitlines():
+        for line in masking.concealed(str(error)).splitlines():
             print_text(f"error: {line}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:

@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from bridge.config.secrets import read_secret
 from bridge.errors import SettingsError
-from bridge.log import MASK, conceal
+from bridge.masking import MASK, conceal
 
 ENV_PREFIX: Final = "BRIDGE_"
 LONGEST_SECONDS = 366 * 86_400

@@ -47,7 +47,7 @@ from bridge.config.sections import (
 )
 from bridge.errors import SettingsError
 from bridge.formatting import format_duration, plain_error, shortened
-from bridge.log import conceal
+from bridge.masking import conceal
 
 _CREDENTIAL = env_name("feed", "auth_value")
 _BEFORE_CONNECT_SECONDS = 30

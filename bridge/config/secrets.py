@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 
 from bridge.errors import SettingsError
-from bridge.log import conceal, get
+from bridge.log import get
+from bridge.masking import conceal
 
 EMPTY = "it is empty"
 UNFIT = "holds what no header can: give one line of ASCII characters"

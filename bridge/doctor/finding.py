@@ -7,7 +7,7 @@ from enum import Enum
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from bridge.log import concealed
+from bridge.masking import concealed
 
 
 class Outcome(Enum):

@@ -28,7 +28,7 @@ from bridge.feed.framing import Inbox, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
 from bridge.formatting import plain_error
-from bridge.log import concealed
+from bridge.masking import concealed
 
 HANG_UP_SECONDS = 1.5
 UNREAD_BYTES = 1024 * 1024

@@ -25,7 +25,7 @@ from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.formatting import plain_error, shortened
-from bridge.log import concealed
+from bridge.masking import concealed
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _TIMEOUT_SECONDS: Final = 10

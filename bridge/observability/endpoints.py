@@ -17,7 +17,8 @@ from prometheus_client import Metric
 from bridge import clock as instant
 from bridge.clock import Clock
 from bridge.config import WebSettings
-from bridge.log import concealed, get
+from bridge.log import get
+from bridge.masking import concealed
 from bridge.observability.exposition import exposition
 from bridge.observability.health import Health, HealthStatus
 from bridge.observability.hosts import is_ours

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bridge import __version__
 from bridge.formatting import format_duration, format_utc, shortened
-from bridge.log import concealed
+from bridge.masking import concealed
 from bridge.observability.endpoints import Answer, Page
 from bridge.observability.http_server import max_connections
 

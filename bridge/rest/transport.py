@@ -14,7 +14,7 @@ import httpx2
 
 from bridge.config import ApiSettings, address_error, proxy_error, tls
 from bridge.formatting import format_duration, plain_error
-from bridge.log import concealed
+from bridge.masking import concealed
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
 """Turns a request into a response."""

@@ -10,8 +10,8 @@ import pytest
 from tests.repo.source import MODULES, ROOT, dotted, imports, outside
 
 LEVELS = [
-    {"errors", "clock", "formatting", "log"},
-    {"clock_skew", "avro"},
+    {"errors", "clock", "formatting", "masking"},
+    {"clock_skew", "log", "avro"},
     {"messages"},
     {"config"},
     {"kafka", "feed", "rest"},

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 import structlog
 
-from bridge import cli, log
+from bridge import cli, log, masking
 from bridge.errors import SettingsError
 
 
@@ -117,8 +117,8 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS)
 def test_no_form_of_a_secret_is_shown(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wherever in an event it is: in a text, an exception, a list, a table, or an object."""
-    log.conceal(SECRET, "a test's", "me")
-    log.conceal("and another", "another test's")
+    masking.conceal(SECRET, "a test's", "me")
+    masking.conceal("and another", "another test's")
 
     class Holder:
         def __str__(self) -> str:
@@ -128,16 +128,16 @@ def test_no_form_of_a_secret_is_shown(form: str, capsys: pytest.CaptureFixture[s
         capsys, a=f"x{form}y", b=[(form,), {form: form}], c=Holder(), d=ValueError(form), e=17, f=None
     )
     assert form not in str(found)
-    assert found["a"] == f"x{log.MASK}y"
-    assert found["b"] == [[log.MASK], {log.MASK: log.MASK}]
-    assert found["c"] == f"it holds {log.MASK}"
+    assert found["a"] == f"x{masking.MASK}y"
+    assert found["b"] == [[masking.MASK], {masking.MASK: masking.MASK}]
+    assert found["c"] == f"it holds {masking.MASK}"
     assert (found["e"], found["f"]) == (17, None)
-    assert log.concealed(f"error: {form}") == f"error: {log.MASK}"
+    assert masking.concealed(f"error: {form}") == f"error: {masking.MASK}"
 
 
 def test_nor_in_what_a_library_says_nor_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     """Each is its own way into the log."""
-    log.conceal(SECRET, "a test's")
+    masking.conceal(SECRET, "a test's")
     log.configure(verbose=True)
     logging.getLogger("websockets").debug("> Authorization: %s %s", "Bearer", SECRET)
     try:
@@ -147,10 +147,10 @@ def test_nor_in_what_a_library_says_nor_in_a_traceback(capsys: pytest.CaptureFix
         log.get().exception("unforeseen", stack_info=True)
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 3
-    assert err.count(log.MASK) >= 3
+    assert err.count(masking.MASK) >= 3
     assert not any(form in err for form in FORMS)
     first, *_ = err.splitlines()
-    assert json.loads(first)["event"] == f"> Authorization: Bearer {log.MASK}"
+    assert json.loads(first)["event"] == f"> Authorization: Bearer {masking.MASK}"
 
 
 @pytest.mark.parametrize(("error", "code"), [(ValueError(SECRET), 1), (SettingsError(SECRET), 2)])
@@ -162,22 +162,22 @@ def test_nor_in_what_ends_the_process(
     def ends(**_: Any) -> None:
         raise error
 
-    log.conceal(SECRET, "a test's")
+    masking.conceal(SECRET, "a test's")
     monkeypatch.setattr(cli, "app", ends)
     with pytest.raises(SystemExit) as caught:
         cli.main()
     err = capsys.readouterr().err
     assert caught.value.code == code
-    assert log.MASK in err
+    assert masking.MASK in err
     assert not any(form in err for form in FORMS)
 
 
 def test_a_short_secret_leaves_words_and_numbers_legible(capsys: pytest.CaptureFixture[str]) -> None:
     """It is masked where it stands alone; level and time stay what they are."""
     for number, short in enumerate(("a", "20", "info")):
-        log.conceal(short, f"short {number}")
+        masking.conceal(short, f"short {number}")
     found = shown(capsys, reason="a bank said a: 2026, 20 informants")
-    assert found["reason"] == "X bank said X: 2026, X informants".replace("X", log.MASK)
+    assert found["reason"] == "X bank said X: 2026, X informants".replace("X", masking.MASK)
     assert (found["event"], found["level"]) == ("said", "info")
     assert found["timestamp"].startswith("20")
 
@@ -185,19 +185,21 @@ def test_a_short_secret_leaves_words_and_numbers_legible(capsys: pytest.CaptureF
 def test_a_secret_that_is_rotated_for_ever_takes_no_more_memory() -> None:
     """The newest values are masked; nobody is let in by the older ones."""
     for number in range(100):
-        log.conceal(f"rotated {number}", "rotated")
-    assert log.concealed("rotated 0, rotated 98, rotated 99") == f"rotated 0, {log.MASK}, {log.MASK}"
+        masking.conceal(f"rotated {number}", "rotated")
+    assert (
+        masking.concealed("rotated 0, rotated 98, rotated 99") == f"rotated 0, {masking.MASK}, {masking.MASK}"
+    )
 
 
 def test_nothing_is_no_secret() -> None:
     """It would be everywhere."""
-    log.conceal("", "empty")
-    assert log.concealed("as it was") == "as it was"
+    masking.conceal("", "empty")
+    assert masking.concealed("as it was") == "as it was"
 
 
 def test_what_is_no_utf_8_is_a_secret_and_a_line_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
     """As Python reads it from the environment. A line that cannot be written is shown raw by `logging`."""
     secret = "hush\udce9hush"
-    log.conceal(secret, "no text", "m\udce9")
+    masking.conceal(secret, "no text", "m\udce9")
     found = shown(capsys, reason=f"caf\udce9 {secret} hush%E9hush")
-    assert found["reason"] == f"caf\\udce9 {log.MASK} {log.MASK}"
+    assert found["reason"] == f"caf\\udce9 {masking.MASK} {masking.MASK}"

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, Settings, load
 from bridge.config.kafka import SECRETS
 from bridge.errors import SettingsError
-from bridge.log import MASK, concealed
+from bridge.masking import MASK, concealed
 from bridge.sandbox.provider.settings import SimulatorSettings
 
 

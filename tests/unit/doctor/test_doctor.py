@@ -28,7 +28,7 @@ from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place
 from bridge.kafka.registry import RegistryUnavailable, Standing
 from bridge.kafka.topics import Action, Change, declare
-from bridge.log import MASK, conceal
+from bridge.masking import MASK, conceal
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 

@@ -10,7 +10,7 @@ import pytest
 from bridge.config import FeedSettings
 from bridge.errors import SettingsError
 from bridge.feed.protocol import ping_reply, request
-from bridge.log import concealed
+from bridge.masking import concealed
 
 SECRET = "s3cret/&?"
 

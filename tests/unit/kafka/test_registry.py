@@ -22,7 +22,7 @@ from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.kafka import registry as module
 from bridge.kafka.registry import Registry, RegistryUnavailable
-from bridge.log import concealed
+from bridge.masking import concealed
 from tests.tls import Authority
 
 Answer = Callable[[str, str, Any], tuple[int, Any]]

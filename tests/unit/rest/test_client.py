@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from bridge.errors import ApiError, Forbidden, Unanswered
-from bridge.log import MASK
+from bridge.masking import MASK
 from bridge.rest.answers import Answered
 from bridge.rest.client import FORBIDDEN_PAUSE_SECONDS
 from bridge.rest.endpoints import Questions

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.errors import ApiError, AuthError, SettingsError
-from bridge.log import MASK
+from bridge.masking import MASK
 from bridge.rest.client import Client
 from tests.unit.snapshots.provider import AT, SPORTS, Provider, Reply, api, minted, now
 from tests.virtual.loop import run

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from bridge import log
+from bridge import masking
 from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut
 from bridge.snapshots.results import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
@@ -190,7 +190,7 @@ def test_text_that_is_no_unicode_is_shown_all_the_same() -> None:
 
 def test_no_secret_is_shown() -> None:
     """A provider may quote the request that it refuses."""
-    log.conceal("t0ken-of-the-api", "api.token")
+    masking.conceal("t0ken-of-the-api", "api.token")
     page = shown(replace(JOBS["job-failed"], failure="Authorization: Bearer t0ken-of-the-api"))
     assert "t0ken-of-the-api" not in page
     assert "Bearer **********" in page
