@@ -8,10 +8,12 @@
     │   ├── Rejected            exit 10  the provider refused the request itself
     │   ├── Forbidden           exit 10  no right to one endpoint: the others are still fetched
     │   └── LeftOut             exit 4   the provider left some entries out: all others are published
+    ├── ProviderPause           exit 10  the provider's REST API asks for a pause of more than an hour
     ├── GapError                exit 5   the provider can no longer replay missing messages
     ├── ClockError              exit 9   our clock and the provider's are too far apart
     ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is missing or wrong
     │   └── SchemaError         exit 6   a schema does not parse, is incompatible, or does not fit a record
+    │       ├── SchemaNotFound  exit 6   the registry does not know the schema of a record
     │       └── NotOurs         exit 6   a record that no bridge has written: most readers skip it
     ├── DevError                exit 7   the embedded Kafka or registry did not start
     ├── ConversionError         —        a message is not a settled bet: dead letter
@@ -162,12 +164,20 @@ class FeedError(BridgeError):
 class FeedRefused(FeedError):
     """The handshake was answered with an HTTP status other than 101, or the connection closed for a limit.
 
-    `answer` is the reason, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if any.
+    `answer` is the reason, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if any, and
+    `skew` bounds the provider's clock minus our monotonic clock, if the answer shows it.
     """
 
-    def __init__(self, answer: str, detail: str = "", status: int | None = None) -> None:
+    def __init__(
+        self,
+        answer: str,
+        detail: str = "",
+        status: int | None = None,
+        skew: tuple[float, float] | None = None,
+    ) -> None:
         super().__init__(f"the provider refused the connection: {answer}{detail and ': ' + detail}")
         self.status = status
+        self.skew = skew
 
 
 class FeedLost(FeedError):

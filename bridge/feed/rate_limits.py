@@ -29,6 +29,8 @@ DECIDED_SECONDS = 10.0
 """How long after the decision an attempt may begin: Kafka has to commit it first."""
 MARGIN_SECONDS = 2.0
 """Margin for the moment at which the provider may have counted an attempt."""
+STEP_SECONDS = 1.0
+"""A clock that moves forward by more than this may show a pause of the machine."""
 RESOLUTION_SECONDS = 0.001
 """Resolution of the moment at which the bucket has room."""
 
@@ -47,6 +49,8 @@ class Attempt:
     refused: bool = False
     own: bool = field(default=True, compare=False)
     """Whether this process made it, by its own clock."""
+    grown_seconds: float = field(default=0.0, compare=False)
+    """How much older its revision may have been on arrival: the clock moved forward. Not committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +259,10 @@ class Limiter:
         """
         last, self._last = self._last or now, now
         ahead = (now.wall - last.wall) - (now.monotonic - last.monotonic)
-        self.ledger = tuple(_moved(attempt, ahead, now.wall) for attempt in self.ledger)
+        ledger = [_moved(attempt, ahead, now.wall) for attempt in self.ledger]
+        if ahead > STEP_SECONDS and ledger:  # if the machine was paused while it was made
+            ledger[-1] = replace(ledger[-1], grown_seconds=ledger[-1].grown_seconds + ahead)
+        self.ledger = tuple(ledger)
 
     # How attempts count.
 
@@ -272,7 +279,7 @@ class Limiter:
             return _NONE
         on_its_way = self._seen_at(attempt) - attempt.at
         asked = attempt.recovery_seconds
-        return _Ages(asked - 1 - self._skew, asked + on_its_way + self._skew)
+        return _Ages(asked - 1 - self._skew, asked + on_its_way + self._skew + attempt.grown_seconds)
 
     def _asking(self, at: float, revision: int | None) -> _Ages:
         if revision is None:

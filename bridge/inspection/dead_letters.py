@@ -151,9 +151,13 @@ def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> 
                 known.reason = mark.reason or known.reason
         return None
     found = LetterHeaders.read(headers)
-    if found.kind is DeadLetterKind.SAMPLE or (known is not None and known.open):
+    if found.kind is DeadLetterKind.SAMPLE:
         return None
     place = message.partition() or 0, message.offset() or 0
+    if known is not None and known.open:  # it was sent again after other content of its bet
+        known.received, known.revision = found.received, found.revision
+        known.partition, known.offset = place
+        return None
     return Letter(key, found.kind, found.reason, found.received, found.revision, found.size, *place)
 
 

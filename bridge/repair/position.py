@@ -159,6 +159,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
     Raises BridgeError if the checkpoint is not the one of the plan, and as `OwnedFeed.commit`.
     """
     before = owned.checkpoint
+    plan.checkpoint.counters.balance()  # as the owner's are, after a newer bridge that counted more
     if before != plan.checkpoint:
         raise BridgeError(
             "the checkpoint has changed since the plan was made: another process owned the feed meanwhile. "

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bridge.clock import Instant
+from bridge.clock_skew import Skew
 from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
 from bridge.feed.backoff import Backoff
 from bridge.feed.catch_up import CatchUpTracker
@@ -177,7 +178,8 @@ class Connector:
             state, decision = decide(now)
             if decision.until <= now.wall:
                 return
-            if self._status.become(state, decision.reason, until=decision.until):
+            changed = self._status.become(state, decision.reason, until=decision.until)
+            if changed and self.checkpointer.committed is not None:  # else the position would be a promise
                 await self.checkpointer.commit()
                 continue
             await sleep(self.wake, min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
@@ -243,6 +245,8 @@ class Connector:
             connection = await connect(self._feed, asked, self.wake.set, self._clock)
         except FeedRefused as error:
             self.limiter.answered(self._clock(), refused=self._is_refusal(error))
+            if error.skew is not None:
+                self.timekeeper.note(Skew(*error.skew))
             raise
         except FeedLost:
             if self._suspended_since(decided):  # the request may have left just now

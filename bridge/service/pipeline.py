@@ -207,10 +207,8 @@ class Pipeline:
             version,
             content,
             self._rewritten,
-            replaying=self.position.replaying(message.at),
+            replaying=self.replays_from < inf or self.position.replaying(message.at),
         )
-        if verdict is _CORRECTION and self._was_replaced(message.at, key, body):
-            verdict = _STALE
         if verdict is _DUPLICATE or verdict is _STALE:  # a correction is new, though its bet is known
             if self.deduplicator.knew(key):
                 self._awaiting = None
@@ -219,13 +217,9 @@ class Pipeline:
             else:
                 self.counters.duplicates += 1
         else:
-            # It was a dead letter until this version of the bridge could convert it.
-            if self._awaiting is not None and self.deduplicator.knew_dead_letter(
-                identity(body), since=self._awaiting
-            ):
-                self._awaiting = None
+            if self.replays_from < inf or self._awaiting is not None:
+                self._end_replay(body)
             self.deduplicator.publish(key, version, content, message.at, settled_at)
-            self.replays_from = inf  # the feed is ordered: known bets come before new ones
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
@@ -234,16 +228,18 @@ class Pipeline:
             self.counters.corrections += verdict is _CORRECTION
         self.position.data(message.at, settled_at)
 
-    def _was_replaced(self, at: float, key: bytes, body: bytes) -> bool:
-        """Return whether a replay repeats a dead letter of a bet that has other content by now.
+    def _end_replay(self, body: bytes) -> None:
+        """Take note of something new, which known bets come before, because the feed is ordered.
 
-        Which of them came last is known to a redrive only (decision 0023): the letter stays open.
+        It is not as new as that if it was a dead letter until this version of the bridge could convert it, or
+        if an operator moved the position back to where nothing was received.
         """
-        return (
-            self.position.replaying(at)
-            and self.deduplicator.knew_content(key)
-            and self.deduplicator.dead_letter_time(identity(body)) is not None
-        )
+        letter = identity(body)
+        if self._awaiting is not None and self.deduplicator.knew_dead_letter(letter, since=self._awaiting):
+            self._awaiting = None
+        was_letter = self.deduplicator.dead_letter_time(letter) is not None
+        if not was_letter and self.position.revision >= self._moved_from:
+            self.replays_from = inf
 
     def _rewrite(self, schema: bytes) -> bytes | None:
         """Return the fingerprint of the bet at hand in an earlier schema. Slow, but rarely needed."""

@@ -139,11 +139,6 @@ class Deduplicator:
         chain = self._chain(digest)
         return 0 < (row if chain is None else chain.rows[0]) < self._witnesses_end
 
-    def knew_content(self, key: bytes) -> bool:
-        """Return whether the last content of a bet was published before this connection."""
-        _, _, row = self._find(key)
-        return 0 < row < self._connected
-
     def publish(
         self, key: bytes, version: int, content: bytes, at: float, settled_at: float | None = None
     ) -> None:

@@ -15,7 +15,7 @@ from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused
 from bridge.feed.protocol import Request
-from bridge.feed.received import Received
+from bridge.feed.received import Oversized, Received
 from bridge.sandbox.provider.feed import Connection as Peer
 from bridge.sandbox.provider.feed import Farewell, Provider, Refusal
 
@@ -39,7 +39,7 @@ class Network:
     """So many handshakes arrive, and their answers never do."""
     shows_date: bool = True
     """Whether the provider's answers carry a `Date`."""
-    altered: Callable[[bytes], bytes] = bytes
+    altered: Callable[[bytes], bytes | Oversized] = bytes
     """What becomes of a message on its way."""
     token: str = ""
     """What the provider wants to see as a bearer token; nothing when empty."""
@@ -221,7 +221,8 @@ class Feed:
             raise
         if isinstance(answer, Refusal):
             if answer.close_code is None:
-                raise FeedRefused(f"HTTP {answer.status}", answer.reason, answer.status)
+                status = answer.status
+                raise FeedRefused(f"HTTP {status}", answer.reason, status, self._skew(asked))
             answer = self._dismissed(answer.close_code)
         self._open = Connection(self, settings, answer, self._skew(asked), wake, clock)
         return self._open

@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 
+import orjson
 import pytest
 
 from bridge.clock import AnchoredClock
 from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost, GapError, NotOwner, SettingsError
+from bridge.feed.received import Oversized
 from bridge.kafka.batch import Record
+from bridge.sandbox.provider.bets import message
 from bridge.sandbox.provider.faults import Clear, Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge.sandbox.provider.feed import Policy
 from bridge.service.interfaces import GiveUp
@@ -23,7 +27,7 @@ from bridge.state.deduplicator import Deduplicator
 from bridge.state.gap import Cause
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.kafka import CODECS
-from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, settled
+from tests.virtual.world import DAY, ENTITIES, EPOCH, HOUR, World, in_world, settled
 
 # Bets published twice because the deduplicator evicted by a wrong time.
 
@@ -603,3 +607,135 @@ async def test_what_comes_again_and_again_does_not_hide_that_the_provider_has_fo
     await asyncio.sleep(900)
     beating.cancel()
     await world.check(Cause.MISSING_IN_REPLAY)
+
+
+# What is only now converted may be what came last: it was once dropped as stale, and no redrive could publish
+# it. So the bet may go back for as long as the replay takes, and ends right.
+@in_world(rate=0.5)
+async def test_a_correction_that_was_too_large_is_published_once_the_limit_is_raised(world: World) -> None:
+    """A replay brings what was an oversized dead letter."""
+
+    def as_oversized(body: bytes) -> bytes | Oversized:
+        return body if len(body) < 100_000 else Oversized(len(body), sha256(body).hexdigest(), body[:65_536])
+
+    world.network.altered = as_oversized
+    world.start()
+    await world.until(State.LIVE)
+    await asyncio.sleep(200)
+    now = world.feed.moment()
+    for variant, least in ((0, 0), (1, 200_000)):
+        body = orjson.dumps(message(ENTITIES, 10**9 + 7, 1, int(now * 1e6), least, variant=variant))
+        world.inflict(Garbage(body=body.decode()))
+        await asyncio.sleep(10)
+    await world.stop()
+    world.network.altered = bytes
+    world.start()
+    await asyncio.sleep(300)
+    [latest] = [r for r in world.kafka.records(world.kafka.topics.bets.name) if len(r.value or b"") > 10_000]
+    assert latest.key
+    await world.check()
+
+
+# The pause before the second question about the time is a state, and was committed, before any attempt was:
+# the next process took the position for a promise, and asked for no more than it.
+@in_world(rate=0.2, history=HOUR / 2, policy=Policy(zero="everything", replay_rate=5))
+async def test_a_first_start_whose_clock_steps_before_the_network_is_up_asks_for_everything(
+    world: World,
+) -> None:
+    """It is restarted meanwhile."""
+    world.unreachable(4)
+    world.start()
+    await asyncio.sleep(0.5)
+    world.set_by = 5
+    await asyncio.sleep(1.7)
+    await world.stop()
+    await asyncio.sleep(3)
+    world.start()
+    await asyncio.sleep(200)
+    assert world.provider.attempts[0].revision in (None, 0)
+
+
+def reopened(number: int, at: float, *, valid: bool = True, variant: int = 0) -> Garbage:
+    """A bet of its own in the feed; one that is not valid lacks a field that settings may make optional."""
+    body = message(ENTITIES, 10**9 + number, 1, int(at * 1e6), 0, variant=variant)
+    if not valid:
+        del body["data"]["isCancelled"]
+    return Garbage(body=orjson.dumps(body).decode())
+
+
+# Known bets of a replay were no longer kept once anything new had come, as a dead letter that converts now.
+@pytest.mark.parametrize("replayed", [25, 32, 40])
+@in_world(rate=0.5, policy=Policy(replay_rate=1))
+async def test_a_replay_that_begins_with_a_former_dead_letter_and_pauses_doubles_nothing(
+    world: World, replayed: float
+) -> None:
+    """Ten minutes of pings move the position."""
+    world.start()
+    await world.until(State.LIVE)
+    await asyncio.sleep(300)
+    world.inflict(reopened(7, world.feed.moment(), valid=False))
+    await asyncio.sleep(60)
+    await world.kill()
+    await asyncio.sleep(1)
+    world.start(optional_fields=frozenset({"data.isCancelled"}))
+    await asyncio.sleep(replayed)
+    world.inflict(Pause(seconds=600))
+    await asyncio.sleep(800)
+    assert doubled(world) == 0
+
+
+# A replay counted as over by the time that had passed, though nothing new had come: then A, B under one
+# version were no longer recognised in their order.
+@pytest.mark.parametrize("replayed", [34, 36, 42])
+@in_world(rate=0.5, policy=Policy(replay_rate=1))
+async def test_a_replay_that_pauses_takes_no_content_back(world: World, replayed: float) -> None:
+    """It looked live before."""
+    world.start()
+    await world.until(State.LIVE)
+    await asyncio.sleep(300)
+    now = world.feed.moment()
+    world.inflict(reopened(7, now))
+    await asyncio.sleep(5)
+    world.inflict(reopened(7, now + 5, variant=1))
+    await asyncio.sleep(1)
+    world.inflict(Drop())
+    await asyncio.sleep(replayed)
+    world.inflict(Pause(seconds=200))
+    await asyncio.sleep(400)
+    await world.check()
+
+
+# A machine that is paused during a handshake asks for less than the provider counts. The attempt was noticed
+# to be older, but the ledger kept the age from before.
+@pytest.mark.parametrize("refused", [False, True])
+@in_world(rate=0.05)
+async def test_a_pause_during_the_handshake_makes_the_attempt_longer(world: World, refused: bool) -> None:
+    """For fifty minutes; the wall clock is right at once."""
+    world.network.there = 1.0
+    world.start()
+    await asyncio.sleep(HOUR)
+    if refused:
+        world.inflict(Refuse(count=1, status=503, seconds=2 * HOUR))
+    world.inflict(Drop(abort=True))
+    await world.entered(State.CONNECTING, lambda: None)
+    await asyncio.sleep(0.5)
+    world.pause(3000)
+    await asyncio.sleep(120)
+    assert [breach.reason for breach in world.provider.breaches] == []
+
+
+# The `Date` of an answer that refuses the connection says as much as that of one that accepts it.
+@pytest.mark.parametrize("pause", [HOUR / 2, 2 * HOUR, 4 * DAY])
+@in_world(rate=0.05)
+async def test_a_clock_that_stood_still_is_seen_by_a_refusal(world: World, pause: float) -> None:
+    """A machine without an agent of its hypervisor: nothing steps."""
+    world.start()
+    await asyncio.sleep(HOUR)
+    world.inflict(Refuse(seconds=HOUR + pause))
+    world.inflict(Drop(abort=True))
+    world.pause(pause)
+    world.set_by -= pause
+    with suppress(ClockError):
+        await asyncio.sleep(HOUR)
+        await world.kill()
+    assert [breach.reason for breach in world.provider.breaches] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from bridge.inspection.dead_letters import (
     in_portions,
     kind_as_json,
     kinds_as_lines,
+    letter_after,
     letter_as_json,
     letter_as_lines,
     the_one,
@@ -49,6 +51,28 @@ class Message:
 
     def timestamp(self) -> tuple[int, int]:
         return 1, 1_790_000_000_000
+
+
+def test_a_letter_that_comes_again_was_received_by_the_later_time() -> None:
+    """Other content of its bet may have come between: a redrive compares the two times."""
+    known = letter()
+    headers = {
+        "kind": "error",
+        "reason": "data.x: wrong",
+        "received": f"{AT + 500}",
+        "revision": "18",
+        "feed": "f",
+        "size": "100",
+    }
+    again = SimpleNamespace(
+        key=known.key.encode,
+        headers=lambda: [(name, value.encode()) for name, value in headers.items()],
+        partition=lambda: 2,
+        offset=lambda: 9,
+    )
+    message: Any = again
+    assert letter_after(message, "f", {known.key: known}) is None
+    assert (known.received, known.revision, known.place) == (AT + 500, 18, (2, 9))
 
 
 def test_letters_are_open_until_they_are_redriven() -> None:

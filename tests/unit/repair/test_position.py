@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
 from bridge.inspection.limits import LimitForecast
-from bridge.repair.position import MovePlan, first_revision, parse_revision, plan_move
+from bridge.repair.position import MovePlan, commit_move, first_revision, parse_revision, plan_move
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 
@@ -53,6 +56,24 @@ def test_the_present_position_changes_something_only_behind_a_gap() -> None:
     assert plan(State.STOPPED, 999).changes
     assert plan(State.STOPPED_ON_GAP, 1_000).changes
     assert plan(State.STOPPED_ON_GAP, 1_000).gap is None
+
+
+def test_a_move_is_possible_after_a_rollback_from_a_version_that_counted_more() -> None:
+    """The owner balances what it restores, and the plan is made of the same checkpoint."""
+    planned, owned = (
+        Checkpoint("f", 1_000, State.LIVE, (), Counters(received=107, published=100), NOW, "o") for _ in "po"
+    )
+    owned.counters.balance()
+    forecast = LimitForecast(Settings(), planned, NOW, 900)
+    plan = MovePlan(planned, 900, NOW, 0.0, 0, forecast, 3_600.0, None)
+    committed: list[Checkpoint] = []
+    owner: Any = SimpleNamespace(
+        checkpoint=owned,
+        owner_id="me",
+        commit=lambda batch, checkpoint, *_: committed.append(checkpoint),
+    )
+    commit_move(owner, plan, "why")
+    assert [one.revision for one in committed] == [900]
 
 
 @pytest.mark.parametrize(("revision", "updated_at"), [(NOW + 86_400, NOW - 60), (NOW - 60, NOW + 86_400)])

@@ -141,28 +141,6 @@ def test_what_is_still_invalid_is_no_witness(again: bytes) -> None:
     assert len(gaps(made)) == 1
 
 
-def test_a_replay_does_not_take_back_a_content_that_came_after_a_dead_letter() -> None:
-    """The letter stays open: a redrive knows which of the two was received later."""
-    deduplicator = Deduplicator()
-    former, latter = bet(1, payout=1.0), bet(1, payout=2.0)
-    dead(deduplicator, former, at=NOW - 60)
-    first = pipeline(newest=None, deduplicator=deduplicator)
-    handle(first, latter, at=NOW - 1)
-    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
-    handle(made, former, latter)
-    assert made.counters == Counters(received=2, stale=1, duplicates=1)
-
-
-def test_a_content_that_was_a_dead_letter_is_published_when_it_comes_live() -> None:
-    """What the connection itself has brought before is older."""
-    deduplicator = Deduplicator()
-    former, latter = bet(1, payout=1.0), bet(1, payout=2.0)
-    dead(deduplicator, former, at=NOW - 60)
-    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
-    handle(made, latter, former)
-    assert made.counters == Counters(received=2, published=2, corrections=1)
-
-
 @pytest.mark.parametrize("news", [bet(1, payout=2.0), bet(2)], ids=["correction", "next version"])
 def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
     """It may have been published at any time since; only what was published before comes back in a replay."""
