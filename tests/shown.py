@@ -134,7 +134,7 @@ KAFKA_DOWN = replace(  # for longer than a session: nobody owns, and this proces
 STOPPED_ON_GAP = replace(
     GAP,
     state=State.STOPPED_ON_GAP,
-    reason="MissingInReplay: 2026-09-18T17:26:40Z to 2026-09-19T03:26:40Z",
+    reason="MissingInReplay: 2026-09-18T16:46:40Z to 2026-09-19T02:46:40Z",
     since=NOW - 2,
     rates=Rates(),
     queue_messages=0,
