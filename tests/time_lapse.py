@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from contextlib import suppress
 from typing import Self
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -28,6 +29,8 @@ class TimeLapse:
 
     async def __aexit__(self, *_: object) -> None:
         self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
 
     async def pass_by(self, seconds: float) -> None:
         """Wait until so many seconds have passed for Prometheus."""

@@ -56,7 +56,11 @@ def finding_as_lines(name: str, finding: Finding, width: int, columns: int | Non
     indent = width + 4
     if columns is not None:
         room = max(columns - indent, 20)
-        lines = [part for line in lines for part in wrap(line, room, break_on_hyphens=False) or [""]]
+        lines = [
+            part
+            for line in lines
+            for part in wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+        ]
     first, *rest = lines
     return "\n".join(
         [f"{_MARKS[finding.outcome]} {name:{width}}  {first}", *(" " * indent + line for line in rest)]

@@ -109,7 +109,10 @@ def run_checks(
     try:
         settings = load()
     except SettingsError as error:
-        yield "settings", Finding(Outcome.FAIL, str(error), "Nothing else is checked without.").concealed()
+        yield (
+            "settings",
+            Finding(Outcome.FAIL, str(error), "Nothing else is checked without them.").concealed(),
+        )
         return
     unmet: set[str] = set()
     for check in checks:

@@ -290,7 +290,10 @@ async def connect(
         # The answer may repeat the request, credential included.
         body = concealed((error.response.body or b"").decode("utf-8", "replace"))
         status = error.response.status_code
-        skew = from_dates(error.response.headers.get_all("Date"), asked_at, clock().monotonic)
+        headers = error.response.headers
+        # A cached answer has an old date.
+        dates = [] if "Age" in headers else headers.get_all("Date")
+        skew = from_dates(dates, asked_at, clock().monotonic)
         raise FeedRefused(f"HTTP {status}", body[:200].strip(), status, skew) from None
     except InvalidHandshake as error:
         raise FeedLost(f"the handshake failed: {concealed(str(error))}") from None

@@ -123,6 +123,10 @@ class Position:
         """Return whether a message may be a repetition: catching up, or shortly after."""
         return self._live_since is None or at - self._live_since <= self._max_out_of_orderness + self._margin
 
+    def rested(self, at: float) -> bool:
+        """Return whether pings came alone for so long that no replay is to come any more."""
+        return self._pings_since is not None and at - self._pings_since >= PINGS_ALONE_SECONDS
+
     def quiet(self, now: float) -> bool:
         """Return whether the feed is live but had no data for long."""
         return self.live and (self.last_data is None or now - self.last_data > self._live_after_pings)

@@ -31,6 +31,8 @@ MARGIN_SECONDS = 2.0
 """Margin for the moment at which the provider may have counted an attempt."""
 STEP_SECONDS = 1.0
 """A clock that moves forward by more than this may show a pause of the machine."""
+RECENT_SECONDS = 60.0
+"""How long after the answer to an attempt the clock may still be corrected because of a pause during it."""
 RESOLUTION_SECONDS = 0.001
 """Resolution of the moment at which the bucket has room."""
 
@@ -260,7 +262,8 @@ class Limiter:
         last, self._last = self._last or now, now
         ahead = (now.wall - last.wall) - (now.monotonic - last.monotonic)
         ledger = [_moved(attempt, ahead, now.wall) for attempt in self.ledger]
-        if ahead > STEP_SECONDS and ledger:  # if the machine was paused while it was made
+        # The machine may have been paused while the last attempt was made.
+        if ahead > STEP_SECONDS and ledger and now.wall - _seen_last(ledger[-1]) < RECENT_SECONDS:
             ledger[-1] = replace(ledger[-1], grown_seconds=ledger[-1].grown_seconds + ahead)
         self.ledger = tuple(ledger)
 
@@ -312,6 +315,10 @@ class Limiter:
 
 
 _NONE = _Ages(inf, inf)
+
+
+def _seen_last(attempt: Attempt) -> float:
+    return attempt.at if attempt.answered_at is None else attempt.answered_at
 
 
 def _moved(attempt: Attempt, by: float, latest: float) -> Attempt:

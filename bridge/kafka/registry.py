@@ -127,7 +127,7 @@ class Registry:
     def _digest(self) -> str:
         """Return a digest of password and files, "" while one of these cannot be read."""
         settings = self._settings
-        digest = hashlib.blake2b(settings.secret().encode())
+        digest = hashlib.blake2b(settings.secret().encode("utf-8", "surrogateescape"))
         with suppress(OSError):
             for file in (settings.ca_file, settings.client_certificate_file, settings.client_key_file):
                 digest.update(b"" if file is None else file.read_bytes())

@@ -7,7 +7,8 @@
     401                           the token is read again for a few seconds; a new one and the last
                                   accepted one are tried; then AuthError
     403                           one more attempt, unless the endpoint's last answer was 403; then Forbidden
-    429                           all requests wait, the rate is halved, and the request is sent again
+    429                           all requests wait, the rate is halved, and the request is sent again;
+                                  ProviderPause if that is to be later than in an hour, for all requests
     5xx, none, an incomplete one  the request is sent again; ApiError after the last attempt
     anything else                 ApiError at once: 400, 404 elsewhere, 204, a redirect
 
@@ -89,6 +90,8 @@ class Client:
         """The token that was refused while the last accepted one still works, which is sent instead."""
         self._forbidden: set[str] = set()
         """Endpoints whose last answer was 403."""
+        self._stopped: ProviderPause | None = None
+        """Why nothing is sent any more."""
         self._slowed = _Spell()
         self._troubled = _Spell()
         self.requests = 0
@@ -109,8 +112,8 @@ class Client:
         """Send a request and return its answer, without content after a 404 that the interface allows.
 
         `attempts` lowers the limit of the settings. Raises AuthError (401), Forbidden (403), ClockError,
-        SettingsError if the token's file holds no token, and ApiError for any other failure (after the last
-        attempt if another could help) and for a 401 while the token's file is missing.
+        ProviderPause, SettingsError if the token's file holds no token, and ApiError for any other failure
+        (after the last attempt if another could help) and for a 401 while the token's file is missing.
         """
         most = min(attempts or self._settings.attempts, self._settings.attempts)
         # A request keeps its slot between attempts, so that a provider in trouble gets fewer requests.
@@ -228,11 +231,12 @@ class Client:
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
             if pause > LONGEST_PAUSE_SECONDS:
                 until = format_utc(round(now.wall + pause)) if pause < 366 * 86_400 else "a time years ahead"
-                raise ProviderPause(
+                self._stopped = ProviderPause(
                     f"{request} answered HTTP {answer.status}: the provider wants nothing to be sent "
                     f"before {until} (Retry-After), and a run waits for an hour at most. Is that a quota?",
                     pause,
                 )
+                raise self._stopped
             self._pace.pause(now.monotonic, pause)
         if answer.status == 429 and self._slowed.begins(now.monotonic):
             wait = format_duration(self.pause)
@@ -259,6 +263,8 @@ class Client:
             # In a loop: the pace may slow down during the wait.
             while left := self.pause:
                 await self._sleep(left)
+            if self._stopped is not None:
+                raise self._stopped
             now = self._clock().monotonic
             self._pace.sent(now)
         return now

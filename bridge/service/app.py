@@ -337,17 +337,21 @@ class _Service:
         worker = Worker("start")  # a daemon thread: the process can end while Kafka is unreachable
 
         async def patiently(service: str, job: Callable[[], T]) -> T:
+            is_known = False
+            """Why it waits for this service."""
             while True:
                 answer = asyncio.wrap_future(worker.submit(job))
                 try:
                     await asyncio.wait({answer}, timeout=RETRY_SECONDS)
-                    if not answer.done() and outage.cause and self._status.state is None:
+                    if not answer.done() and outage.cause and not is_known:
+                        is_known = True
                         self._status.become(State.WAITING_FOR_KAFKA, outage.explain("no broker answers"))
                     await asyncio.wait({answer}, timeout=SILENT_SECONDS)
-                    if not answer.done() and self._status.state is None:  # a probe would end the process
+                    if not answer.done() and not is_known:  # a probe would end the process
                         self._status.become(State.WAITING_FOR_KAFKA, f"{service} has not answered yet")
                     return await answer
                 except (KafkaUnavailable, RegistryUnavailable) as error:
+                    is_known = True
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                     await asyncio.sleep(RETRY_SECONDS)
                 finally:

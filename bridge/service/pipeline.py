@@ -207,7 +207,8 @@ class Pipeline:
             version,
             content,
             self._rewritten,
-            replaying=self.replays_from < inf or self.position.replaying(message.at),
+            replaying=self.position.replaying(message.at)
+            or (self.replays_from < inf and not self.position.rested(message.at)),
         )
         if verdict is _DUPLICATE or verdict is _STALE:  # a correction is new, though its bet is known
             if self.deduplicator.knew(key):

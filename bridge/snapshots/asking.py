@@ -7,7 +7,7 @@ asks again. A run fails if too large a share of its things does.
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -25,7 +25,7 @@ FEW: Final = 10
 UNANSWERED_AFTER: Final = 5
 """Unanswered requests in a row about owed things, after which the rest waits for the next run."""
 MOST_KEPT: Final = 10 * MAX_LEFT_OUT
-"""An answer may have thousands of flaws."""
+"""Of an endpoint: an answer may have thousands of flaws."""
 CLOSED_AFTER: Final = 3
 """403 answers in a row, after which an endpoint is not asked any more in this run."""
 
@@ -83,6 +83,8 @@ class Account:
         self._attempts = settings.attempts
         self._share = settings.max_left_out_share
         self._left_out: list[LeftOut] = []
+        self._kept: Counter[str] = Counter()
+        """How many of them are of an endpoint."""
         self._endpoints: defaultdict[str, _Endpoint] = defaultdict(_Endpoint)
         self._all_failures = 0
         self._failures = self._things = 0
@@ -235,7 +237,8 @@ class Account:
 
     def leave_out(self, endpoint: str, id_: str | None, why: str) -> None:
         """Report something as left out."""
-        if len(self._left_out) < MOST_KEPT:
+        if self._kept[endpoint] < MOST_KEPT:
+            self._kept[endpoint] += 1
             self._left_out.append(LeftOut.of(endpoint, id_, why))
 
     def fail(self, thing: Thing, error: ApiError) -> None:

@@ -705,6 +705,24 @@ async def test_a_replay_that_pauses_takes_no_content_back(world: World, replayed
     await world.check()
 
 
+@in_world(rate=1 / 40_000, history=39_000)
+async def test_a_correction_after_hours_of_pings_is_no_repetition(world: World) -> None:
+    """A, B before the connection ended, and then A again as the first message."""
+    world.start()
+    await asyncio.sleep(200)
+    now = world.feed.moment()
+    world.inflict(reopened(7, now))
+    await asyncio.sleep(5)
+    world.inflict(reopened(7, now + 5, variant=1))
+    await asyncio.sleep(5)
+    world.inflict(Drop())
+    await asyncio.sleep(3 * HOUR)
+    published = world.last.counters.published
+    world.inflict(reopened(7, now))
+    await asyncio.sleep(10)
+    assert world.last.counters.published == published + 1
+
+
 # A machine that is paused during a handshake asks for less than the provider counts. The attempt was noticed
 # to be older, but the ledger kept the age from before.
 @pytest.mark.parametrize("refused", [False, True])

@@ -185,3 +185,11 @@ def test_a_pause_of_hours_ends_the_run(after: str) -> None:
     assert caught.value.exit_code == 10
     assert caught.value.seconds == float(after)
     assert len(provider.sent_at) == 1
+
+
+def test_a_pause_of_hours_ends_all_requests() -> None:
+    """Those that are under way or wait for their turn, too."""
+    provider = Provider(Reply(), Reply(429, headers={"Retry-After": "43200"}), otherwise=Reply(429))
+    answers = provider.ask(*[SPORTS] * 8, at_once=True, requests_per_second=5.0, concurrency=4)
+    assert sum(isinstance(answer, ProviderPause) for answer in answers) == 7
+    assert len(provider.sent_at) <= 3
