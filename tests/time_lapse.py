@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from contextlib import suppress
 from typing import Self
 
+import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.alerts import INTERVAL, Scrapes
-from tests.harness import Bridge
+from tests.harness import Bridge, until
 
 
 class TimeLapse:
@@ -22,6 +22,7 @@ class TimeLapse:
         """The processes by the names of their pods."""
         self.scrapes = Scrapes(time.time(), speed=INTERVAL / every)
         self._every = every
+        self._scraped = 0
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._scrape())
@@ -33,15 +34,20 @@ class TimeLapse:
             await self._task
 
     async def pass_by(self, seconds: float) -> None:
-        """Wait until so many seconds have passed for Prometheus."""
-        await asyncio.sleep(seconds / INTERVAL * self._every)
-        self._task.done() and self._task.result()
+        """Wait until so many seconds have passed for Prometheus: by scrapes, on a busy machine too."""
+        enough = self._scraped + seconds / INTERVAL
+        await until(lambda: self._scraped >= enough or self._task.done(), f"{seconds} s of scrapes")
+        if self._task.done():
+            self._task.result()
 
     async def _scrape(self) -> None:
-        for number in itertools.count():
+        while True:
             for pod, bridge in self.pods.items():
-                if bridge.address():
+                if not bridge.address():
+                    continue
+                with suppress(httpx2.HTTPError):  # it ends: its series are stale, as for Prometheus
                     families = text_string_to_metric_families((await bridge.get("/metrics")).text)
                     labels = {"namespace": "n", "pod": pod}
-                    self.scrapes.take(number * INTERVAL, labels, families)
+                    self.scrapes.take(self._scraped * INTERVAL, labels, families)
+            self._scraped += 1
             await asyncio.sleep(self._every)
