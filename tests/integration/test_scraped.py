@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 
 from bridge.sandbox.provider.faults import Drop, Garbage
@@ -28,6 +29,7 @@ def open_elsewhere(place: Place) -> Producer:
     return other
 
 
+@pytest.mark.long
 async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: Path) -> None:
     """By a bridge that catches up, is live, and meets what there is to show; and by the snapshot jobs."""
     run(tmp_path, "--version")  # is there a tool at all?
