@@ -166,7 +166,10 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             yield from changes(old, new, f"{path}[{number}]")
     elif before != after:
-        yield f"{path}: {_shown(path, before)} → {_shown(path, after)}"
+        old, new = _shown(path, before), _shown(path, after)
+        if old == new:  # they differ beyond the decimals that are shown
+            old, new = (shortened(repr(value), MOST_TEXT) for value in (before, after))
+        yield f"{path}: {old} → {new}"
 
 
 def _shown(path: str, value: Any) -> str:

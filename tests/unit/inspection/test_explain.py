@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.inspection.explain import _Commit, _hand_overs, _moves, _names_bet, _retirements
+from bridge.inspection.explain import _Commit, _hand_overs, _moves, _names_bet, _retirements, changes
 from bridge.state.checkpoint import Move
 
 FIRST = _Commit(10.0, "one", None, 5, 0)
@@ -63,3 +63,9 @@ def test_each_move_is_told_once_at_its_own_time() -> None:
     assert event.details == [
         "operator@host moved the position from 1970-01-01T00:00:09Z to 1970-01-01T00:00:03Z: resent"
     ]
+
+
+def test_a_change_beyond_the_decimals_that_are_shown_is_shown_whole() -> None:
+    """Else it would read as none."""
+    [change] = changes({"payout": 0.123456789012}, {"payout": 0.123456789013})
+    assert change == "payout: 0.123456789012 → 0.123456789013"
