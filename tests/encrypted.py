@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+
+from tests.proxy import pipe
 
 
 class Front:
@@ -39,7 +41,7 @@ class Front:
                 return
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
             back.write(head)
-            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+            await asyncio.gather(pipe(reader, back), pipe(there, writer))
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -58,11 +60,3 @@ async def fronts(*all_: Front) -> AsyncIterator[list[asyncio.Server]]:
             server.close()
         for front in all_:
             front.drop()
-
-
-async def _pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await source.read(65_536):
-            target.write(data)
-            await target.drain()
-    target.close()

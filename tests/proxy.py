@@ -27,7 +27,7 @@ async def proxy(status: int = 200) -> AsyncIterator[Proxy]:
         if status == 200:
             host, _, port = asked.split()[1].rpartition(":")
             there, back = await asyncio.open_connection(host, int(port))
-            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+            await asyncio.gather(pipe(reader, back), pipe(there, writer))
         writer.close()
 
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
@@ -35,7 +35,8 @@ async def proxy(status: int = 200) -> AsyncIterator[Proxy]:
         yield running
 
 
-async def _pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    """Pass on all that comes, then close."""
     with suppress(OSError):
         while data := await source.read(65_536):
             target.write(data)

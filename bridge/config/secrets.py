@@ -6,7 +6,10 @@ bridge continues.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from bridge.errors import SettingsError
@@ -39,6 +42,18 @@ def read_secret(name: str, file: Path, *, for_header: bool = False) -> str:
     elif trouble != EMPTY:
         raise SettingsError(f"{name}: cannot read {file}: {trouble}")
     return secret
+
+
+def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
+    """Return a digest of secrets and of the files, directories left out; None while one is missing."""
+    found = hashlib.blake2b(secrets.encode("utf-8", "surrogateescape"))
+    try:
+        for file in files:
+            with suppress(IsADirectoryError):
+                found.update(file.read_bytes())
+    except OSError:
+        return None
+    return found.digest()
 
 
 def secret_trouble(file: Path, *, for_header: bool = False) -> str:

@@ -31,7 +31,7 @@ TOPIC_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceT
 GROUP_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.GROUP])
 READER_RIGHTS = frozenset({"DESCRIBE"})
 JOBS = ("translations", "currencies")
-SUBJECTS_OF_JOBS = ("translations-value", "currencies-value", "snapshots-value")
+SUBJECTS_OF_JOBS = (*(f"{job}-value" for job in JOBS), "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
 
 
@@ -62,9 +62,8 @@ def check_topics(settings: Settings) -> Finding:
     """Whether the topics match the settings, and `bridge run` could create and use them."""
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
     changes = topics.plan(client, declared, declared.of_feed())
-    of_jobs = [topic for topic in declared.all() if topic not in declared.of_feed()]
     try:
-        changes += topics.plan(client, declared, of_jobs)
+        changes += topics.plan(client, declared, declared.of_jobs())
         found = assess_topics(changes, declared.of_feed())
     except TopologyError as error:  # `bridge run` does not notice it
         found = Finding(Outcome.TROUBLE, f"{error}\nonly the snapshot jobs need that")
@@ -107,7 +106,7 @@ def check_rights(settings: Settings) -> Finding:
                 TopicCollection(names), include_authorized_operations=True, request_timeout=admin.LOOK_SECONDS
             )
             allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
-    of_jobs = {topic.name for topic in declared.all()} - {topic.name for topic in declared.of_feed()}
+    of_jobs = {topic.name for topic in declared.of_jobs()}
     needed = [Needed(name, TOPIC_RIGHTS, found, name in of_jobs) for name, found in allowed.items()]
     reader = f"{settings.topics.prefix}.reader"
     groups = [(group_of(settings), GROUP_RIGHTS, False), (reader, READER_RIGHTS, False)]

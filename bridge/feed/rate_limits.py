@@ -54,6 +54,11 @@ class Attempt:
     grown_seconds: float = field(default=0.0, compare=False)
     """How much older its revision may have been on arrival: the clock moved forward. Not committed."""
 
+    @property
+    def last_at(self) -> float:
+        """When it was answered, or decided if it was not."""
+        return self.at if self.answered_at is None else self.answered_at
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -263,7 +268,7 @@ class Limiter:
         ahead = (now.wall - last.wall) - (now.monotonic - last.monotonic)
         ledger = [_moved(attempt, ahead, now.wall) for attempt in self.ledger]
         # The machine may have been paused while the last attempt was made.
-        if ahead > STEP_SECONDS and ledger and now.wall - _seen_last(ledger[-1]) < RECENT_SECONDS:
+        if ahead > STEP_SECONDS and ledger and now.wall - ledger[-1].last_at < RECENT_SECONDS:
             ledger[-1] = replace(ledger[-1], grown_seconds=ledger[-1].grown_seconds + ahead)
         self.ledger = tuple(ledger)
 
@@ -317,12 +322,8 @@ class Limiter:
 _NONE = _Ages(inf, inf)
 
 
-def _seen_last(attempt: Attempt) -> float:
-    return attempt.at if attempt.answered_at is None else attempt.answered_at
-
-
 def _moved(attempt: Attempt, by: float, latest: float) -> Attempt:
     """Move an attempt by seconds, not beyond `latest`, together with its answer."""
     at, answered = attempt.at, attempt.answered_at
-    by = min(by, latest - (at if answered is None else answered))
+    by = min(by, latest - attempt.last_at)
     return replace(attempt, at=at + by, answered_at=None if answered is None else answered + by)

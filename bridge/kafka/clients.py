@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 import time
@@ -17,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, env_name
+from bridge.config.secrets import digest
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import lacks_trust, outage
@@ -93,14 +93,14 @@ def _digest(settings: KafkaSettings) -> bytes | None:
     """Return a digest of all properties, secrets included, and of their files; None while one is missing."""
     try:
         properties = settings.properties()
-        digest = hashlib.blake2b(repr(sorted(properties.items())).encode())
-        for name, value in properties.items():
-            if name.endswith((".location", ".file")) and value not in ("", _PROBE):
-                with suppress(IsADirectoryError):  # of authorities
-                    digest.update(Path(str(value)).read_bytes())
-    except (OSError, SettingsError):
+    except SettingsError:
         return None
-    return digest.digest()
+    files = (
+        Path(str(value))
+        for name, value in properties.items()
+        if name.endswith((".location", ".file")) and value not in ("", _PROBE)
+    )
+    return digest(repr(sorted(properties.items())), files)
 
 
 class WatchedConsumer(Consumer):

@@ -7,7 +7,6 @@ unavailable.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 from bridge.avro.codec import READ_ONLY, Codec, Codecs
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
+from bridge.config.secrets import digest
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.formatting import plain_error, shortened
 from bridge.masking import concealed
@@ -80,8 +80,8 @@ class Registry:
         url = urlsplit(settings.url)
         self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
         self._settings = settings
-        self._made_with = ""
-        """What the client was made with: password and files."""
+        self._made_with: bytes | None = None
+        """The digest of what the client was made with."""
         self._made: SchemaRegistryClient | None = self._make()
         self._schemas: dict[int, Schema] = {}
         self._unknown: dict[int, tuple[float, str]] = {}
@@ -95,7 +95,7 @@ class Registry:
     @property
     def _client(self) -> SchemaRegistryClient:
         """The client; a new one after a failure, and for another password or certificate."""
-        if self._made is None or self._digest() not in (self._made_with, ""):
+        if self._made is None or self._digest() not in (self._made_with, None):
             self.close()
             self._made = self._make()
         return self._made
@@ -124,15 +124,11 @@ class Registry:
         _accepted.add(settings)
         return client
 
-    def _digest(self) -> str:
-        """Return a digest of password and files, "" while one of these cannot be read."""
+    def _digest(self) -> bytes | None:
+        """Return a digest of password and files; None while one of these cannot be read."""
         settings = self._settings
-        digest = hashlib.blake2b(settings.secret().encode("utf-8", "surrogateescape"))
-        with suppress(OSError):
-            for file in (settings.ca_file, settings.client_certificate_file, settings.client_key_file):
-                digest.update(b"" if file is None else file.read_bytes())
-            return digest.hexdigest()
-        return ""
+        files = settings.ca_file, settings.client_certificate_file, settings.client_key_file
+        return digest(settings.secret(), filter(None, files))
 
     def __enter__(self) -> Self:
         return self

@@ -78,9 +78,13 @@ class Topics:
         """Return those of them that have what was received, or why it is missing: all but the checkpoints."""
         return self.bets, self.deadletters, self.gaps
 
+    def of_jobs(self) -> tuple[Topic, ...]:
+        """Return the topics that the snapshot jobs write to."""
+        return self.snapshots, self.snapshot_state, self.translations, self.currencies
+
     def all(self) -> tuple[Topic, ...]:
         """Return all topics in the order of their creation."""
-        return *self.of_feed(), self.snapshots, self.snapshot_state, self.translations, self.currencies
+        return *self.of_feed(), *self.of_jobs()
 
 
 def declare(settings: Settings) -> Topics:

@@ -22,7 +22,7 @@ from bridge.snapshots.view import job_view
 
 _TRANSIENT: Final = (ApiError, ProviderPause, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""
-LONGEST_PAUSE_SECONDS: Final = 86_400.0
+LONGEST_DELAY_SECONDS: Final = 86_400.0
 """How long the provider may keep a job from its next run."""
 WAIT_SECONDS: Final = 30.0
 """A machine that slept has waited for less than the time that has passed: look again after this long."""
@@ -68,7 +68,7 @@ def run_every(
                 status.fail(str(error))
                 get().error("snapshot failed, the last one is unchanged", job=task.job, reason=str(error))
                 if isinstance(error, ProviderPause):
-                    due = max(due, steady().monotonic + min(error.seconds, LONGEST_PAUSE_SECONDS))
+                    due = max(due, steady().monotonic + min(error.seconds, LONGEST_DELAY_SECONDS))
             else:
                 if report is None:
                     return

@@ -19,15 +19,11 @@ from bridge.kafka.open_transactions import OpenTransaction
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
-from bridge.snapshots.model import LeftOut
-from bridge.snapshots.status import JobStatus
 from bridge.state.checkpoint import State
 from tests.alerts import INTERVAL, Scrapes, run
-from tests.unit.snapshots.reports import report
 from tests.virtual.world import EPOCH, HOUR, World, play
 
 FEED = {"feed": "f"}
-JOB = JobStatus.of(report(left_out=(LeftOut("/api/x", "1", "HTTP 500"),)))
 MINUTE = 60.0
 
 
