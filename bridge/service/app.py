@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import signal
 import sys
@@ -17,9 +16,8 @@ from bridge.avro.codec import Codecs
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.errors import BridgeError, NotOwner
+from bridge.errors import NotOwner
 from bridge.feed import client, provider_clock
-from bridge.formatting import format_duration
 from bridge.kafka import clients, topics
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch_writer import BatchWriter, transactional
@@ -27,8 +25,6 @@ from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import GroupLooks, LeaderElection, group_of, new_owner_id
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Watch
-from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
-from bridge.kafka.open_transactions import Look, OpenTransaction, Place, TransactionWatch, what_to_do
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients, with_fresh_clients
 from bridge.kafka.registry import Registry, RegistryUnavailable
@@ -39,9 +35,11 @@ from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
+from bridge.service import memory
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
+from bridge.service.transaction_monitor import TransactionMonitor
 from bridge.state.checkpoint import State
 from bridge.state.restore import StateReader
 
@@ -56,19 +54,9 @@ LOOK_SECONDS = 2.0
 """How often a standby checks who owns the feed, and whether Kafka answers."""
 GROUP_SECONDS = 10.0
 """How often an owner looks who stands by."""
-WATCH_LIMIT_SECONDS = 60.0
-"""How long one look for open transactions may take, which is longer than the time-outs of its requests."""
 HEARTBEAT_SECONDS = 1.0
 """Interval between status snapshots."""
 
-_LIBC: Final = ctypes.CDLL(None)
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-KEPT_BYTES = 16 * 1024 * 1024
-"""Free memory that the process keeps, approximately."""
-LARGE_BLOCK_BYTES = 1024 * 1024
-"""Larger blocks return to the system as soon as they are freed."""
-HEAPS = 2
-"""For all threads. Each of librdkafka's would have its own, up to eight a processor (decision 0043)."""
 SWITCH_SECONDS = 0.001
 """How long the committing thread waits for the interpreter lock while the event loop is busy."""
 
@@ -77,26 +65,8 @@ def run(settings: Settings) -> None:
     """Own the feed, or stand by, until SIGTERM or SIGINT. Raises errors of `bridge.errors`."""
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
     sys.setswitchinterval(SWITCH_SECONDS)
-    _keep_little_memory()
+    memory.limit_kept()
     asyncio.run(_Service(settings).serve())
-
-
-def _keep_little_memory() -> None:
-    """Limit what glibc keeps: by default up to 64 MiB after a large message, and fragments beyond that."""
-    with contextlib.suppress(AttributeError):  # another C library
-        _LIBC.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
-        _LIBC.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
-        _LIBC.mallopt(_M_ARENA_MAX, HEAPS)
-
-
-def _free_memory() -> None:
-    """Give back what a lost term has left behind.
-
-    Its parts refer to each other (decision 0033), and of a heap glibc gives back its end only (0043).
-    """
-    gc.collect()
-    with contextlib.suppress(AttributeError):  # another C library
-        _LIBC.malloc_trim(0)
 
 
 _KNOWN: Final = ("revision", "committed_at", "skew", "gaps", "declared", "dead_letters")
@@ -118,12 +88,7 @@ class _Service:
         self._codecs: Codecs | None = None
         self._group: Group | None = None
         """The members of the owner group, None while they are unknown."""
-        self._open_transactions: tuple[OpenTransaction, ...] | None = None
-        self._hanging: frozenset[Place] = frozenset()
-        """Where those of them begin that are in the log."""
-        self._unknown = ""
-        """Why not all of them are known, as in the log."""
-        self._transactions_looked_at = self._started_at
+        self._transactions = TransactionMonitor(settings, self._clock)
         self._known: dict[str, Any] = {}
         """What this process knows of the feed from its last term, until another one owns it."""
         self._snapshot = self._take_snapshot()
@@ -200,7 +165,7 @@ class _Service:
             ask_time=provider_clock.ask,
             clock=self._clock,
         )
-        watch = asyncio.create_task(self._watch_transactions(declared, acknowledged))
+        watch = asyncio.create_task(self._transactions.run(declared, acknowledged))
         try:
             while True:
                 self._status.become(State.STANDBY)
@@ -240,7 +205,7 @@ class _Service:
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
                     else:  # an earlier reason may be outdated
                         self._status.become(State.STANDBY)
-                _free_memory()
+                memory.give_back()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             looks.close()
@@ -257,64 +222,6 @@ class _Service:
                 await asyncio.sleep(GROUP_SECONDS)
         finally:
             looks.close()
-
-    async def _watch_transactions(self, declared: topics.Topics, acknowledged: Acknowledged) -> NoReturn:
-        """Report transactions that stay open, whoever owns the feed: readers see nothing after them."""
-        worker = Worker("transactions")  # a daemon: a look may block
-        names = [topic.name for topic in declared.of_feed()]
-        watch = TransactionWatch(self._settings, names, self._clock)
-
-        def unknown(reason: str) -> Look:
-            return Look((), dict.fromkeys(names, reason))
-
-        try:
-            while True:
-                answer = asyncio.wrap_future(worker.submit(watch.look))
-                await asyncio.wait({answer}, timeout=WATCH_LIMIT_SECONDS)
-                try:
-                    if answer.done():
-                        look = answer.result()
-                        acknowledged.offer(look.stable)
-                    else:
-                        answer.cancel()
-                        worker.close(0)
-                        worker = Worker("transactions")  # the old thread is left behind with its client
-                        look = unknown(f"no answer in {format_duration(WATCH_LIMIT_SECONDS)}")
-                except BridgeError as error:
-                    look = unknown(str(error))
-                except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
-                    look = unknown(repr(error))
-                self._report_transactions(look)
-                await asyncio.sleep(WATCH_SECONDS)
-        finally:
-            worker.submit(watch.close)
-            worker.close(0)
-
-    def _report_transactions(self, look: Look) -> None:
-        """Log each transaction that hangs once, and its end; and why there is none to see, at each change."""
-        self._open_transactions = look.open or (None if look.unknown else ())
-        if not look.unknown:
-            self._transactions_looked_at = self._clock().wall
-        self._report_unknown("; ".join(dict.fromkeys(look.unknown.values())))
-        hanging = {transaction.place: transaction for transaction in look.open if transaction.hangs}
-        if new := [place for place in hanging if place not in self._hanging]:
-            get().warning(
-                "open transaction hides records",
-                what="; ".join(str(hanging[place]) for place in new),
-                what_to_do=what_to_do(self._settings.kafka, new),
-            )
-        gone = self._hanging.difference(hanging)
-        ended = {place for place in gone if place.topic not in look.unknown}
-        for place in ended:
-            get().info("open transaction ended", what=str(place))
-        self._hanging = self._hanging.union(hanging) - ended
-
-    def _report_unknown(self, reason: str) -> None:
-        if reason and reason != self._unknown:
-            get().warning("open transactions unknown", reason=reason)
-        elif self._unknown and not reason:
-            get().info("open transactions known again")
-        self._unknown = reason
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         leadership.taken()
@@ -391,8 +298,8 @@ class _Service:
             until=status.until,
             memory_seconds=self._settings.limits.memory_seconds,
             group=self._group,
-            open_transactions=self._open_transactions,
-            transactions_looked_at=self._transactions_looked_at,
+            open_transactions=self._transactions.open,
+            transactions_looked_at=self._transactions.looked_at,
             **(self._owner.snapshot() if self._owner else self._known),
         )
 

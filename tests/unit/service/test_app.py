@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ from structlog.testing import capture_logs
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOwner, SettingsError
 from bridge.kafka import clients
-from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.election import LeaderElection
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
-from bridge.kafka.open_transactions import Look, OpenTransaction, Place
-from bridge.kafka.topics import declare
 from bridge.service import app
 
 NOWHERE = "127.0.0.1:1"
@@ -202,100 +198,3 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
         if thread.name == "group":
             await asyncio.to_thread(thread.join, 10)
     assert set(destroyed_by) == {"group"}  # which may block: the event loop has the feed
-
-
-OPEN = OpenTransaction(Place("settlement.bets", 3, 7), 1_790_000_000, 50)
-
-
-async def watched(monkeypatch: pytest.MonkeyPatch, *looks: Callable[[], Look]) -> tuple[list[Any], list[Any]]:
-    """Have a bridge watch as long as there are looks; return its snapshots after each one, and the log."""
-    left, seen = list(looks), []
-    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
-
-    class Watch:
-        def __init__(self, *_: object) -> None: ...
-
-        def look(self) -> Look:
-            return left.pop(0)()
-
-        def close(self) -> None: ...
-
-    report = service._report_transactions
-
-    def reported(look: Look) -> None:
-        report(look)
-        seen.append(service._take_snapshot())
-        if not left:
-            watch.cancel()
-
-    monkeypatch.setattr(service, "_report_transactions", reported)
-    monkeypatch.setattr(app, "TransactionWatch", Watch)
-    monkeypatch.setattr(app, "WATCH_SECONDS", 0.001)
-    monkeypatch.setattr(app, "WATCH_LIMIT_SECONDS", 0.2)
-    with capture_logs() as logged:
-        acknowledged = Acknowledged(service._settings, ())
-        watch = asyncio.create_task(service._watch_transactions(declare(service._settings), acknowledged))
-        await asyncio.wait({watch}, timeout=10)
-    assert watch.cancelled()
-    return seen, logged
-
-
-def failing(error: Exception) -> Look:
-    raise error
-
-
-@pytest.mark.parametrize(
-    "error", [kind("no broker") for kind in (KafkaUnavailable, ValueError, TimeoutError)]
-)
-async def test_a_watch_that_cannot_look_says_so_and_goes_on(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    """Once for each reason; in the meantime nothing is known, and nothing is told as known."""
-    snapshots, logged = await watched(
-        monkeypatch,
-        lambda: Look((OPEN,), {}),
-        lambda: failing(error),
-        lambda: failing(error),
-        lambda: Look((), {"settlement.bets": "no right"}),
-        lambda: Look((OPEN,), {}),
-        lambda: Look((), {}),
-    )
-    assert [snapshot.open_transactions for snapshot in snapshots] == [(OPEN,), None, None, None, (OPEN,), ()]
-    times = [snapshot.transactions_looked_at for snapshot in snapshots]
-    assert times[0] == times[1] == times[3] < times[4]
-    assert [line["event"] for line in logged] == [
-        "open transaction hides records",
-        "open transactions unknown",
-        "open transactions unknown",
-        "open transactions known again",
-        "open transaction ended",
-    ]
-    assert ["no broker" in line.get("reason", "") for line in logged] == [False, True, False, False, False]
-    assert [line["log_level"] for line in logged][1:3] == ["warning"] * 2
-
-
-async def test_what_one_topic_hides_is_told_while_another_one_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """All that is known is there."""
-    partial = Look((OPEN,), {"t.gaps": "no leader"})
-    [snapshot], logged = await watched(monkeypatch, lambda: partial)
-    assert snapshot.open_transactions == (OPEN,)
-    assert [line["event"] for line in logged] == [
-        "open transactions unknown",
-        "open transaction hides records",
-    ]
-
-
-async def test_a_look_that_does_not_return_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call of the client may block for ever: its thread is left behind."""
-    returned = threading.Event()
-
-    def stuck() -> Look:
-        returned.wait(30)
-        return Look((), {})
-
-    snapshots, logged = await watched(monkeypatch, stuck, lambda: Look((OPEN,), {}))
-    returned.set()
-    assert [snapshot.open_transactions for snapshot in snapshots] == [None, (OPEN,)]
-    assert "no answer" in logged[0]["reason"]

@@ -1,0 +1,100 @@
+"""Reports transactions that stay open, whoever owns the feed: readers see nothing that is behind them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NoReturn
+
+from bridge.clock import Clock
+from bridge.config import Settings
+from bridge.errors import BridgeError
+from bridge.formatting import format_duration
+from bridge.kafka.acknowledged import Acknowledged
+from bridge.kafka.blocking import Worker
+from bridge.kafka.open_transactions import (
+    LOOK_SECONDS,
+    Look,
+    OpenTransaction,
+    Place,
+    TransactionWatch,
+    what_to_do,
+)
+from bridge.kafka.topics import Topics
+from bridge.log import get
+
+LIMIT_SECONDS = 60.0
+"""How long one look may take, which is longer than the time-outs of its requests."""
+
+
+class TransactionMonitor:
+    """Looks every `LOOK_SECONDS`, and logs each transaction that hangs once, and its end."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self.open: tuple[OpenTransaction, ...] | None = None
+        """What the last look has found; None while that is unknown."""
+        self.looked_at = clock().wall
+        """When all topics answered last, Unix seconds; before that, when this began."""
+        self._hanging: frozenset[Place] = frozenset()
+        """Where those that are in the log begin."""
+        self._unknown = ""
+        """Why not all of them are known, as in the log."""
+
+    async def run(self, declared: Topics, acknowledged: Acknowledged) -> NoReturn:
+        """Watch the feed's topics until cancelled; `acknowledged` is told how far readers see."""
+        worker = Worker("transactions")  # a daemon: a look may block
+        names = [topic.name for topic in declared.of_feed()]
+        watch = TransactionWatch(self._settings, names, self._clock)
+
+        def unknown(reason: str) -> Look:
+            return Look((), dict.fromkeys(names, reason))
+
+        try:
+            while True:
+                answer = asyncio.wrap_future(worker.submit(watch.look))
+                await asyncio.wait({answer}, timeout=LIMIT_SECONDS)
+                try:
+                    if answer.done():
+                        look = answer.result()
+                        acknowledged.offer(look.stable)
+                    else:
+                        answer.cancel()
+                        worker.close(0)
+                        worker = Worker("transactions")  # the old thread is left behind with its client
+                        look = unknown(f"no answer in {format_duration(LIMIT_SECONDS)}")
+                except BridgeError as error:
+                    look = unknown(str(error))
+                except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
+                    look = unknown(repr(error))
+                self.report(look)
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            worker.submit(watch.close)
+            worker.close(0)
+
+    def report(self, look: Look) -> None:
+        """Log what has changed: transactions that hang or have ended, and why there is none to see."""
+        self.open = look.open or (None if look.unknown else ())
+        if not look.unknown:
+            self.looked_at = self._clock().wall
+        self._report_unknown("; ".join(dict.fromkeys(look.unknown.values())))
+        hanging = {transaction.place: transaction for transaction in look.open if transaction.hangs}
+        if new := [place for place in hanging if place not in self._hanging]:
+            get().warning(
+                "open transaction hides records",
+                what="; ".join(str(hanging[place]) for place in new),
+                what_to_do=what_to_do(self._settings.kafka, new),
+            )
+        gone = self._hanging.difference(hanging)
+        ended = {place for place in gone if place.topic not in look.unknown}
+        for place in ended:
+            get().info("open transaction ended", what=str(place))
+        self._hanging = self._hanging.union(hanging) - ended
+
+    def _report_unknown(self, reason: str) -> None:
+        if reason and reason != self._unknown:
+            get().warning("open transactions unknown", reason=reason)
+        elif self._unknown and not reason:
+            get().info("open transactions known again")
+        self._unknown = reason

@@ -1,0 +1,124 @@
+"""How a bridge reports transactions that stay open."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from structlog.testing import capture_logs
+
+from bridge.clock import AnchoredClock
+from bridge.config import Settings
+from bridge.kafka.acknowledged import Acknowledged
+from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.open_transactions import Look, OpenTransaction, Place
+from bridge.kafka.topics import declare
+from bridge.service import transaction_monitor
+from bridge.service.transaction_monitor import TransactionMonitor
+
+OPEN = OpenTransaction(Place("settlement.bets", 3, 7), 1_790_000_000, 50)
+
+
+class Seen(NamedTuple):
+    """What a status snapshot would say after a look."""
+
+    open: tuple[OpenTransaction, ...] | None
+    looked_at: float
+
+
+async def watched(
+    monkeypatch: pytest.MonkeyPatch, *looks: Callable[[], Look]
+) -> tuple[list[Seen], list[Any]]:
+    """Watch as long as there are looks; return what is known after each one, and the log."""
+    left, seen, settings = list(looks), [], Settings()
+    monitor = TransactionMonitor(settings, AnchoredClock())
+
+    class Watch:
+        def __init__(self, *_: object) -> None: ...
+
+        def look(self) -> Look:
+            return left.pop(0)()
+
+        def close(self) -> None: ...
+
+    report = monitor.report
+
+    def reported(look: Look) -> None:
+        report(look)
+        seen.append(Seen(monitor.open, monitor.looked_at))
+        if not left:
+            watch.cancel()
+
+    monkeypatch.setattr(monitor, "report", reported)
+    monkeypatch.setattr(transaction_monitor, "TransactionWatch", Watch)
+    monkeypatch.setattr(transaction_monitor, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(transaction_monitor, "LIMIT_SECONDS", 0.2)
+    with capture_logs() as logged:
+        watch = asyncio.create_task(monitor.run(declare(settings), Acknowledged(settings, ())))
+        await asyncio.wait({watch}, timeout=10)
+    assert watch.cancelled()
+    return seen, logged
+
+
+def failing(error: Exception) -> Look:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error", [kind("no broker") for kind in (KafkaUnavailable, ValueError, TimeoutError)]
+)
+async def test_a_watch_that_cannot_look_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Once for each reason; in the meantime nothing is known, and nothing is told as known."""
+    seen, logged = await watched(
+        monkeypatch,
+        lambda: Look((OPEN,), {}),
+        lambda: failing(error),
+        lambda: failing(error),
+        lambda: Look((), {"settlement.bets": "no right"}),
+        lambda: Look((OPEN,), {}),
+        lambda: Look((), {}),
+    )
+    assert [known.open for known in seen] == [(OPEN,), None, None, None, (OPEN,), ()]
+    times = [known.looked_at for known in seen]
+    assert times[0] == times[1] == times[3] < times[4]
+    assert [line["event"] for line in logged] == [
+        "open transaction hides records",
+        "open transactions unknown",
+        "open transactions unknown",
+        "open transactions known again",
+        "open transaction ended",
+    ]
+    assert ["no broker" in line.get("reason", "") for line in logged] == [False, True, False, False, False]
+    assert [line["log_level"] for line in logged][1:3] == ["warning"] * 2
+
+
+async def test_what_one_topic_hides_is_told_while_another_one_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All that is known is there."""
+    partial = Look((OPEN,), {"t.gaps": "no leader"})
+    [known], logged = await watched(monkeypatch, lambda: partial)
+    assert known.open == (OPEN,)
+    assert [line["event"] for line in logged] == [
+        "open transactions unknown",
+        "open transaction hides records",
+    ]
+
+
+async def test_a_look_that_does_not_return_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of the client may block for ever: its thread is left behind."""
+    returned = threading.Event()
+
+    def stuck() -> Look:
+        returned.wait(30)
+        return Look((), {})
+
+    seen, logged = await watched(monkeypatch, stuck, lambda: Look((OPEN,), {}))
+    returned.set()
+    assert [known.open for known in seen] == [None, (OPEN,)]
+    assert "no answer" in logged[0]["reason"]
