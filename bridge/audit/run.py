@@ -29,9 +29,9 @@ from bridge.kafka.reader import TopicScan, decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import DAY_MS, Topics
 from bridge.state.checkpoint import Checkpoint
+from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
 from bridge.state.counters import Counters
 from bridge.state.gap import Gap
-from bridge.state.restore import RETIRED, SUCCEEDS
 
 Progress = Callable[[str, int, int], None]
 """Called with a topic, the number of offsets passed, and their total."""

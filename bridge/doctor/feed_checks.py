@@ -17,7 +17,7 @@ from bridge.kafka import admin, clients, topics
 from bridge.kafka.registry import Registry
 from bridge.observability.health import COMMIT_SECONDS
 from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.restore import StateReader
+from bridge.state.checkpoint_reader import CheckpointReader
 
 
 def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
@@ -51,8 +51,8 @@ def check_feeds(settings: Settings) -> Finding:
     if admin.topic_id(clients.admin(settings.kafka), declared.checkpoints.name, admin.LOOK_SECONDS) is None:
         return alone
     with Registry(settings.registry) as registry:
-        state = StateReader(settings, declared, registry.schema_by_id)
-        refuse = partial(state.refuse_other_feeds, visible=True)
+        checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
+        refuse = partial(checkpoints.refuse_other_feeds, visible=True)
         read_in_time(declared.checkpoints.name, refuse)
     return alone
 

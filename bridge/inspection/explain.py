@@ -25,8 +25,8 @@ from bridge.kafka.registry import Registry
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
 from bridge.reader.money import payout_in_words, stake_in_words
 from bridge.state.checkpoint import Checkpoint, Move
+from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
 from bridge.state.dead_letter import DeadLetterKind
-from bridge.state.restore import RETIRED, SUCCEEDS
 
 NEARBY_SECONDS: Final = 3600.0
 """Gaps and hand-overs this close to a time of the bet are told."""

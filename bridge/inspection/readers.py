@@ -19,7 +19,7 @@ from bridge.kafka.group import Group, Member, release, sessions
 from bridge.kafka.outage import outage
 from bridge.kafka.registry import Registry
 from bridge.state.checkpoint import Checkpoint, Move
-from bridge.state.restore import StateReader
+from bridge.state.checkpoint_reader import CheckpointReader
 
 T = TypeVar("T")
 
@@ -40,14 +40,14 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     declared = topics.declare(settings)
     admin.look_for(settings.kafka, declared.checkpoints.name)
     with Registry(settings.registry) as registry:
-        state = StateReader(settings, declared, registry.schema_by_id)
-        value = read_in_time(declared.checkpoints.name, partial(state.checkpoint, visible=True))
+        checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
+        value = read_in_time(declared.checkpoints.name, partial(checkpoints.last, visible=True))
         codec = registry.codec("feed-checkpoint")
         return None if value is None else Checkpoint.from_avro(codec.decode(value))
 
 
 def read_in_time(topic: str, read: Callable[[Callable[[], bool], Callable[[str], None]], T]) -> T:
-    """Return what a method of `StateReader` reads from a topic; it takes `give_up` and `on_status`.
+    """Return what a method of `CheckpointReader` reads from a topic; it takes `give_up` and `on_status`.
 
     Raises KafkaUnavailable, with the reason of the delay, after ANSWER_SECONDS.
     """

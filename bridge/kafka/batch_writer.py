@@ -27,7 +27,7 @@ from bridge.log import get
 
 T = TypeVar("T")
 ReadMarker = Callable[..., bytes | None]
-"""Reads back the committed checkpoint, as `bridge.state.restore.StateReader.checkpoint`, and may raise."""
+"""Reads back the committed checkpoint, as `CheckpointReader.last`, and may raise."""
 
 CALL_SECONDS = 2.0
 STUCK_SECONDS = 15.0

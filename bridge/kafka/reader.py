@@ -51,6 +51,11 @@ def reading_clients(settings: Settings, *, committed: bool = True) -> Clients:
     return Clients(clients.admin(settings.kafka), reader)
 
 
+def reports_progress(on_status: Callable[[str], None]) -> OffsetProgress:
+    """Return a progress of a scan that clears the status: reading continues."""
+    return lambda _done, _of: on_status("")
+
+
 def with_fresh_clients(
     settings: Settings,
     read: Callable[[AdminClient, Consumer], object],
@@ -125,6 +130,11 @@ def headers_of(message: Message) -> dict[str, str]:
         name: value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")
         for name, value in dict(message.headers() or []).items()
     }
+
+
+def received_at(message: Message) -> float:
+    """Return the timestamp of a record, Unix seconds: when its message was received, or it was committed."""
+    return message.timestamp()[1] / 1000
 
 
 def original_receipt(headers: Mapping[str, str]) -> float | None:

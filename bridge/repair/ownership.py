@@ -30,7 +30,8 @@ from bridge.kafka.registry import Registry
 from bridge.kafka.topics import Topics, declare
 from bridge.log import get
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.restore import StateReader
+from bridge.state.checkpoint_reader import CheckpointReader
+from bridge.state.restore import PublishedReader
 
 JOIN_SECONDS = 10.0
 """How long a group without other members may take to assign the feed, beyond a session time-out."""
@@ -46,7 +47,8 @@ class OwnedFeed:
         topics: Topics,
         codecs: Codecs,
         owner_id: str,
-        state: StateReader,
+        checkpoints: CheckpointReader,
+        published: PublishedReader,
         writer: BatchWriter,
         election: LeaderElection,
     ) -> None:
@@ -55,7 +57,8 @@ class OwnedFeed:
         self.codecs = codecs
         self.owner_id = owner_id
         """Name of this process in the checkpoints that it writes."""
-        self.state = state
+        self.checkpoints = checkpoints
+        self.published = published
         self._writer = writer
         self._election = election
         self._term = election.term
@@ -111,7 +114,8 @@ def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
     owner_id = new_owner_id()
     with Registry(settings.registry) as registry:
         codecs = registry.codecs_of_owner(settings.topics.prefix)
-        state = StateReader(settings, topics, registry.schema_by_id)
+        checkpoints = CheckpointReader(settings, topics, registry.schema_by_id)
+        published = PublishedReader(settings, topics, registry.schema_by_id)
         changed = threading.Event()
         election = LeaderElection(
             settings, group_of(settings), topics.checkpoints.name, changed.set, owner_id
@@ -119,11 +123,13 @@ def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
         try:
             _wait_for_feed(settings, election, client, changed, owner_id)
             acknowledged = Acknowledged(settings, [topic.name for topic in topics.of_messages()])
-            writer = BatchWriter(settings, election, state.checkpoint, report, acknowledged)
+            writer = BatchWriter(settings, election, checkpoints.last, report, acknowledged)
             done = False
             try:
-                owned = OwnedFeed(settings, topics, codecs, owner_id, state, writer, election)
-                state.refuse_other_feeds(owned.lost, report, beside=beside)
+                owned = OwnedFeed(
+                    settings, topics, codecs, owner_id, checkpoints, published, writer, election
+                )
+                checkpoints.refuse_other_feeds(owned.lost, report, beside=beside)
                 yield owned
                 done = True
             finally:

@@ -29,20 +29,20 @@ from bridge.repair.judge import Judge, Model, Verdict, in_order
 from bridge.repair.ownership import OwnedFeed, owning
 from bridge.repair.report import Report
 from bridge.state.dead_letter import DeadLetterKind, Outcome, cause_of, redrive_mark
-from bridge.state.restore import StateReader
+from bridge.state.restore import PublishedReader
 
 
 def forecast(settings: Settings, wanted: Filter) -> Report:
     """Return what a redrive would do now. Writes nothing and does not own the feed.
 
-    Raises as `inspection.dead_letters.read_letters` and `StateReader.published`.
+    Raises as `inspection.dead_letters.read_letters` and `PublishedReader.of_bets`.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     with Registry(settings.registry) as registry:
-        state = StateReader(settings, topics.declare(settings), registry.schema_by_id)
+        published = PublishedReader(settings, topics.declare(settings), registry.schema_by_id)
         # Its schema need not be registered: contents are compared in the schema of the published one.
         codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
-        work = _Work(settings, state, codec, wanted, visible=True)
+        work = _Work(settings, published, codec, wanted, visible=True)
         for portion in in_portions(work.letters, settings.batch):
             bodies = read_bodies(settings, portion)
             for letter in portion:
@@ -59,7 +59,7 @@ def redrive(settings: Settings, wanted: Filter) -> Report:
     settings.need("kafka.bootstrap_servers", "registry.url")
     admin.look_for(settings.kafka, topics.declare(settings).deadletters.name)
     with owning(settings) as owned:
-        work = _Work(settings, owned.state, owned.codecs.bets, wanted, visible=False)
+        work = _Work(settings, owned.published, owned.codecs.bets, wanted, visible=False)
         for portion in in_portions(work.letters, settings.batch):
             _commit(owned, work, portion, read_bodies(settings, portion))
             work.report.transactions += 1
@@ -75,7 +75,13 @@ class _Work:
     """
 
     def __init__(
-        self, settings: Settings, state: StateReader, codec: Codec, wanted: Filter, *, visible: bool
+        self,
+        settings: Settings,
+        reader: PublishedReader,
+        codec: Codec,
+        wanted: Filter,
+        *,
+        visible: bool,
     ) -> None:
         model = Model(settings, codec)
         versions: dict[tuple[int, int], tuple[bytes, int]] = {}
@@ -91,7 +97,7 @@ class _Work:
         self.report = Report(oversized=len(meant) - len(whole))
         self.letters = [meant[place] for place in in_order(whole, versions)]
         """Those whose bytes are there."""
-        published = state.published({versions[p][0] for p in whole if p in versions}, visible=visible)
+        published = reader.of_bets({versions[p][0] for p in whole if p in versions}, visible=visible)
         self._judge = Judge(model, published.deduplicator, published.received)
 
     def judge(self, letter: Letter, body: bytes) -> Verdict:

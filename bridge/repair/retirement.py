@@ -20,8 +20,8 @@ from bridge.log import get
 from bridge.repair.ownership import members, owning, refuse_members, report
 from bridge.repair.position import operator
 from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
 from bridge.state.counters import Counters
-from bridge.state.restore import RETIRED, SUCCEEDS
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ def retire(
     refuse_members(settings, members(settings))  # a bridge that takes over now would not know what follows
     with owning(old, beside=settings.feed.name) as owned:
         last, batch = owned.checkpoint, Batch()
-        if last is None or owned.state.is_retired(owned.lost, report):
+        if last is None or owned.checkpoints.is_retired(owned.lost, report):
             raise BridgeError(f"the feed {name} is over already: there is nothing to retire")
         own = read_checkpoint(settings)
-        is_over = own is not None and owned.state.of_feed(settings).is_retired(owned.lost, report)
+        is_over = own is not None and owned.checkpoints.of_feed(settings).is_retired(owned.lost, report)
         succession = succeed(
             settings.feed.name,
             own,

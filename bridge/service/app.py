@@ -41,7 +41,8 @@ from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
 from bridge.service.transaction_monitor import TransactionMonitor
 from bridge.state.checkpoint import State
-from bridge.state.restore import StateReader
+from bridge.state.checkpoint_reader import CheckpointReader
+from bridge.state.restore import PublishedReader
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class _Service:
 
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
-        declared, codecs, state_reader = await self._prepare()
+        declared, codecs, checkpoints, published = await self._prepare()
         self._codecs = codecs
         gc.freeze()  # long-lived objects: collections need not walk through them
         leadership = LeaderElection(
@@ -154,12 +155,12 @@ class _Service:
                 self._settings,
                 lambda client, _: topics.ensure(client, self._settings, topics.Topics.of_feed),
             ),
-            restore=state_reader.deduplicator,
-            refuse_other_feeds=state_reader.refuse_other_feeds,
+            restore=published.deduplicator,
+            refuse_other_feeds=checkpoints.refuse_other_feeds,
             leadership=leadership,
             leadership_changed=self._changed,
             writer=lambda on_error: BatchWriter(
-                self._settings, leadership, state_reader.refuse_other_feeds, on_error, acknowledged
+                self._settings, leadership, checkpoints.refuse_other_feeds, on_error, acknowledged
             ),
             connect=client.connect,
             ask_time=provider_clock.ask,
@@ -238,7 +239,7 @@ class _Service:
                 self._known = {name: getattr(self._snapshot, name) for name in _KNOWN}
             self._owner = None
 
-    async def _prepare(self) -> tuple[topics.Topics, Codecs, StateReader]:
+    async def _prepare(self) -> tuple[topics.Topics, Codecs, CheckpointReader, PublishedReader]:
         """Create topics and register schemas; waits for Kafka and the registry."""
         settings = self._settings
         worker = Worker("start")  # a daemon thread: the process can end while Kafka is unreachable
@@ -278,7 +279,9 @@ class _Service:
             await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
         finally:
             worker.close(0)
-        return declared, codecs, StateReader(settings, declared, registry.schema_by_id)
+        by_id = registry.schema_by_id
+        checkpoints = CheckpointReader(settings, declared, by_id)
+        return declared, codecs, checkpoints, PublishedReader(settings, declared, by_id)
 
     # Status.
 

@@ -118,7 +118,7 @@ class Dependencies:
     """Returns a deduplicator that knows all bets and dead letters received since then, Unix seconds. The last
     argument receives the reason of each delay."""
     refuse_other_feeds: Callable[[GiveUp, Callable[[str], None]], object]
-    """As `bridge.state.restore.StateReader.refuse_other_feeds`, with which `writer` reads the checkpoint."""
+    """As `CheckpointReader.refuse_other_feeds`, with which `writer` reads the checkpoint."""
     leadership: Ownership
     leadership_changed: asyncio.Event
     """Set when leadership may have changed."""

@@ -254,7 +254,7 @@ FAULTS = (
         (
             Patch(
                 "state/restore.py",
-                "                deduplicator.record_dead_letter(key, _received(message))",
+                "                deduplicator.record_dead_letter(key, received_at(message))",
                 "                pass",
             ),
         ),

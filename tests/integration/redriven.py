@@ -36,7 +36,7 @@ def kills(step: int) -> list[tuple[str, str, int]]:
         ("bridge.kafka.blocking:Watchdog.call", "before", 1),
         ("bridge.kafka.blocking:Watchdog.call", "after", 1),
         ("bridge.repair.redrive:read_letters", "after", 1),
-        ("bridge.state.restore:StateReader.published", "after", 1),
+        ("bridge.state.restore:PublishedReader.of_bets", "after", 1),
         ("bridge.repair.ownership:OwnedFeed.commit", "after", 2 * step),
         ("bridge.kafka.blocking:Watchdog.call", "before", 1 + 2 * step),
     ]

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from bridge.kafka import topics
 from bridge.kafka.registry import Registry
-from bridge.state.restore import StateReader
+from bridge.state.restore import PublishedReader
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
 from tests.integration.redriven import Redriven, headers, kills, simulator
@@ -73,7 +73,7 @@ def deduplicator(place: Place) -> Any:
     """The time of receipt of a letter, as a new owner knows it."""
     settings = settings_of(place)
     with Registry(settings.registry) as registry:
-        reader = StateReader(settings, topics.declare(settings), registry.schema_by_id)
+        reader = PublishedReader(settings, topics.declare(settings), registry.schema_by_id)
         return reader.deduplicator(0.0, lambda: False, lambda _: None).dead_letter_time
 
 

@@ -51,7 +51,7 @@ def test_a_deduplicator_is_restored_from_the_topic(place: Place) -> None:
     assert producer.flush(30) == 0
 
     last = COUNT - 1
-    deduplicator = restore.StateReader(settings, declared, lambda _: load("settled-bet")).deduplicator(
+    deduplicator = restore.PublishedReader(settings, declared, lambda _: load("settled-bet")).deduplicator(
         begin + 10 * last - 60, lambda: False, lambda _: None
     )
     deduplicator.connected()
@@ -108,7 +108,7 @@ def test_an_open_transaction_delays_the_restore(place: Place, age: float, expect
         return False
 
     with capture_logs() as lines:
-        deduplicator = restore.StateReader(
+        deduplicator = restore.PublishedReader(
             settings, declared, lambda _: load("settled-bet"), hurried
         ).deduplicator(now - age, end_it_when_told, lambda _: None)
     assert over, "it ended without us"

@@ -59,6 +59,7 @@ DRIVERS = {
     "bridge.service.pump": "lets others have their turn",
     "bridge.cli.snapshots": "shows how far a run is",
     "bridge.kafka.reader": "waits for Kafka",
+    "bridge.state.checkpoint_reader": "the same",
     "bridge.state.restore": "the same",
     "bridge.rest.client": "waits for its turn and between tries",
     "bridge.snapshots.job": "says when a snapshot was made",

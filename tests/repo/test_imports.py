@@ -175,6 +175,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
             "bridge.repair.ownership",
             "bridge.sandbox",
             "bridge.snapshots",
+            "bridge.state.checkpoint_reader",
             "bridge.state.restore",
         ],
     }

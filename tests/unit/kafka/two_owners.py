@@ -178,7 +178,7 @@ class Run:
     def offsets(self) -> tuple[list[Any], None]:
         return [], None  # the model knows the generation that this bridge would send
 
-    # As `StateReader.checkpoint`.
+    # As `CheckpointReader.last`.
 
     def checkpoint(self, *_: Any, visible: bool) -> Any:
         return self.ask("read", visible)

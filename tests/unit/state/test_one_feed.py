@@ -14,10 +14,10 @@ from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka import topics
-from bridge.state import restore
+from bridge.state import checkpoint_reader
 from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.checkpoint_reader import RETIRED, CheckpointReader
 from bridge.state.counters import Counters
-from bridge.state.restore import RETIRED, StateReader
 from tests.unit.state.log import Log
 
 SCHEMA = load("feed-checkpoint")
@@ -55,9 +55,9 @@ class Prefix:
     def refusal(self, feed: str, *, beside: str = "") -> str:
         """Return why a feed is refused, "" if it goes on."""
         settings = Settings(feed=FeedSettings(name=feed))
-        state = StateReader(settings, topics.declare(settings), lambda _: SCHEMA, self.log.clock)
+        reader = CheckpointReader(settings, topics.declare(settings), lambda _: SCHEMA, self.log.clock)
         try:
-            state.refuse_other_feeds(lambda: False, lambda _: None, beside=beside)
+            reader.refuse_other_feeds(lambda: False, lambda _: None, beside=beside)
         except TopologyError as error:
             return str(error)
         return ""
@@ -166,7 +166,7 @@ def test_a_retired_feed_is_refused_wherever_the_one_behind_it_wrote(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its successor may have committed long before the end of the topic, and has been stopped since."""
-    monkeypatch.setattr(restore, "LOOKBACK", 2)
+    monkeypatch.setattr(checkpoint_reader, "LOOKBACK", 2)
     prefix.write(B, 1)
     for _ in range(3):
         prefix.write(A, 1)

@@ -1,4 +1,4 @@
-"""A new owner restores the state, whatever its clients do."""
+"""A new owner restores the deduplicator, whatever its clients do."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from bridge.avro.schemas import Schema, load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SchemaError
 from bridge.kafka import topics
-from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import DedupResult, fingerprint
-from bridge.state.restore import StateReader
+from bridge.state.restore import PublishedReader
 from tests.bets import BARE_BET
 from tests.unit.state.log import NEVER, Log
 
@@ -30,9 +29,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return Log(content=VALUE).installed(monkeypatch)
 
 
-def store_of(log: Log, feed: str = "f", by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> StateReader:
-    settings = Settings(feed=FeedSettings(name=feed))
-    return StateReader(settings, topics.declare(settings), by_id, log.clock)
+def published_in(log: Log, by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> PublishedReader:
+    settings = Settings(feed=FeedSettings(name="f"))
+    return PublishedReader(settings, topics.declare(settings), by_id, log.clock)
 
 
 def never() -> bool:
@@ -46,7 +45,7 @@ def nobody(_: str) -> None:
 def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
     """Each record counts once: a second client continues where the first fell silent."""
     log.waits = [(0, 0, NEVER), (0, 0, 0, 0, 0, NEVER)]
-    deduplicator = store_of(log).deduplicator(1.0, never, nobody)
+    deduplicator = published_in(log).deduplicator(1.0, never, nobody)
     assert sorted(log.given) == sorted([(p, o) for p in range(2) for o in range(1, 5)] * 2)
     deduplicator.connected()
     for place in log.given:
@@ -66,7 +65,7 @@ def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
 
     log.connected = connected
     statuses: list[str] = []
-    deduplicator = store_of(log).deduplicator(3.0, never, statuses.append)
+    deduplicator = published_in(log).deduplicator(3.0, never, statuses.append)
     assert [deduplicator.dead_letter_time(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [
         3,
         4,
@@ -80,67 +79,18 @@ def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
     assert set(statuses[1:]) == {""}, "it was reported after recovery, or recovery was not"
 
 
-def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be far from the end, and those of other feeds are ignored."""
-    monkeypatch.setattr(restore, "LOOKBACK", 2)
-    log.content = CHECKPOINT
-    log.written, log.stable = [5], [5]
-    log.waits = [(0, NEVER)]
-    assert store_of(log, "0-0").checkpoint(never, nobody) == CHECKPOINT
-    assert len(log.prompt) == 2
-    assert store_of(log, "somebody-else").checkpoint(never, nobody) is None
-
-
-def test_a_checkpoint_behind_many_skipped_records_is_found(log: Log) -> None:
-    """Skipped records come again with each client, so each gets more time than the last."""
-    log.content = CHECKPOINT
-    log.written, log.stable = [5], [5]
-    log.waits = [(100,)] * 9
-    assert store_of(log, "0-0").checkpoint(never, nobody) == CHECKPOINT
-    assert len(log.prompt) == 4
-
-
-def test_new_clients_keep_looking_for_a_checkpoint_hidden_by_a_transaction(log: Log) -> None:
-    """A client that is deaf when the transaction ends costs at most half a minute."""
-    log.content = CHECKPOINT
-    log.written, log.stable = [5], [3]
-    statuses: list[str] = []
-    asked_at: list[float] = []
-
-    def connected(number: int) -> None:
-        asked_at.append(log.now)
-        log.stable = [3] if number < 20 else [5]
-
-    log.connected = connected
-    assert store_of(log, "0-4").checkpoint(never, statuses.append) == CHECKPOINT
-    assert asked_at == pytest.approx([30 * n for n in range(20)], abs=8)
-    assert {reason for reason in statuses if reason} == {
-        "an open transaction hides what is in settlement.checkpoints: partition 0 from offset 3"
-    }
-    assert statuses[-1] == "", "nothing is in the way any more"
-
-
 def test_reading_ends_when_the_feed_is_lost(log: Log) -> None:
     log.waits = [(NEVER,)] * 9
     gone = 45.0
-    assert len(store_of(log).deduplicator(0.0, lambda: log.now >= gone, nobody)) == 0
-    assert store_of(log, "0-0").checkpoint(lambda: log.now >= gone, nobody) is None
+    assert len(published_in(log).deduplicator(0.0, lambda: log.now >= gone, nobody)) == 0
     assert log.now == pytest.approx(gone, abs=1)
-
-
-def test_a_visible_checkpoint_is_read_without_waiting_for_transactions(log: Log) -> None:
-    log.content = CHECKPOINT
-    log.written, log.stable = [5], [3]
-    assert store_of(log, "0-2").checkpoint(never, nobody, visible=True) == CHECKPOINT
-    assert store_of(log, "0-4").checkpoint(never, nobody, visible=True) is None
-    assert log.now == 0
 
 
 def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
     """The log reports their number once."""
     log.content = lambda offset: [VALUE, b"{" * 1_000_000, CHECKPOINT, VALUE, VALUE][offset]
     with capture_logs() as lines:
-        deduplicator = store_of(log).deduplicator(0.0, never, nobody)
+        deduplicator = published_in(log).deduplicator(0.0, never, nobody)
     deduplicator.connected()
     known = [
         deduplicator.judge(b"0-%d" % offset, 3, fingerprint(VALUE), lambda _: None, replaying=True)
@@ -167,21 +117,12 @@ def test_an_unreadable_bet_is_an_error(log: Log, value: bytes) -> None:
 
     log.content = lambda offset: value if offset == 3 else VALUE
     with pytest.raises(SchemaError, match=r"^settlement\.bets partition 0 offset 3 cannot be read: "):
-        store_of(log, by_id=schema).deduplicator(0.0, never, nobody)
-
-
-@pytest.mark.parametrize("value", [b"{}", b"", VALUE, CHECKPOINT[:-1]])
-def test_an_unreadable_checkpoint_is_an_error(log: Log, value: bytes) -> None:
-    """The one before it would be out of date."""
-    log.content = lambda offset: value if offset == 4 else CHECKPOINT
-    log.written, log.stable = [5], [5]
-    with pytest.raises(SchemaError, match=r"^settlement\.checkpoints partition 0 offset 4 "):
-        store_of(log, "0-4").checkpoint(never, nobody)
+        published_in(log, schema).deduplicator(0.0, never, nobody)
 
 
 def test_a_bet_whose_receipt_cannot_be_read_was_received_when_it_was_written(log: Log) -> None:
     """Its header is no time, so no bridge has redriven it."""
     log.marks = {1: [("received", b"soon")], 2: [("received", b"nan")], 3: [("received", b"1.5")]}
     keys = {b"0-%d" % offset for offset in range(1, 5)}
-    found = store_of(log).published(keys, visible=False)
+    found = published_in(log).of_bets(keys, visible=False)
     assert found.received == {b"0-1": 1.0, b"0-2": 2.0, b"0-3": 1.5, b"0-4": 4.0}
