@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
-from confluent_kafka import KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from bridge.config import Settings
-from bridge.errors import SettingsError, SinkBroken, TopologyError
+from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.blocking import checked
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, denied, lacks_right, triage
 from bridge.kafka.transactions import error_of
 
 BATCH: Final = 5_000
@@ -30,7 +31,7 @@ class TopicCopy:
     """A copy to one topic. `wanted` are the options that it is made with: others are another copy.
 
     Raises SettingsError for a target that is the bridge's own, TopologyError for one that is missing or has
-    another number of partitions.
+    another number of partitions, and as `run`.
     """
 
     def __init__(self, settings: Settings, target: str, wanted: Mapping[str, Any]) -> None:
@@ -72,10 +73,10 @@ class TopicCopy:
             committed = checked(begin)
         except (KafkaException, SystemError) as error:
             self._consumer.close()
-            raise self._refused(error) from None
+            raise self._failed(error) from None
         if failed := next((place.error for place in committed if place.error is not None), None):
             self._consumer.close()
-            raise self._refused(KafkaException(failed))
+            raise self._failed(KafkaException(failed))
         done = [place for place in committed if place.offset >= 0]
         self.offsets = {place.partition: place.offset for place in done} or None
         """Partition → offset to go on from; None if nothing was copied yet."""
@@ -97,8 +98,9 @@ class TopicCopy:
 
         `offsets` has for each partition, whenever a message is yielded, from where on the next one is sought:
         each transaction commits all of them, since Kafka forgets the offset of a partition that is not
-        committed for `offsets.retention.minutes` (7 days). Raises SinkBroken when Kafka refuses: what was
-        committed stays, and the next run goes on after it.
+        committed for `offsets.retention.minutes` (7 days). Raises SinkBroken or TopologyError when
+        Kafka refuses, KafkaUnavailable when it does not answer: what was committed stays, and the next run
+        goes on after it.
         """
         # A transaction is opened when all of it is at hand: the next match may be minutes away.
         batch: list[Message] = []
@@ -145,10 +147,20 @@ class TopicCopy:
         try:
             checked(write)
         except (KafkaException, SystemError) as error:
-            raise self._refused(error) from None
+            raise self._failed(error) from None
 
-    def _refused(self, error: KafkaException | SystemError) -> SinkBroken:
-        return SinkBroken(
-            f"{self._target} could not be written as {self.group}: {error_of(error).str()}. What was "
-            "copied stays: repeat the command to go on."
-        )
+    def _failed(self, exception: KafkaException | SystemError) -> BridgeError:
+        """Return the error of a call, with what is to be done about it."""
+        error = error_of(exception)
+        text = f"{self._target} could not be written as {self.group}: "
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return TopologyError(text + denied(error, f"Read the group {self.group}"))
+        if lacks_right(error):
+            needed = f"Write the topic {self._target}", f"Write the transactional id {self.group}"
+            return SinkBroken(text + denied(error, *needed))
+        fenced = error.code() == KafkaError._FENCED
+        text += "the same copy was begun elsewhere, which ends this one" if fenced else error.str()
+        text += ". What was copied stays: repeat the command to go on."
+        if fenced or triage(error) is ErrorAction.REFUSED:
+            return SinkBroken(text)
+        return KafkaUnavailable(text)

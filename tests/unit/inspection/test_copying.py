@@ -1,0 +1,94 @@
+"""What `bridge replay --to-topic` says when Kafka does not take the copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from bridge.config import Settings
+from bridge.errors import BridgeError, SinkBroken, TopologyError
+from bridge.inspection import copying
+from bridge.inspection.copying import TopicCopy
+from bridge.kafka import admin, clients
+from bridge.kafka.errors import KafkaUnavailable
+
+TARGET, ID = "test-bets", "settlement.replay.test-bets."
+AGAIN = "What was copied stays: repeat the command to go on."
+
+
+class Refused:
+    """A consumer and producer in one, whose transactions end with an error."""
+
+    error: KafkaError | None = None
+
+    def init_transactions(self, _seconds: float) -> None: ...
+
+    def begin_transaction(self) -> None: ...
+
+    def send_offsets_to_transaction(self, *_: Any) -> None:
+        raise KafkaException(self.error)
+
+    def committed(self, places: list[Any], timeout: float) -> list[Any]:
+        return places
+
+    def consumer_group_metadata(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> Refused:
+    kafka = Refused()
+    monkeypatch.setattr(admin, "look_for", lambda *_: None)
+    monkeypatch.setattr(admin, "topic_id", lambda *_: "an id")
+    monkeypatch.setattr(admin, "partition_count", lambda *_: 2)
+    monkeypatch.setattr(clients, "reader", lambda *_, **__: kafka)
+    monkeypatch.setattr(clients, "producer", lambda *_, **__: kafka)
+    return kafka
+
+
+@pytest.mark.parametrize(
+    ("code", "raised", "named"),
+    [
+        (
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            SinkBroken,
+            f"no right to Write the topic {TARGET}; grant it",
+        ),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, SinkBroken, f"Write the transactional id {ID}"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, TopologyError, f"no right to Read the group {ID}"),
+        (KafkaError.MSG_SIZE_TOO_LARGE, SinkBroken, AGAIN),
+        (KafkaError._FENCED, SinkBroken, f"the same copy was begun elsewhere, which ends this one. {AGAIN}"),
+        (KafkaError._TRANSPORT, KafkaUnavailable, AGAIN),
+        (KafkaError._TIMED_OUT, KafkaUnavailable, AGAIN),
+    ],
+)
+def test_a_copy_that_fails_says_what_to_do(
+    kafka: Refused, code: int, raised: type[BridgeError], named: str
+) -> None:
+    """A missing right is named and not to be tried again; exit 1 is for what may pass."""
+    kafka.error = KafkaError(code, fatal=code == KafkaError._FENCED)
+    copy = TopicCopy(Settings(), TARGET, {})
+    with pytest.raises(raised) as caught:
+        copy.run([], {0: 0}, 0, lambda _: None)
+    assert type(caught.value) is raised
+    assert named in str(caught.value)
+    assert (AGAIN in str(caught.value)) == (named.endswith(AGAIN))
+
+
+def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
+    kafka: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka answers for each partition."""
+
+    def committed(places: list[Any], timeout: float) -> list[Any]:
+        class Denied:
+            error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+
+        return [Denied(), *places[1:]]
+
+    monkeypatch.setattr(kafka, "committed", committed)
+    with pytest.raises(TopologyError, match="no right to Read the group"):
+        copying.TopicCopy(Settings(), TARGET, {})
