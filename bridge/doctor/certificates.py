@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from bridge.config import Settings
 from bridge.doctor.addresses import Address, addresses
 from bridge.doctor.finding import Finding, Outcome
+from bridge.errors import SettingsError
 from bridge.formatting import format_duration, format_utc, plain_error, plural
 from bridge.kafka.blocking import Worker
 
@@ -37,12 +39,12 @@ class Validity(NamedTuple):
 def check_certificates(settings: Settings, now: float) -> Finding:
     """Whether the certificates are valid at `now`, Unix seconds, and for two weeks more."""
     found, unread = dict[str, Validity](), dict[str, str]()
-    reads = _files(settings)
+    reads = _own(settings)
     reads |= {str(address): partial(of_server, address) for address in addresses(settings) if address.is_tls}
     for name, future in {name: _started(read) for name, read in reads.items()}.items():
         try:
             found[name] = future.result()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, SettingsError) as error:
             unread[name] = plain_error(error)
     return assess_certificates(found, unread, now)
 
@@ -83,14 +85,22 @@ def _invalid(name: str, validity: Validity, now: float) -> str:
     return ""
 
 
-def of_authorities(file: Path) -> Validity:
-    """Return the validity of the certificate in a PEM file that ends last: most such files hold many."""
-    return max(map(_validity, x509.load_pem_x509_certificates(file.read_bytes())), key=lambda it: it.ends)
+def of_authorities(pem: bytes) -> Validity:
+    """Return the validity of the certificate that ends last: most files of authorities hold many."""
+    return max(map(_validity, x509.load_pem_x509_certificates(pem)), key=lambda it: it.ends)
 
 
-def of_client(file: Path) -> Validity:
-    """Return the validity of the first certificate in a PEM file; those that signed it may follow."""
-    return _validity(x509.load_pem_x509_certificates(file.read_bytes())[0])
+def of_client(pem: bytes) -> Validity:
+    """Return the validity of the first certificate; those that signed it may follow."""
+    return _validity(x509.load_pem_x509_certificates(pem)[0])
+
+
+def of_key_store(content: bytes, password: bytes | None) -> Validity:
+    """Return the validity of a client's certificate in a PKCS#12 store. Raises ValueError without one."""
+    entry = pkcs12.load_pkcs12(content, password).cert
+    if entry is None:
+        raise ValueError("it holds no certificate with its key")
+    return _validity(entry.certificate)
 
 
 def of_server(address: Address) -> Validity:
@@ -107,23 +117,38 @@ def of_server(address: Address) -> Validity:
     return _validity(x509.load_der_x509_certificate(shown))
 
 
-def _files(settings: Settings) -> dict[str, Callable[[], Validity]]:
-    """Return by setting how to read the PEM files that the settings name."""
+def _own(settings: Settings) -> dict[str, Callable[[], Validity]]:
+    """Return by setting how to read the certificates that the settings name or hold."""
+    found = dict[str, Callable[[], Validity]]()
+    for name, section in {"feed": settings.feed, "registry": settings.registry, "api": settings.api}.items():
+        found |= _in_file(f"{name}.ca_file", section.ca_file, of_authorities)
+        found |= _in_file(f"{name}.client_certificate_file", section.client_certificate_file, of_client)
     kafka = settings.kafka.public_properties()
-    sections = {"feed": settings.feed, "registry": settings.registry, "api": settings.api}
-    authorities = {f"{name}.ca_file": section.ca_file for name, section in sections.items()}
-    authorities["kafka.ssl_ca_location"] = _path(kafka.get("ssl.ca.location"))
-    clients = {
-        f"{name}.client_certificate_file": section.client_certificate_file
-        for name, section in sections.items()
-    }
-    clients["kafka.ssl_certificate_location"] = _path(kafka.get("ssl.certificate.location"))
-    found: dict[str, Callable[[], Validity]] = {
-        name: partial(of_authorities, file)
-        for name, file in authorities.items()
-        if file is not None and not file.is_dir()
-    }
-    return found | {name: partial(of_client, file) for name, file in clients.items() if file is not None}
+    for purpose, read in {
+        "ssl.ca": of_authorities,
+        "https.ca": of_authorities,
+        "ssl.certificate": of_client,
+    }.items():
+        name = f"kafka.{purpose.replace('.', '_')}"
+        found |= _in_file(f"{name}_location", _path(kafka.get(f"{purpose}.location")), read)
+        if pem := kafka.get(f"{purpose}.pem"):
+            found[f"{name}_pem"] = partial(read, str(pem).encode())
+    store = _path(kafka.get("ssl.keystore.location"))
+    return found | _in_file("kafka.ssl_keystore_location", store, partial(_unlocked, settings))
+
+
+def _in_file(
+    name: str, file: Path | None, read: Callable[[bytes], Validity]
+) -> dict[str, Callable[[], Validity]]:
+    """Return by setting how to read a file. OpenSSL looks certificates up in a directory of authorities."""
+    return {} if file is None or file.is_dir() else {name: lambda: read(file.read_bytes())}
+
+
+def _unlocked(settings: Settings, store: bytes) -> Validity:
+    password = next(
+        (read() for name, read in settings.kafka.secrets() if name == "ssl_keystore_password"), None
+    )
+    return of_key_store(store, None if password is None else password.encode())
 
 
 def _path(location: object) -> Path | None:

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, Settings
@@ -177,8 +181,8 @@ def test_the_files_of_the_settings_are_read(tmp_path: Path) -> None:
     both.write_bytes(short.read_bytes() + long.read_bytes())
     chain.write_bytes(short.read_bytes() + long.read_bytes())
     now = datetime.now(UTC).timestamp()
-    assert round((certificates.of_authorities(both).ends - now) / DAY) == 99
-    assert round((certificates.of_client(chain).ends - now) / DAY) == 9
+    assert round((certificates.of_authorities(both.read_bytes()).ends - now) / DAY) == 99
+    assert round((certificates.of_client(chain.read_bytes()).ends - now) / DAY) == 9
 
     locations = {"ssl_certificate_location": str(chain), "ssl_ca_location": str(tmp_path)}
     found = check_certificates(settings(locations, feed=FeedSettings(ca_file=both)), now)
@@ -191,6 +195,43 @@ def test_the_files_of_the_settings_are_read(tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.touch()
     assert "could not be read" in check_certificates(settings(api=ApiSettings(ca_file=empty)), now).message
+
+
+@pytest.mark.parametrize("way", ["keystore", "pem", "ca_pem", "https_ca"])
+def test_a_client_s_certificate_is_found_wherever_it_is_given(tmp_path: Path, way: str) -> None:
+    """In a key store, in the settings themselves, or for the issuer of tokens."""
+    file = Authority(tmp_path).server_file(HOST, timedelta(minutes=-1))
+    text, store = file.read_text(), tmp_path / "store.p12"
+    loaded = x509.load_pem_x509_certificate(text.encode())
+    key = load_pem_private_key(text.encode(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    store.write_bytes(
+        serialize_key_and_certificates(None, key, loaded, None, BestAvailableEncryption(b"hush"))
+    )
+    given = {
+        "keystore": {"ssl_keystore_location": str(store), "ssl_keystore_password": "hush"},
+        "pem": {"ssl_certificate_pem": text},
+        "ca_pem": {"ssl_ca_pem": text},
+        "https_ca": {"https_ca_location": str(file)},
+    }[way]
+    found = check_certificates(settings(given), datetime.now(UTC).timestamp())
+    assert found.outcome is Outcome.TROUBLE, found
+    assert found.message.startswith(f"kafka.{next(iter(given))}: expired at ")
+
+
+def test_a_key_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """Without its password, which is a secret."""
+    (store := tmp_path / "store.p12").write_bytes(b"no store")
+    given = {"ssl_keystore_location": str(store), "ssl_keystore_password": "psst-hush"}
+    found = check_certificates(settings(given), NOW)
+    assert found.message.startswith("kafka.ssl_keystore_location: could not be read: ")
+    assert "psst" not in found.message
+    del given["ssl_keystore_password"]
+    missing = {**given, "ssl_keystore_password_file": str(tmp_path / "nothing")}
+    assert (
+        "BRIDGE_KAFKA__SSL_KEYSTORE_PASSWORD_FILE: cannot read"
+        in check_certificates(settings(missing), NOW).message
+    )
 
 
 # Tokens.
