@@ -37,7 +37,7 @@ def addresses(settings: Settings) -> list[Address]:
     ):
         parts = urlsplit(url or "")
         scheme = _HTTP.get(parts.scheme, parts.scheme)
-        if parts.hostname and not _is_proxied(proxy, scheme, parts.hostname):
+        if parts.hostname and proxy_to(url, proxy) is None:
             port = parts.port or _PORTS[scheme]
             found.append(Address(setting, parts.hostname, port, scheme == "https"))
     return found
@@ -58,7 +58,12 @@ def brokers(settings: Settings) -> list[Address]:
     return found
 
 
-def _is_proxied(proxy: str, scheme: str, host: str) -> bool:
-    if proxy != "env":
-        return proxy != "none"
-    return not {scheme, "all"}.isdisjoint(getproxies()) and not proxy_bypass(host)
+def proxy_to(url: str | None, setting: str) -> str | None:
+    """Return the proxy that connects to the address with this setting of it, None without one."""
+    parts = urlsplit(url or "")
+    if setting != "env":
+        return None if setting == "none" else setting
+    if not parts.hostname or proxy_bypass(parts.hostname):
+        return None
+    found = getproxies()
+    return found.get(_HTTP.get(parts.scheme, parts.scheme), found.get("all"))

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from bridge.config import Settings
-from bridge.doctor.addresses import brokers
+from bridge.doctor.addresses import brokers, proxy_to
 from bridge.doctor.finding import Finding, Outcome
 
 _FALSE = ("false", "f", "0")
@@ -18,7 +18,7 @@ _READABLE = ("PLAIN", "OAUTHBEARER")
 
 def check_encryption(settings: Settings) -> Finding:
     """Whether credentials are sent over TLS, unless to this machine, and certificates are verified."""
-    if exposed := [*_unencrypted(settings), *_of_kafka(settings)]:
+    if exposed := dict.fromkeys([*_unencrypted(settings), *_of_kafka(settings)]):
         advice = (
             "Use TLS with verified certificates: whoever is on the way can read what is sent, or change it."
         )
@@ -37,10 +37,16 @@ def _unencrypted(settings: Settings) -> Iterator[str]:
         host = urlsplit(address or "").hostname
         if host and with_credential and scheme in ("http", "ws") and not _is_local(host):
             yield f"{setting} begins with {scheme}://: the credential is sent to {host} unencrypted"
-    for setting, address in (("feed.proxy", feed.proxy), ("api.proxy", api.proxy)):
-        host = urlsplit(address).hostname
-        if host and _has_password(address) and not address.startswith("https://") and not _is_local(host):
-            yield f"{setting} is not https://: the password of the proxy is sent to {host} unencrypted"
+    for name, base, given in (
+        ("feed.proxy", feed.base_url, feed.proxy),
+        ("api.proxy", api.base_url, api.proxy),
+        ("", registry.url, "env"),
+    ):
+        proxy = proxy_to(base, given) or ""
+        found = urlsplit(proxy).hostname
+        if found and _has_password(proxy) and not proxy.startswith("https://") and not _is_local(found):
+            where = "HTTPS_PROXY (or one of its kin)" if given == "env" else name
+            yield f"{where} is not https://: the password of the proxy is sent to {found} unencrypted"
 
 
 def _has_password(address: str | None) -> bool:

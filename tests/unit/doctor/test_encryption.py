@@ -89,3 +89,25 @@ def test_a_credential_that_is_not_protected_is_worth_a_warning(
 def test_brokers_on_this_machine_may_be_sent_a_password(servers: str, outcome: Outcome) -> None:
     given = {"security_protocol": "sasl_plaintext", "bootstrap_servers": servers, **SASL}
     assert check_encryption(Settings.model_validate({"kafka": given})).outcome is outcome
+
+
+def test_the_password_of_the_environment_s_proxy_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For whoever connects through it: not where a proxy is set, or none, or the host needs none."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("https_proxy", f"http://me:{HUSH}@proxy.example:3128")
+    sections = {
+        "feed": {"base_url": "wss://feed.example"},
+        "api": {"base_url": "https://api.example"},
+        "registry": {"url": "https://registry.example"},
+    }
+    found = check_encryption(Settings.model_validate(sections))
+    told = (
+        "HTTPS_PROXY (or one of its kin) is not https://: the password of the proxy is sent to proxy.example"
+    )
+    assert (found.outcome, found.message) == (Outcome.WARN, f"{told} unencrypted")
+    monkeypatch.setenv("no_proxy", "registry.example")
+    alone = {name: {**given, "proxy": "none"} for name, given in sections.items() if name != "registry"}
+    found = check_encryption(Settings.model_validate({**sections, **alone}))
+    assert found.outcome is Outcome.OK, found.message

@@ -152,6 +152,7 @@ def test_a_browser_is_told_to_load_and_embed_nothing_else(path: str) -> None:
     assert "unsafe" not in policy
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 OURS = ("bridge.example", "metrics.example:9464", "localhost:9464", socket.gethostname().upper())
