@@ -99,9 +99,9 @@ class StatusSnapshot:
     skew: float | None = None
     """How far the provider's clock is ahead of ours."""
     gaps: int = 0
-    """Gaps declared by this process."""
+    """Gaps declared since this process last became owner."""
     declared: tuple[Gap, ...] = ()
-    """The last of them."""
+    """The last ones, those of former owners included."""
     dead_letters: Mapping[DeadLetterCause, int] = field(default_factory=dict)
     """Dead letters written by this process, by their cause."""
     last_bets: tuple[bytes, ...] | None = None

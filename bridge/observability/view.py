@@ -196,9 +196,10 @@ def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, st
 def _notices(status: StatusSnapshot) -> list[str]:
     """Return what somebody has to act on, whatever the state."""
     found = []
-    if status.gaps:
+    lately = status.at - status.memory_seconds
+    if count := sum(gap.detected_at > lately for gap in status.declared):
         found.append(
-            f"{plural(status.gaps, 'gap')} declared: bets published in it may be missing. Get them from the "
+            f"{plural(count, 'gap')} declared: bets published in it may be missing. Get them from the "
             "provider; “bridge gaps” lists every gap."
         )
     if hanging := [transaction for transaction in status.open_transactions or () if transaction.hangs]:

@@ -36,6 +36,7 @@ from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
 from bridge.service import memory
+from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
@@ -90,6 +91,7 @@ class _Service:
         self._group: Group | None = None
         """The members of the owner group, None while they are unknown."""
         self._transactions = TransactionMonitor(settings, self._clock)
+        self._gaps = GapHistory(settings)
         self._known: dict[str, Any] = {}
         """What this process knows of the feed from its last term, until another one owns it."""
         self._snapshot = self._take_snapshot()
@@ -227,13 +229,18 @@ class _Service:
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         leadership.taken()
         self._owner = FeedOwner(dependencies)
-        watch = asyncio.create_task(self._watch_group(leadership))
+        oldest = self._clock().wall - self._settings.limits.memory_seconds
+        beside = (
+            asyncio.create_task(self._watch_group(leadership)),
+            asyncio.create_task(self._gaps.read(dependencies.codecs.gaps, oldest)),
+        )
         try:
             await self._owner.run()
         except NotOwner as error:
             get().warning("ownership lost", reason=str(error))
         finally:
-            watch.cancel()
+            for task in beside:
+                task.cancel()
             leadership.released(self._owner.term)
             if self._snapshot.owner and self._snapshot.revision is not None:
                 self._known = {name: getattr(self._snapshot, name) for name in _KNOWN}
@@ -303,8 +310,14 @@ class _Service:
             group=self._group,
             open_transactions=self._transactions.open,
             transactions_looked_at=self._transactions.looked_at,
-            **(self._owner.snapshot() if self._owner else self._known),
+            **(self._owned() if self._owner else self._known),
         )
+
+    def _owned(self) -> dict[str, Any]:
+        """Return what is known of the feed while this process owns it."""
+        assert self._owner is not None
+        found = self._owner.snapshot()
+        return found | {"declared": self._gaps.and_own(found.get("declared", ()))}
 
     def _decode_bet(self, value: bytes) -> dict[str, Any]:
         assert self._codecs is not None  # a bet was written

@@ -27,6 +27,7 @@ DRIVERS = {
     "bridge.config.loader": "no feed starts in the future",
     "bridge.service.app": "start-up waits for Kafka and the registry",
     "bridge.service.transaction_monitor": "looks now and then",
+    "bridge.service.gap_history": "tries again",
     "bridge.kafka.acknowledged": "waits for markers",
     "bridge.kafka.registry": "tries again",
     "bridge.kafka.topics": "compares feed.start with the last bet",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -133,8 +134,8 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
 
         term = 1
 
-        def __init__(self, known: Any) -> None:
-            self.known = known
+        def __init__(self, dependencies: Any) -> None:
+            self.known = dependencies.known
 
         def snapshot(self) -> dict[str, Any]:
             return {"owner": True, **self.known}
@@ -150,7 +151,8 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
     monkeypatch.setattr(app, "FeedOwner", Owner)
     monkeypatch.setattr(clients, "admin", lambda _: object())
     for known in ({"revision": 7, "batch_records": 5}, {}):
-        await service._one_term(known, Shown())  # type: ignore[arg-type]
+        dependencies: Any = SimpleNamespace(codecs=SimpleNamespace(gaps=None), known=known)
+        await service._one_term(dependencies, Shown())
     await service._stand_by(Shown())
     terms = [(True, 7, 5), (True, None, 0)]
     assert seen == [*terms, (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, None, 0)]
