@@ -68,6 +68,18 @@ class Letter:
         """Partition and offset."""
         return self.partition, self.offset
 
+    def come_again(self, found: LetterHeaders, place: tuple[int, int]) -> bool:
+        """Take over another letter of the same message. Return whether only that one has all of its bytes.
+
+        The later receipt counts: other content of the bet may have come between. What has all bytes is kept.
+        """
+        self.received, self.revision = found.received, found.revision
+        was_whole, is_whole = self.kind is DeadLetterKind.ERROR, found.kind is DeadLetterKind.ERROR
+        if is_whole or not was_whole:
+            self.kind, self.reason, self.size = found.kind, found.reason, found.size
+            self.partition, self.offset = place
+        return is_whole and not was_whole
+
 
 class Filter(NamedTuple):
     """Which dead letters are meant. Everything by default."""
@@ -104,7 +116,8 @@ def read_letters(
 ) -> list[Letter]:
     """Return the dead letters of the feed that are meant, including those redriven, in order of receipt.
 
-    Passes each that may be meant, with its bytes, to `on_letter`, before it is known whether it was redriven.
+    Passes each that may be meant, with its bytes, to `on_letter`, before it is known whether it was redriven;
+    one whose bytes became whole when it came again, twice.
     A message that was dead-lettered twice counts once, unless it was redriven in between. Samples are no
     dead letters. Waits for open transactions unless `visible`. Skips records that no bridge can have written,
     and logs their number. Raises KafkaUnavailable if no broker answers, TopologyError if there is no topic.
@@ -132,7 +145,7 @@ def read_letters(
 
 
 def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> Letter | None:
-    """Return the feed's letter in a record, None if it is no new one. A mark changes the letter before it.
+    """Return the feed's letter in a record, None if its bytes are not new. A mark changes the one before it.
 
     Raises NotOurs for a record that no bridge has written.
     """
@@ -154,10 +167,8 @@ def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> 
     if found.kind is DeadLetterKind.SAMPLE:
         return None
     place = message.partition() or 0, message.offset() or 0
-    if known is not None and known.open:  # it was sent again after other content of its bet
-        known.received, known.revision = found.received, found.revision
-        known.partition, known.offset = place
-        return None
+    if known is not None and known.open:
+        return known if known.come_again(found, place) else None
     return Letter(key, found.kind, found.reason, found.received, found.revision, found.size, *place)
 
 

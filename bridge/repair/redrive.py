@@ -84,20 +84,20 @@ class _Work:
         visible: bool,
     ) -> None:
         model = Model(settings, codec)
-        versions: dict[tuple[int, int], tuple[bytes, int]] = {}
+        versions: dict[str, tuple[bytes, int]] = {}
 
         def convert(letter: Letter, body: bytes) -> None:
             bet = model.convert(letter.key, body)
             if not isinstance(bet, Verdict):
-                versions[letter.place] = bet[0], bet[1]
+                versions[letter.key] = bet[0], bet[1]
 
         found = read_letters(settings, wanted, convert, visible=visible)
-        meant = {letter.place: letter for letter in found if letter.open}
-        whole = [place for place, letter in meant.items() if letter.kind is DeadLetterKind.ERROR]
+        meant = {letter.key: letter for letter in found if letter.open}
+        whole = [key for key, letter in meant.items() if letter.kind is DeadLetterKind.ERROR]
         self.report = Report(oversized=len(meant) - len(whole))
-        self.letters = [meant[place] for place in in_order(whole, versions)]
+        self.letters = [meant[key] for key in in_order(whole, versions)]
         """Those whose bytes are there."""
-        published = reader.of_bets({versions[p][0] for p in whole if p in versions}, visible=visible)
+        published = reader.of_bets({versions[k][0] for k in whole if k in versions}, visible=visible)
         self._judge = Judge(model, published.deduplicator, published.received)
 
     def judge(self, letter: Letter, body: bytes) -> Verdict:

@@ -1,0 +1,148 @@
+"""What a redrive makes of dead letters that came more than once."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+import pytest
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import KafkaSettings, Settings
+from bridge.feed.received import Oversized, Received
+from bridge.inspection.dead_letters import Filter, read_bodies
+from bridge.kafka import admin, topics
+from bridge.kafka.batch import Record
+from bridge.kafka.reader import TopicScan
+from bridge.repair import redrive
+from bridge.repair.judge import Model
+from bridge.state.dead_letter import DeadLetterKind, Outcome, dead_letter, identity
+from bridge.state.restore import PublishedReader
+from tests.repo.source import ROOT
+
+EXAMPLE: dict[str, Any] = orjson.loads((ROOT / "examples" / "settled-bet.message.json").read_bytes())
+AT = 1_790_000_000.0
+LATER = AT + 50_000
+SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="nowhere:1"))
+TOPICS = topics.declare(SETTINGS)
+SCHEMA = load("settled-bet")
+CODEC = Codec(SCHEMA, 7, lambda _: SCHEMA)
+
+
+class Message:
+    """A record at its offset."""
+
+    def __init__(self, record: Record, offset: int) -> None:
+        self._record = record
+        self._offset = offset
+
+    def topic(self) -> str:
+        return self._record.topic
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes | None:
+        return self._record.key
+
+    def value(self) -> bytes | None:
+        return self._record.value
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._record.timestamp
+
+    def headers(self) -> list[Any]:
+        return list(self._record.headers or ())
+
+
+class Written:
+    """Topics of one partition in memory."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def letter(self, body: bytes, at: float, *, oversized: bool = False) -> None:
+        """Write the dead letter of a message."""
+        kind = DeadLetterKind.OVERSIZED if oversized else DeadLetterKind.ERROR
+        head = Oversized(len(body), hashlib.sha256(body).hexdigest(), body[:50])
+        message = Received(head if oversized else body, at)
+        self._add(dead_letter(TOPICS.deadletters.name, message, kind, "data.x: wrong", feed="f", revision=17))
+
+    def bet(self, body: bytes, at: float) -> None:
+        """Write the bet of a message, as if received at this time."""
+        bet = Model(SETTINGS, CODEC).convert(identity(body).decode(), body)
+        assert isinstance(bet, tuple)
+        self._add(Record(TOPICS.bets.name, bet[0], bet[3], int(at * 1000)))
+
+    def _add(self, record: Record) -> None:
+        before = [message for message in self.messages if message.topic() == record.topic]
+        self.messages.append(Message(record, len(before)))
+
+    def read(self, scan: TopicScan, _settings: Settings) -> dict[int, int]:
+        """Read as `TopicScan.read`."""
+        starts: Any = scan.start or {}
+        for message in self.messages:
+            begin, end = starts.get(0, 0), (scan.ends or {}).get(0, len(self.messages))
+            if message.topic() == scan.topic and begin <= message.offset() < end:
+                scan.take(message)  # type: ignore[arg-type]
+        return {}
+
+    def redriven(self) -> list[tuple[Outcome, int | None]]:
+        """Return the outcome of each open letter that is tried, and its version, in order."""
+        settings = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"name": "f"})})
+        reader = PublishedReader(settings, TOPICS, lambda _: SCHEMA)
+        work = redrive._Work(settings, reader, CODEC, Filter(), visible=True)
+        bodies = read_bodies(settings, work.letters)
+        verdicts = [work.judge(letter, bodies[letter.place]) for letter in work.letters]
+        return [(verdict.outcome, verdict.bet and verdict.bet[1]) for verdict in verdicts]
+
+
+def body(version: int) -> bytes:
+    return orjson.dumps({"data": EXAMPLE["data"] | {"settlementVersion": version}})
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Written:
+    written = Written()
+    monkeypatch.setattr(TopicScan, "read", lambda scan, settings: written.read(scan, settings))
+    monkeypatch.setattr(admin, "look_for", lambda *_: None)
+    return written
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    ("published", "outcome"),
+    [(None, Outcome.PUBLISHED), (body(2), Outcome.STALE), (body(1), Outcome.DUPLICATE)],
+    ids=["nothing", "later version", "same content"],
+)
+def test_a_letter_that_came_again_is_compared_with_what_is_published(
+    written: Written, times: int, published: bytes | None, outcome: Outcome
+) -> None:
+    """It counts once, and its bet never goes back nor is doubled."""
+    written.letter(body(1), AT)
+    if published is not None:
+        written.bet(published, AT + 100)
+    if times == 2:
+        written.letter(body(1), LATER)
+    assert written.redriven() == [(outcome, 1)]
+
+
+def test_versions_ascend_although_the_lower_one_came_again(written: Written) -> None:
+    """None of them is dropped."""
+    written.letter(body(1), AT)
+    written.letter(body(2), AT + 100)
+    written.letter(body(1), LATER)
+    assert written.redriven() == [(Outcome.PUBLISHED, 1), (Outcome.PUBLISHED, 2)]
+
+
+@pytest.mark.parametrize("whole_first", [True, False])
+def test_a_letter_is_tried_if_its_bytes_came_whole_once(written: Written, whole_first: bool) -> None:
+    """The limit of size may have been another when it came again."""
+    written.letter(body(1), AT, oversized=not whole_first)
+    written.letter(body(1), LATER, oversized=whole_first)
+    assert written.redriven() == [(Outcome.PUBLISHED, 1)]
