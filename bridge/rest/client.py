@@ -26,7 +26,6 @@ from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception_type,
-    stop_after_attempt,
     wait_exponential,
     wait_random_exponential,
 )
@@ -128,9 +127,15 @@ class Client:
         return content or self._judge(request, answer)
 
     async def _persist(self, request: Request[T], attempts: int) -> tuple[Answer, Answered[T] | None]:
+        begun = self._clock().monotonic
+
+        def enough(state: RetryCallState) -> bool:
+            late = self._clock().monotonic - begun >= LONGEST_PAUSE_SECONDS
+            return late or state.attempt_number >= attempts
+
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Unavailable),
-            stop=stop_after_attempt(attempts),
+            stop=enough,
             wait=WAIT,
             sleep=self._sleep,
             before_sleep=self._log_retry,
@@ -139,7 +144,8 @@ class Client:
         try:
             result: tuple[Answer, Answered[T] | None] = await retrying(self._try, request)
         except Unavailable as error:
-            times = "once" if attempts == 1 else f"{attempts} times"
+            made = retrying.statistics["attempt_number"]
+            times = "once" if made == 1 else f"{made} times"
             raise Unanswered(
                 f"{request} failed, tried {times}; at last: {error} (BRIDGE_API__BASE_URL is "
                 f"{self._transport.base})"

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+from bridge import clock as instant
+from bridge.clock import Clock
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
 from bridge.rest.answers import Answered, Flaw
@@ -23,7 +25,12 @@ T = TypeVar("T")
 FEW: Final = 10
 """This many things may fail whatever their share: in a small run one is much."""
 UNANSWERED_AFTER: Final = 5
-"""Unanswered requests in a row about owed things, after which the rest waits for the next run."""
+"""Unanswered requests in a row, after which what is owed waits for the next run."""
+SILENT_AFTER: Final = 20
+SILENT_SECONDS: Final = 300.0
+"""After so many in a row, in at least this time, an endpoint is not asked any more in this run."""
+LONGEST_SILENCE_SECONDS: Final = 3600.0
+"""However few they were: the provider may ask for a long pause each time."""
 MOST_KEPT: Final = 10 * MAX_LEFT_OUT
 """Of an endpoint: an answer may have thousands of flaws."""
 CLOSED_AFTER: Final = 3
@@ -65,21 +72,41 @@ class _Endpoint:
     refusals: int = 0
     """Its last 403 answers in a row."""
     unanswered: int = 0
-    """Its last impatient requests in a row without an answer."""
+    """Its last requests in a row without an answer."""
+    silent_since: float = 0.0
+    """When the first of these was asked, monotonic seconds."""
     reason: str = ""
-    """Why the last of these had none."""
+    """Why the last of these had no answer."""
+
+    def is_silent(self, now: float) -> bool:
+        """Return whether to ask it nothing more."""
+        enough = SILENT_SECONDS if self.unanswered >= SILENT_AFTER else LONGEST_SILENCE_SECONDS
+        return self.unanswered > 0 and now - self.silent_since >= enough
+
+    def not_answered(self, asked_at: float, reason: str) -> None:
+        """Note a request without an answer."""
+        if not self.unanswered:
+            self.silent_since = asked_at
+        self.unanswered, self.reason = self.unanswered + 1, reason
 
 
 class Account:
     """The account of one run. `owed` has the names of things that earlier runs failed to learn."""
 
-    def __init__(self, asks: Asks, settings: ApiSettings, owed: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        asks: Asks,
+        settings: ApiSettings,
+        owed: frozenset[str] = frozenset(),
+        clock: Clock = instant.now,
+    ) -> None:
         self.owed = set(owed)
         """Names of things not learnt yet."""
         self.asked: set[str] = set()
         """Names of things asked about."""
         self._before = owed
         self._asks = asks
+        self._clock = clock
         self._attempts = settings.attempts
         self._share = settings.max_left_out_share
         self._left_out: list[LeftOut] = []
@@ -122,24 +149,26 @@ class Account:
         """Return the answer to a request. Raises ApiError with its endpoint, AuthError and ClockError.
 
         Each failure in this run takes one from the number of attempts, down to two. A request that is not
-        `patient` gets two.
+        `patient` gets two. An endpoint that has been silent for long is not asked.
         """
         path = request.endpoint
         endpoint = self._endpoints[path]
         if endpoint.refusals >= CLOSED_AFTER:
             raise Forbidden(f"{path} is not asked any more: there is no right", path)
-        if not patient and endpoint.unanswered >= UNANSWERED_AFTER:
+        asked_at = self._clock().monotonic
+        if endpoint.is_silent(asked_at) or (not patient and endpoint.unanswered >= UNANSWERED_AFTER):
             reason = f"because {endpoint.unanswered} before it had no answer. The last: {endpoint.reason}"
             raise Unanswered(f"it is left to the next run, {reason}", path)
-        attempts = max(2, self._attempts - self._all_failures) if patient else 2
+        failures = max(self._all_failures, endpoint.unanswered)
+        attempts = max(2, self._attempts - failures) if patient else 2
         try:
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
             error.endpoint = path
             if isinstance(error, Forbidden):
                 endpoint.refusals += 1
-            elif isinstance(error, Unanswered) and not patient:
-                endpoint.unanswered, endpoint.reason = endpoint.unanswered + 1, str(error)
+            elif isinstance(error, Unanswered):
+                endpoint.not_answered(asked_at, str(error))
             raise
         endpoint.answered, endpoint.refusals, endpoint.unanswered = True, 0, 0
         return answered

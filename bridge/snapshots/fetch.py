@@ -19,6 +19,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
+from bridge import clock as instant
+from bridge.clock import Clock
 from bridge.config import ApiSettings
 from bridge.config.api import Kind, Listed, Template
 from bridge.errors import ApiError, Forbidden, Rejected
@@ -43,6 +45,9 @@ from bridge.snapshots.vanished import Vanished
 T = TypeVar("T")
 A = TypeVar("A")
 
+AHEAD = 8
+"""So many times the concurrency are asked about ahead: one without an answer does not hold up the rest."""
+
 
 class Fetcher:
     """Fetches what one run needs. `places` has the league and region of events according to the bets."""
@@ -54,9 +59,10 @@ class Fetcher:
         plan: FetchPlan,
         places: Mapping[int, Place],
         progress: ProgressCallback = lambda what, done, total: None,
+        clock: Clock = instant.now,
     ) -> None:
         self.names = MergedNames(plan.scope, settings.language_keys)
-        self.account = Account(asks, settings, plan.owed)
+        self.account = Account(asks, settings, plan.owed, clock)
         self.gone: set[bytes] = set()
         """Keys of what the topic has and the provider neither lists nor names any more."""
         self.vanished = Vanished(settings.max_shrink_share, plan.missing_before, full=plan.used is not None)
@@ -295,12 +301,20 @@ class Fetcher:
 
         Answers are taken in the order of the things, so that the result does not depend on their timing.
         """
+        turns = asyncio.Semaphore(self._settings.concurrency)
+
+        async def ask_in_turn(thing: T) -> A | None:
+            await turns.acquire()
+            answer = await ask(thing)
+            turns.release()  # not after a failure: it ends the run, so nobody else begins
+            return answer
+
         todo = iter(things)
         asked: deque[tuple[T, asyncio.Task[A | None]]] = deque()
         try:
             for done in range(1, len(things) + 1):
-                for thing in islice(todo, self._settings.concurrency - len(asked)):
-                    asked.append((thing, asyncio.create_task(ask(thing))))
+                for thing in islice(todo, AHEAD * self._settings.concurrency - len(asked)):
+                    asked.append((thing, asyncio.create_task(ask_in_turn(thing))))
                 thing, task = asked[0]
                 if (answer := await task) is not None:
                     take(thing, answer)

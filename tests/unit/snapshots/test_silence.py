@@ -1,0 +1,155 @@
+"""A provider that falls silent, as a whole or at one endpoint, does not hold a run for hours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import httpx2
+import orjson
+import pytest
+
+from bridge.errors import ApiError
+from bridge.rest.client import Client
+from bridge.snapshots.fetch import Fetcher
+from bridge.snapshots.plan import FetchPlan, Scope
+from tests.unit.snapshots.provider import api, now
+from tests.virtual.loop import run
+
+HOUR = 3600.0
+EVENT, MARKETS = r"/all/event/(\d+)", r"/all/(\d+)/markets"
+COMPETITOR = r"/all/competitor/(\d+)"
+
+Mood = Callable[[str, float], httpx2.Response | None]
+"""What the provider answers to a path at a time in seconds, None if all is well. HANG for no answer."""
+HANG = httpx2.Response(599)
+
+
+class Ended(NamedTuple):
+    """How a run ended."""
+
+    hours: float
+    error: ApiError | None
+    left_out: int
+    owed: int
+
+
+def entity(number: int) -> dict[str, Any]:
+    return {"id": number, "translations": {"en": f"n{number}"}}
+
+
+def content(path: str, listed: Mapping[str, Iterable[int]]) -> object:
+    """What the provider knows."""
+    if found := re.search(EVENT, path):
+        one = {"sport": entity(1), "region": entity(1), "league": entity(1), "competitors": []}
+        return {"eventTranslation": entity(int(found[1])), **one}
+    if found := re.search(MARKETS, path):
+        number = int(found[1])
+        return [{"marketTypeId": 1, "marketTranslations": entity(number), "selections": [entity(number)]}]
+    if found := re.search(r"/en/(\d+)/markets", path):
+        text = {"id": int(found[1]), "language": "en", "translation": "x"}
+        return [{"marketTypeId": 1, "market": text, "selections": [text]}]
+    if found := re.search(COMPETITOR, path):
+        return entity(int(found[1]))
+    kind = path.rpartition("/")[2]
+    return [{"id": number, "language": "en", "translation": "x"} for number in listed.get(kind, [1])]
+
+
+def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0) -> Ended:
+    """Ask such a provider for events, for markets, and for a tenth of the competitors, which no list has."""
+    settings = api(requests_per_second=10.0)
+    competitors = range(1, 9 * vanished + 1)
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(0.05)
+        path = request.url.path
+        found = mood(path, asyncio.get_running_loop().time())
+        if found is HANG:
+            await asyncio.sleep(1e7)
+        return found or httpx2.Response(
+            200, content=orjson.dumps(content(path, {"competitors": competitors}))
+        )
+
+    def kinds(**ids: Iterable[int]) -> dict[Any, array[int]]:
+        return {kind: array("q", ids.get(kind, ())) for kind in ("sport", "region", "league", "competitor")}
+
+    plan = FetchPlan(
+        Scope.of(settings),
+        {kind: [] for kind in kinds()},
+        range(1, events + 1),
+        range(1, markets + 1),
+        [],
+        {},
+        frozenset(),
+        kinds(competitor=range(1, 10 * vanished + 1)),
+        {kind: [] for kind in kinds()},
+        frozenset(),
+        [],
+    )
+
+    async def story() -> Ended:
+        error = None
+        async with Client(settings, clock=now, network=httpx2.MockTransport(answer)) as client:
+            fetcher = Fetcher(client, settings, plan, {}, clock=now)
+            try:
+                await fetcher.run()
+            except ApiError as caught:
+                error = caught
+        hours = asyncio.get_running_loop().time() / HOUR
+        return Ended(hours, error, len(fetcher.account.left_out), len(fetcher.account.owed))
+
+    return run(story())
+
+
+def at(pattern: str, answer: httpx2.Response, *, after: float = 0.0, until: float = float("inf")) -> Mood:
+    """What one endpoint answers for a while."""
+    return lambda path, at: answer if after <= at < until and re.search(pattern, path) else None
+
+
+FAILING = httpx2.Response(500)
+
+
+@pytest.mark.parametrize("answer", [FAILING, HANG], ids=["500", "nothing"])
+def test_an_endpoint_that_never_answers_does_not_keep_a_run_from_its_end(answer: httpx2.Response) -> None:
+    """The other endpoint has the same texts, and they are published before a job's deadline of 6 h."""
+    ended = fetched(at(MARKETS, answer), events=2000, markets=2000)
+    assert (ended.error, ended.hours < 1.5) == (None, True), ended
+    assert ended.owed == 2000, "asked again in the next run"
+
+
+@pytest.mark.parametrize("after", [60.0, 190.0], ids=["in the middle", "with a few left"])
+def test_a_provider_that_falls_silent_ends_the_run_within_the_hour(after: float) -> None:
+    ended = fetched(at("", HANG, after=after), events=2000, markets=2000)
+    assert isinstance(ended.error, ApiError)
+    assert ended.hours < 1, ended
+    assert "had no answer" in str(ended.error)
+
+
+def test_a_silence_while_asking_what_has_vanished_costs_only_these() -> None:
+    """Nothing is owed of what may be gone."""
+    ended = fetched(at(COMPETITOR, HANG), vanished=1000)
+    assert (ended.error, ended.owed, ended.hours < 1) == (None, 0, True), ended
+
+
+def test_events_that_hang_do_not_hold_up_the_others() -> None:
+    """Each tenth: just too few to end the run."""
+    ended = fetched(at(r"/all/event/\d*0$", HANG), events=2000)
+    assert (ended.error, ended.owed, ended.hours < 1.5) == (None, 200, True), ended
+
+
+@pytest.mark.parametrize("seconds", [60.0, 120.0])
+def test_after_an_outage_of_minutes_the_run_goes_on(seconds: float) -> None:
+    """Errors at once, and then all is well again: what had no answer is owed."""
+    ended = fetched(at("", FAILING, after=20, until=20 + seconds), events=2000, markets=2000)
+    assert (ended.error, ended.left_out, ended.owed < 200) == (None, ended.owed, True), ended
+
+
+def test_a_pause_of_an_hour_each_time_ends_the_run_before_the_deadline_of_a_job() -> None:
+    """`Retry-After: 3000`, again and again."""
+    slow = httpx2.Response(429, headers={"Retry-After": "3000"})
+    ended = fetched(at(EVENT, slow, after=20), events=2000)
+    assert isinstance(ended.error, ApiError)
+    assert ended.hours < 5, ended
