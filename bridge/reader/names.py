@@ -52,6 +52,7 @@ class Names:
     def __init__(self, settings: Settings | None = None) -> None:
         settings = settings or load(None)
         self._values: dict[str, bytes] = {}
+        self._recreated = 0
         self._foreign = Foreign()
         self._registry = Registry(settings.registry)
         try:
@@ -151,6 +152,9 @@ class Names:
         """Take in what comes within these seconds; return how many records."""
         count = 0
         for count, message in enumerate(source.messages(seconds), 1):  # noqa: B007
+            if source.recreated != self._recreated:  # not before it has a name, or all would have none
+                self._values.clear()
+                self._recreated = source.recreated
             key, value = message.key(), message.value()
             if isinstance(key, bytes):
                 name = key.decode("utf-8", "replace")

@@ -59,6 +59,8 @@ class Source:
         self._follows = until is None
         self._admin = admin.look_for(settings.kafka, topic)
         self._id = admin.topic_id(self._admin, topic)
+        self.recreated = 0
+        """How often the topic was recreated: what comes is of another topic than what came."""
         self._is_missing = False
         """Whether no broker knew the topic at the last look."""
         self._looked_at = time.monotonic()
@@ -196,6 +198,7 @@ class Source:
             if self._replace(Cursor(self.topic, [0] * count, [inf] * count)):
                 get().warning("topic recreated, reading it from the beginning", topic=self.topic)
                 self._id = found
+                self.recreated += 1
         elif (added := count - len(self.cursor.places)) > 0:
             starts = [*(place.offset for place in self.cursor.places), *[0] * added]
             ends = [*self.cursor.ends, *[inf if self._follows else 0.0] * added]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from structlog.testing import capture_logs
 
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.reader import BETS, Place, changes, source
+from bridge.reader import BETS, Place, changes, names, source
 from tests.unit.state.log import NEVER, Client, Log
 
 NOWHERE = Settings(
@@ -130,3 +134,37 @@ def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log)
     with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         given.extend(changes(BETS, settings=NOWHERE))
     assert [bet.offset for bet in given if bet.partition == 1] == [0, 1, 2, 3, 4]
+
+
+def test_names_that_a_recreated_topic_lacks_are_forgotten(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of before are kept until it has any: a job publishes them an hour later."""
+    monkeypatch.setattr(source, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(names, "LOOK_SECONDS", 0)
+    codec = Codec(load("translation"), 7, lambda _: load("translation"))
+    monkeypatch.setattr(
+        names, "Registry", lambda _: SimpleNamespace(codec=lambda _: codec, close=lambda: None)
+    )
+    empty = dict.fromkeys(("eventId", "sportId", "regionId", "leagueId", "competitorIds", "marketTypeId"))
+
+    def written(*texts: str) -> None:
+        values = [
+            codec.encode({**empty, "kind": "sport", "id": n, "translations": {"en": text}, "snapshotId": "s"})
+            for n, text in enumerate(texts)
+        ]
+        log.keys = [b"sport:%d" % n for n in range(len(values))]
+        log.content = lambda offset: values[offset]
+        log.written = log.stable = [len(values)]
+
+    def known() -> list[str | None]:
+        for _ in range(6):
+            found = [followed.text(f"sport:{n}", "en") for n in range(2)]
+        return found
+
+    written("Football", "Tennis")
+    with names.Names(NOWHERE) as followed:
+        assert known() == ["Football", "Tennis"]
+        log.id = "another"
+        written()
+        assert known() == ["Football", "Tennis"]
+        written("Soccer")
+        assert (known(), len(followed)) == (["Soccer", None], 1)
