@@ -81,7 +81,7 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
     """
     selection = Selection(bets=frozenset([bet_id]), everywhere=True)
     with Replay(settings, Window(0, None), selection, strict=True) as replay:
-        versions = sorted(replay, key=lambda bet: (bet.partition, bet.offset))
+        versions = list(replay)
     commits = _commits(settings)
     letters = [letter for letter in read(DEAD_LETTERS, settings=settings) if _names_bet(letter.body, bet_id)]
     times = [

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import Settings
+from bridge.errors import TopologyError
+from bridge.inspection import explain
 from bridge.inspection.explain import _Commit, _hand_overs, _moves, _names_bet, _retirements, changes
+from bridge.reader import Bet
 from bridge.state.checkpoint import Move
+from tests.bets import BARE_BET
 
 FIRST = _Commit(10.0, "one", None, 5, 0)
 MOVE = Move(20.0, "operator@host", 9, 3, "resent")
@@ -69,3 +77,37 @@ def test_a_change_beyond_the_decimals_that_are_shown_is_shown_whole() -> None:
     """Else it would read as none."""
     [change] = changes({"payout": 0.123456789012}, {"payout": 0.123456789013})
     assert change == "payout: 0.123456789012 → 0.123456789013"
+
+
+def test_versions_are_told_in_order_of_receipt_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that got more partitions has the older ones in another partition, perhaps a later one."""
+    codec = Codec(load("settled-bet"), 7, lambda _: load("settled-bet"))
+
+    def bet(partition: int, offset: int, received: int, version: int) -> Bet:
+        value: Any = codec.decode(codec.encode(BARE_BET | {"settlementVersion": version}))
+        place: Any = {"topic": "settlement.bets", "partition": partition, "offset": offset}
+        return Bet(**place, timestamp=received, key="b", value=value)
+
+    class Received:
+        """What `Replay` yields: in order of receipt."""
+
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def __enter__(self) -> list[Bet]:
+            return [bet(5, 10, 1_790_000_000_000, 1), bet(2, 0, 1_790_000_900_000, 2)]
+
+        def __exit__(self, *_: object) -> None: ...
+
+    def no_names(_: Settings) -> None:
+        raise TopologyError("there are none")
+
+    monkeypatch.setattr(explain, "Replay", Received)
+    monkeypatch.setattr(explain, "Names", no_names)
+    monkeypatch.setattr(explain, "_commits", lambda _: [])
+    monkeypatch.setattr(explain, "_marks", lambda *_: [])
+    monkeypatch.setattr(explain, "read", lambda *_, **__: [])
+    events = explain.explain(Settings(), "b", None).events
+    assert [event.what for event in events] == [
+        "first settlement: Win v1",
+        "settled again: Win v2",
+    ]
