@@ -154,7 +154,8 @@ def replay(
     """Print settled bets received between two times, in order of receipt.
 
     A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago.
-    Ages count back from now, so 5m is before 2m. Finds every version of a bet that the topic still has.
+    Ages count back from now, so 5m is before 2m. A redriven dead letter counts by the time of its redrive.
+    Finds every version of a bet that the topic still has.
     Filters narrow each other; the values of one filter widen it. Money is decimal in every format.
     """
     from bridge import clock

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from bridge.cli.inspection import checkpoint_of
-from bridge.cli.output import Config, Json, say, show
+from bridge.cli.output import Config, Json, print_json, say, show
 from bridge.config import Settings, load
 from bridge.errors import SettingsError
 
@@ -96,12 +98,21 @@ def retire_feed(
             question = f"Retire {name}? {settings.feed.name} uses its topics from now on."
             typer.confirm(question, abort=True)
 
-    succession = retire(settings, name, position=position, confirm=confirm)
-    show(
-        {"retired": name, "successor": checkpoint_as_json(succession.checkpoint)},
-        f"{name} is retired; {succession.text}",
-        json=json,
-    )
+    with _unknown_if_interrupted():
+        succession = retire(settings, name, position=position, confirm=confirm)
+    say(f"{name} is retired; {succession.text}")
+    if json:
+        print_json({"retired": name, "successor": checkpoint_as_json(succession.checkpoint)})
+
+
+@contextmanager
+def _unknown_if_interrupted() -> Iterator[None]:
+    """Say on Ctrl-C that a change may have been committed."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("Interrupted: `bridge checkpoint show` tells what was committed.")
+        raise
 
 
 def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bool, json: bool) -> None:
@@ -123,8 +134,8 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
         return
     if ask:
         typer.confirm("Move the position?", abort=True)
-    with owning(settings) as owned:
+    with _unknown_if_interrupted(), owning(settings) as owned:
         commit_move(owned, plan, reason)
-    if json:
-        show(plan_as_json(plan, changed=True), "", json=True)
     say("The position is moved. `bridge run` goes on from there.")
+    if json:
+        print_json(plan_as_json(plan, changed=True))

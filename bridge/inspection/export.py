@@ -30,7 +30,11 @@ class Export:
     """
 
     def __init__(self, path: Path, format_: Format, wanted: Mapping[str, Any], names: NamesOf = None) -> None:
-        if not path.name or not path.parent.is_dir():
+        try:
+            is_usable = path.name and path.parent.is_dir()
+        except OSError:  # one above it may not be searched
+            is_usable = False
+        if not is_usable:
             raise SettingsError(f"--output {path}: give the name of a file in a directory that is there")
         self._path = path
         self._format = format_

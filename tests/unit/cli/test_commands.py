@@ -246,6 +246,45 @@ def test_a_full_disk_is_one_line_too(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("closed", "command", "code", "said"),
+    [
+        (">&-", "schemas check", 0, ""),
+        ("<&-", "checkpoint retire x", 2, "error: this ends a feed: give --yes\n"),
+        (">&- 2>&-", "checkpoint retire x", 2, ""),
+    ],
+)
+def test_a_command_runs_without_a_standard_stream(
+    tmp_path: Path, closed: str, command: str, code: int, said: str
+) -> None:
+    """As below a daemon that has closed them: no socket may take their numbers."""
+    script = f"import os, sys; sys.argv[1:] = {command.split()}; from bridge.cli import main\ntry: main()\n"
+    script += "finally: print([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], file=open('fds', 'w'))"
+    ran = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, script],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=WAIT_SECONDS,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (ran.returncode, ran.stderr) == (code, said)
+    assert "/dev/null" in (tmp_path / "fds").read_text()
+
+
+def test_an_argument_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    """Whatever it is for: it would fail deep inside, or after the feed was taken."""
+    for command in (
+        "checkpoint retire {}",
+        "checkpoint set --revision 5m --reason {}",
+        "replay --currency {}",
+    ):
+        code, out, err = run(tmp_path, *command.format("\udcff").split())
+        assert (code, out, err) == (2, "", "error: the argument '\\udcff' is not UTF-8\n")
+
+
 def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
     """Its nearest name is in it; a group without a command prints its help."""
     assert run(tmp_path, "tial") == (
