@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from confluent_kafka import ConsumerGroupState, TopicCollection
+from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient, ResourceType
 
 from bridge import clock
@@ -98,14 +98,7 @@ def check_rights(settings: Settings) -> Finding:
     """Whether the principal has the rights on topics and groups that `bridge run` and the jobs need."""
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
     present = admin.metadata(client, admin.LOOK_SECONDS).topics
-    allowed: dict[str, frozenset[str] | None] = {}
-    if names := [topic.name for topic in declared.all() if topic.name in present]:
-        right = f"Describe the topics {', '.join(names)}"
-        with explained("asking for the rights on the topics", client, right):
-            futures = client.describe_topics(
-                TopicCollection(names), include_authorized_operations=True, request_timeout=admin.LOOK_SECONDS
-            )
-            allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
+    allowed = admin.allowed_on(client, [topic.name for topic in declared.all() if topic.name in present])
     of_jobs = {topic.name for topic in declared.of_jobs()}
     needed = [Needed(name, TOPIC_RIGHTS, found, name in of_jobs) for name, found in allowed.items()]
     reader = f"{settings.topics.prefix}.reader"
@@ -113,18 +106,13 @@ def check_rights(settings: Settings) -> Finding:
     groups += [(group_of_job(settings, job), GROUP_RIGHTS, True) for job in JOBS if of_jobs & allowed.keys()]
     for group, required, of_job in groups:
         try:
-            found = _operations(_group(client, group))
+            found = admin.operations(_group(client, group))
         except TopologyError:  # not even to be described
             if not of_job:
                 raise
             found = frozenset()
         needed.append(Needed(f"the group {group}", required, found, of_job))
     return assess_rights(needed)
-
-
-def _operations(description: Any) -> frozenset[str] | None:
-    operations = description.authorized_operations
-    return None if operations is None else frozenset(operation.name for operation in operations)
 
 
 def assess_rights(needed: Collection[Needed]) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata
@@ -64,6 +64,27 @@ def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
     if topic_id(client, topic, LOOK_SECONDS) is None:
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
     return client
+
+
+def allowed_on(client: AdminClient, topics: Sequence[str]) -> dict[str, frozenset[str] | None]:
+    """Return the operations that the principal is allowed on these topics, which exist, as `WRITE`.
+
+    None for those that the cluster does not report. Raises as `explained`.
+    """
+    if not topics:
+        return {}
+    right = f"Describe the topics {', '.join(topics)}"
+    with explained("asking for the rights on the topics", client, right):
+        futures = client.describe_topics(
+            TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=LOOK_SECONDS
+        )
+        return {topic: operations(result_of(future)) for topic, future in futures.items()}
+
+
+def operations(description: Any) -> frozenset[str] | None:
+    """Return the operations that are allowed on what is described, None if the cluster reports none."""
+    found = description.authorized_operations
+    return None if found is None else frozenset(operation.name for operation in found)
 
 
 def topic_id(client: AdminClient, topic: str, timeout: float = ASK_SECONDS) -> str | None:

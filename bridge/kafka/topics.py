@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -20,10 +20,10 @@ from confluent_kafka.admin import (
 
 from bridge import clock
 from bridge.config import Settings, parse_start
-from bridge.errors import TopologyError
+from bridge.errors import SinkBroken, TopologyError
 from bridge.formatting import plural
 from bridge.kafka import admin
-from bridge.kafka.errors import explained
+from bridge.kafka.errors import denied, explained
 from bridge.log import get
 
 DAY_MS = 86_400_000
@@ -238,7 +238,8 @@ def ensure(client: AdminClient, settings: Settings, needed: Callable[[Topics], S
     """Create the topics that a program needs and that are missing; refuse those that would lose data.
 
     Ignores all others: the topics of one program must not hold up another. Logs the differences of the needed
-    ones, and returns all topics. Raises TopologyError, with the fix for a topic, and KafkaUnavailable.
+    ones, and returns all topics. Raises TopologyError, with the fix for a topic, SinkBroken if one that is
+    there may not be written, and KafkaUnavailable.
     """
     topics = declare(settings)
     wanted = needed(topics)
@@ -251,10 +252,20 @@ def ensure(client: AdminClient, settings: Settings, needed: Callable[[Topics], S
     if topics.checkpoints in wanted:
         refuse_lost_position(client, settings, topics)
     missing = [change for change in changes if change.action is Action.CREATE]
+    made = {change.topic.name for change in missing}
+    _refuse_without_write(client, [topic.name for topic in wanted if topic.name not in made])
     apply(client, missing, replication_factor=settings.topics.replication_factor)
     for change in changes:
         get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
     return topics
+
+
+def _refuse_without_write(client: AdminClient, names: Sequence[str]) -> None:
+    """Raise SinkBroken for a missing right that would be noticed late: after hours, or with a gap."""
+    allowed = admin.allowed_on(client, names).items()
+    if lacking := [name for name, found in allowed if found is not None and "WRITE" not in found]:
+        error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        raise SinkBroken(denied(error, *(f"Write the topic {name}" for name in lacking)))
 
 
 def refuse_lost_position(client: AdminClient, settings: Settings, topics: Topics) -> None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from confluent_kafka import Message
-
 from bridge.avro.codec import Codec
 from bridge.clock import MICROS
 from bridge.config import Settings
-from bridge.errors import BridgeError, SchemaError
+from bridge.errors import BridgeError
 from bridge.kafka.blocking import Worker
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.reader import TopicScan, decode
-from bridge.kafka.topics import declare
 from bridge.log import get
 from bridge.state.gap import Gap
+from bridge.state.restore import gaps_since
 
 RETRY_SECONDS = 10.0
 MOST = 20
@@ -36,7 +33,10 @@ class GapHistory:
         try:
             while True:
                 try:
-                    self._former = await asyncio.wrap_future(worker.submit(lambda: self._read(codec, since)))
+                    gaps = await asyncio.wrap_future(
+                        worker.submit(lambda: gaps_since(self._settings, codec, since))
+                    )
+                    self._former = tuple(gaps)
                     return
                 except KafkaUnavailable:
                     await asyncio.sleep(RETRY_SECONDS)
@@ -52,17 +52,3 @@ class GapHistory:
             (round(gap.start * MICROS), round(gap.end * MICROS)): gap for gap in (*self._former, *declared)
         }
         return tuple(known.values())[-MOST:]
-
-    def _read(self, codec: Codec, since: float) -> tuple[Gap, ...]:
-        found: list[Gap] = []
-
-        def take(message: Message) -> None:
-            try:
-                gap = Gap.from_avro(decode(codec, message, message.value() or b""))
-            except SchemaError:  # `bridge gaps` tells it
-                return
-            if gap.feed == self._settings.feed.name:
-                found.append(gap)
-
-        TopicScan(declare(self._settings).gaps.name, take, start=since, visible=True).read(self._settings)
-        return tuple(found[-MOST:])

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AclOperation, AdminClient
 from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
-from bridge.errors import TopologyError
+from bridge.errors import SinkBroken, TopologyError
 from bridge.kafka.topics import DAY_MS, Action, Change, Topics, apply, declare, ensure, plan
 
 TOPICS = declare(Settings())
@@ -27,6 +27,8 @@ class Cluster:
     configs: dict[str, dict[str, str]]
     created: list[str] = field(default_factory=list)
     refusal: int = KafkaError.UNKNOWN_TOPIC_OR_PART
+    allowed: list[AclOperation] | None = None
+    """On every topic; None if it does not tell."""
 
     def poll(self, timeout: float) -> int:
         return 0
@@ -42,8 +44,14 @@ class Cluster:
             r: done({k: SimpleNamespace(value=v) for k, v in self.configs[r.name].items()}) for r in resources
         }
 
-    def describe_topics(self, asked: Any, request_timeout: float) -> dict[str, Future[Any]]:
-        """Of those that are missing."""
+    def describe_topics(
+        self, asked: Any, request_timeout: float, include_authorized_operations: bool = False
+    ) -> dict[str, Future[Any]]:
+        """Of those that are missing; the rights on others."""
+        if include_authorized_operations:
+            return {
+                name: done(SimpleNamespace(authorized_operations=self.allowed)) for name in asked.topic_names
+            }
         missing: Future[Any] = Future()
         missing.set_exception(KafkaException(KafkaError(self.refusal)))
         return {"topic": missing}
@@ -238,6 +246,26 @@ def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
     assert topics == TOPICS
     assert made.created == ["settlement.deadletters"]
     assert [line["action"] for line in lines] == ["create", "alter"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "refused"),
+    [([AclOperation.READ], True), ([AclOperation.READ, AclOperation.WRITE], False), (None, False)],
+)
+def test_topics_that_may_not_be_written_are_named_before_anything_else(
+    allowed: list[AclOperation] | None, refused: bool
+) -> None:
+    """The right would be missed after hours of questions, or at the first gap. Not every cluster tells it."""
+    made = cluster(gaps=None)
+    made.allowed = allowed
+    if refused:
+        with pytest.raises(
+            SinkBroken, match=r" or to Write the topic settlement\.bets or .*; grant"
+        ):
+            ensure(cast(AdminClient, made), Settings(), Topics.of_feed)
+    else:
+        ensure(cast(AdminClient, made), Settings(), Topics.of_feed)
+    assert made.created == ([] if refused else ["settlement.gaps"])
 
 
 def test_a_program_asks_nothing_of_the_topics_of_another() -> None:

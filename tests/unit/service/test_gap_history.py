@@ -51,12 +51,12 @@ async def test_what_cannot_be_read_costs_the_page_those_gaps_only(
     """It is tried again where that may help."""
     history, left = GapHistory(Settings(feed=FeedSettings(name="f"))), [error] * tries
 
-    def read(*_: object) -> tuple[Gap, ...]:
+    def read(*_: object) -> list[Gap]:
         if left:
             raise left.pop()
-        return (gap(1),)
+        return [gap(1)]
 
-    monkeypatch.setattr(history, "_read", read)
+    monkeypatch.setattr(gap_history, "gaps_since", read)
     monkeypatch.setattr(gap_history, "RETRY_SECONDS", 0.001)
     with capture_logs() as logged:
         async with asyncio.timeout(30):
