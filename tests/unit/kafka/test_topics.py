@@ -259,9 +259,7 @@ def test_topics_that_may_not_be_written_are_named_before_anything_else(
     made = cluster(gaps=None)
     made.allowed = allowed
     if refused:
-        with pytest.raises(
-            SinkBroken, match=r" or to Write the topic settlement\.bets or .*; grant"
-        ):
+        with pytest.raises(SinkBroken, match=r" or to Write the topic settlement\.bets or .*; grant"):
             ensure(cast(AdminClient, made), Settings(), Topics.of_feed)
     else:
         ensure(cast(AdminClient, made), Settings(), Topics.of_feed)

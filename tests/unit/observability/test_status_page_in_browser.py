@@ -12,10 +12,11 @@ from bridge.observability.view import view
 from bridge.snapshots.view import job_view
 from tests.browser import CHROMIUM, Tab, browser
 from tests.shown import GAP, LIVE, NOW, STANDBY, STATES, decode, pages, serving
+from tests.tools import lacking
 from tests.unit.snapshots import reports
 from tests.unit.snapshots.reports import JOBS, LATER
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
+pytestmark = pytest.mark.long
 
 
 class Shown:
@@ -36,6 +37,8 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
+    if CHROMIUM is None:
+        lacking("needs chromium")
     with browser() as opened:
         yield opened
 
