@@ -16,14 +16,14 @@ from bridge.errors import SchemaError, TopologyError
 from bridge.formatting import format_duration, format_utc, plural, shortened
 from bridge.inspection.dead_letters import bet_id as id_in
 from bridge.inspection.formats import as_json, as_text, lacking
-from bridge.inspection.readers import ANSWER_SECONDS, move_in_words
+from bridge.inspection.readers import ANSWER_SECONDS, format_move
 from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
 from bridge.kafka import topics
 from bridge.kafka.reader import TopicScan, decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
-from bridge.reader.money import payout_in_words, stake_in_words
+from bridge.reader.money import format_payout, format_stake
 from bridge.state.checkpoint import Checkpoint, Move
 from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
 from bridge.state.dead_letter import DeadLetterKind
@@ -132,7 +132,7 @@ def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[E
                 else "gone back to an earlier version"
             )
         details = [
-            f"stake {stake_in_words(amount)}, payout {payout_in_words(bet.value['payout'], amount)}, "
+            f"stake {format_stake(amount)}, payout {format_payout(bet.value['payout'], amount)}, "
             f"{plural(len(bet.items), 'item')}",
             f"settled {format_utc(bet.value['settlementTime'] / MICROS)}, "
             f"received {format_utc(bet.received_at.timestamp())}, {_committed(bet, commits)}",
@@ -175,7 +175,7 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
 def _shown(path: str, value: Any) -> str:
     name = path.rpartition(".")[2]
     if name in ("payout", "partialRefund") and isinstance(value, float):
-        return payout_in_words(value, None)
+        return format_payout(value, None)
     if name.endswith("Time") and isinstance(value, int):
         return format_utc(value / MICROS)
     if isinstance(value, list):
@@ -232,7 +232,7 @@ def _hand_overs(commits: list[_Commit]) -> Iterator[Event]:
 def _moves(commits: Sequence[_Commit]) -> Iterator[Event]:
     """Yield the changes of the position by an operator that the checkpoints still have."""
     for move in dict.fromkeys(commit.moved for commit in commits if commit.moved is not None):
-        yield Event(move.at, "the position was moved", [move_in_words(move)], asdict(move))
+        yield Event(move.at, "the position was moved", [format_move(move)], asdict(move))
 
 
 def _retirements(commits: Sequence[_Commit]) -> Iterator[Event]:

@@ -19,7 +19,7 @@ from bridge.clock import MICROS
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import format_utc
 from bridge.reader import Bet, ItemNames, Names
-from bridge.reader.money import payout_in_words, payout_of, stake_in_words
+from bridge.reader.money import format_payout, format_stake, payout_of
 
 Format: TypeAlias = Literal["table", "json", "csv", "parquet"]
 NamesOf: TypeAlias = Callable[[Bet], list[ItemNames]] | None
@@ -46,7 +46,7 @@ def as_line(bet: Bet, width: int) -> str:
     """Return a bet for people. An id that does not fit `width` columns is on a line of its own, whole."""
     value = bet.value
     settled = format_utc(value["settlementTime"] / MICROS)[:19].replace("T", " ")
-    payout, stake = payout_in_words(value["payout"], value["amount"]), stake_in_words(value["amount"])
+    payout, stake = format_payout(value["payout"], value["amount"]), format_stake(value["amount"])
     money = f"{payout:>{_PAYOUT}} {stake:>{_STAKE}}"
     if len(money) > _PAYOUT + 1 + _STAKE:  # one of them is long: it takes room from the other
         money = f"{payout} {stake}".rjust(_PAYOUT + 1 + _STAKE)

@@ -89,7 +89,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         + (f" since {format_utc(since)}" if since is not None else ""),
     ]
     # `moved` tells it below.
-    if checkpoint.reason and not (checkpoint.moved and checkpoint.reason == move_in_words(checkpoint.moved)):
+    if checkpoint.reason and not (checkpoint.moved and checkpoint.reason == format_move(checkpoint.moved)):
         lines.append(f"reason      {checkpoint.reason}")
     if checkpoint.until is not None:
         lines.append(f"until       {format_utc(checkpoint.until)}")
@@ -111,16 +111,14 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         f"  empty         {counters.empty:,}",
     ]
     if checkpoint.moved is not None:
-        lines.append(
-            f"moved       {format_utc(round(checkpoint.moved.at))}: {move_in_words(checkpoint.moved)}"
-        )
+        lines.append(f"moved       {format_utc(round(checkpoint.moved.at))}: {format_move(checkpoint.moved)}")
     if counters.redriven:
         lines.append(f"redriven    {counters.redriven:,} dead letters, counted again by their new outcome")
     lines.append("attempts")
     return "\n".join([*lines, *map(attempt_as_line, checkpoint.ledger)])
 
 
-def move_in_words(move: Move) -> str:
+def format_move(move: Move) -> str:
     """Return a change of the position for people, on one line."""
     why = f": {move.reason}" if move.reason else ""
     return f"{move.by} moved the position from {format_utc(move.start)} to {format_utc(move.end)}{why}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bridge.clock import MICROS
-from bridge.reader.money import payout_in_words, stake_in_words
+from bridge.reader.money import format_payout, format_stake
 
 MOST_EVENTS = 3
 
@@ -35,7 +35,7 @@ def shown(bet: Mapping[str, Any]) -> ShownBet:
         bet_id=bet["betId"],
         version=bet["settlementVersion"],
         result=bet["betSettlement"],
-        stake=stake_in_words(bet["amount"]),
-        payout=payout_in_words(bet["payout"], bet["amount"]),
+        stake=format_stake(bet["amount"]),
+        payout=format_payout(bet["payout"], bet["amount"]),
         events=", ".join(names[:MOST_EVENTS]) + more,
     )

@@ -43,7 +43,7 @@ def payout_of(value: float, amount: Mapping[str, Any] | None = None) -> Decimal:
     return Decimal(f"{whole}.{decimals.rstrip('0')}")
 
 
-def stake_in_words(amount: Mapping[str, Any] | None) -> str:
+def format_stake(amount: Mapping[str, Any] | None) -> str:
     """Return a bet's `amount` for people; with an impossible precision, as an integer and a power of ten."""
     if amount is None:
         return "—"
@@ -53,7 +53,7 @@ def stake_in_words(amount: Mapping[str, Any] | None) -> str:
     return f"{number} {amount['currency'] or ''}".rstrip()
 
 
-def payout_in_words(value: float, amount: Mapping[str, Any] | None) -> str:
+def format_payout(value: float, amount: Mapping[str, Any] | None) -> str:
     """Return a payout for people, with at least the decimals of the stake."""
     if not abs(value) < _ROUNDED_BELOW:
         return f"{value:,}"

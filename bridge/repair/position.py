@@ -20,7 +20,7 @@ from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.inspection.gaps import gap_as_json
 from bridge.inspection.limits import LimitForecast, forecast_as_json
-from bridge.inspection.readers import move_in_words
+from bridge.inspection.readers import format_move
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.group import Group
@@ -171,7 +171,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
         before,
         revision=plan.revision,
         state=State.STOPPED,
-        reason=move_in_words(move),
+        reason=format_move(move),
         since=now,
         until=None,
         updated_at=now,

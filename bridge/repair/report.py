@@ -50,7 +50,7 @@ def report_as_json(report: Report, dry_run: bool) -> dict[str, Any]:
 def report_as_lines(report: Report, dry_run: bool) -> str:
     """Return a report for people."""
     lines = [
-        f"{cause.field or 'the whole message'}: {cause.reason}\n    {_in_words(outcomes)}"
+        f"{cause.field or 'the whole message'}: {cause.reason}\n    {_counts(outcomes)}"
         for cause, outcomes in report.outcomes.items()
     ]
     if report.oversized:
@@ -72,7 +72,7 @@ def report_as_lines(report: Report, dry_run: bool) -> str:
     return "\n".join(lines)
 
 
-def _in_words(outcomes: Counter[Outcome]) -> str:
+def _counts(outcomes: Counter[Outcome]) -> str:
     return ", ".join(f"{outcomes[outcome]:,} {outcome.value}" for outcome in Outcome if outcomes[outcome])
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bridge.formatting import format_duration
-from bridge.reader.money import payout_in_words, stake_in_words
+from bridge.reader.money import format_payout, format_stake
 from bridge.sandbox.demo.verify import Tally
 
 ROWS = 6
@@ -104,7 +104,7 @@ class Board:
         who, what = self.names.bet_on(datum)
         return (
             f"{bet_id[:8]}…{bet_id[-4:]}\n{result}",
-            f"{stake_in_words(amount)}\n{payout_in_words(datum['payout'], amount)}",
+            f"{format_stake(amount)}\n{format_payout(datum['payout'], amount)}",
             f"{who}\n{what}",
         )
 

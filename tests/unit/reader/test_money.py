@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.reader.money import payout_in_words, payout_of, stake_in_words, stake_of
+from bridge.reader.money import format_payout, format_stake, payout_of, stake_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from bridge.reader.money import payout_in_words, payout_of, stake_in_words, stak
 )
 def test_a_payout_is_the_decimal_that_its_double_stands_for(value: float, places: int, shown: str) -> None:
     """Of the 15 digits that a double holds, at most eight decimals; beyond that, the double itself."""
-    assert payout_in_words(value, {"precision": places}) == shown
+    assert format_payout(value, {"precision": places}) == shown
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_payout_has_the_decimals_of_its_stake() -> None:
     assert f"{payout_of(1.234e-9, stake):f}" == "0.000000001234"
     assert f"{payout_of(1.234567890123e-6, stake):f}" == "0.000001234567890123"
     assert f"{payout_of(1e-15, stake):f}" == "0.000000000000001"
-    assert payout_in_words(0.5, stake) == "0.50000000"
+    assert format_payout(0.5, stake) == "0.50000000"
     assert f"{payout_of(1.234e-9):f}" == "0"
 
 
@@ -58,7 +58,7 @@ def test_a_payout_has_the_decimals_of_its_stake() -> None:
 def test_what_is_no_number_is_shown_as_such(value: float) -> None:
     """No bridge writes it: a record of somebody else must not end a reader."""
     assert not payout_of(value).is_finite()
-    assert payout_in_words(value, None) == str(value)
+    assert format_payout(value, None) == str(value)
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 4))
@@ -75,11 +75,11 @@ def test_a_stake_is_exact_whatever_its_precision(value: int, precision: int) -> 
     assert stake is not None
     sign, digits, exponent = stake.as_tuple()
     assert (int("".join(map(str, digits))) * (-1 if sign else 1), exponent) == (value, -precision)
-    assert len(stake_in_words({"value": value, "precision": precision, "currency": None})) < 80
+    assert len(format_stake({"value": value, "precision": precision, "currency": None})) < 80
 
 
-def test_a_stake_in_words() -> None:
+def test_a_format_stake() -> None:
     amount = {"value": 2**63 - 1, "precision": 2, "currency": "EUR"}
-    assert stake_in_words(amount) == "92,233,720,368,547,758.07 EUR"
-    assert stake_in_words({"value": 7, "precision": 2**31 - 1, "currency": None}) == "7e-2147483647"
-    assert (stake_in_words(None), stake_of(None)) == ("—", None)
+    assert format_stake(amount) == "92,233,720,368,547,758.07 EUR"
+    assert format_stake({"value": 7, "precision": 2**31 - 1, "currency": None}) == "7e-2147483647"
+    assert (format_stake(None), stake_of(None)) == ("—", None)
