@@ -502,6 +502,8 @@ def rotations(secured: Secured, issuer: int, directory: Path) -> dict[str, Rotat
 async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Place, tmp_path: Path) -> None:
     """Bridges go on when broker and issuer no longer take their old secrets, one with each kind of secret.
 
+    A job and a reader do so too.
+
     Connections outlast their credentials: each bridge has its new ones to use when a broker restarts.
     """
     with serving() as issuer:
@@ -517,6 +519,16 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
             }
             for bridge in bridges.values():
                 await until(lambda b=bridge: "Live" in b.states(), "live", so_far=bridge.text)  # type: ignore[misc]
+            provider = feeds["password"]
+            token = provider.rest.tokens.mint(provider.clock())
+            api = {"API__BASE_URL": provider.url, "API__TOKEN": token, "API__PROXY": "none"}
+            job, tail = (
+                places["password"].bridge(*command.split(), **ways["password"].settings | api)
+                for command in ("currencies --every 1s", "tail")
+            )
+            await until(
+                lambda: '"snapshot published"' in job.text() and bool(tail.output()), "both run", so_far=job.text
+            )
 
             await asyncio.to_thread(set_password, place, WRONG, "rotated")
             secured.trusted.write_bytes(secured.stranger.certificate.read_bytes())
@@ -529,13 +541,19 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
                 await until(lambda b=bridge, t=told: t in b.text(), f"{way} refused", so_far=bridge.text)  # type: ignore[misc]
             for rotation in ways.values():
                 rotation.renew()
+            shown, published = len(tail.output()), job.text().count('"snapshot published"')
 
             for way, bridge in bridges.items():
                 assert_exact(await places[way].settled(feeds[way], bridge))
                 assert not feeds[way].breaches
                 assert await bridge.end() == 0
-                assert PASSWORD not in bridge.text()
-                assert WRONG not in bridge.text()
+            await until(lambda: len(tail.output()) > shown, "more bets are shown", so_far=tail.text)
+            await until(lambda: job.text().count('"snapshot published"') > published, "a snapshot", so_far=job.text)
+            assert await job.end() == 0
+            await tail.end()
+            for program in (*bridges.values(), job, tail):
+                assert PASSWORD not in program.text()
+                assert WRONG not in program.text()
 
 
 # A right is missing.
