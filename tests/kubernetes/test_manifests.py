@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.control_plane import Kubectl, control_plane
-from tests.repo.manifests import K8S, OF_OPERATORS, ROOTS, Resource, of_kind
+from tests.repo.manifests import K8S, OF_OPERATORS, PRODUCTION, ROOTS, Resource, of_kind
 from tests.repo.source import ROOT
 from tests.repo.test_ten_steps import steps, taken
 
@@ -23,7 +23,7 @@ PROGRAM = ROOT / ".kubernetes" / "kubernetes"
 PATIENCE_SECONDS = 60.0
 BRIDGE = "app.kubernetes.io/component=bridge"
 SHELL = "app.kubernetes.io/component=shell"
-PRODUCTION = K8S / "overlays" / "production"
+JOBS = ("currencies", "translations")
 KUBECTL = """\
 #!/bin/sh
 set -e
@@ -119,20 +119,20 @@ def until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.5)
 
 
+def until_a_pod(kubectl: Kubectl, namespace: str, label: str) -> None:
+    until(lambda: len(items(kubectl, namespace, "pods", "-l", label)) == 1, f"a pod with {label}")
+
+
 def test_the_ten_steps_end_in_pods(kubectl: Kubectl, applied: str) -> None:
     """In a namespace that enforces the restricted standard, without a warning."""
     assert "Warning" not in applied
-    jobs = names(kubectl, "settlement", "cronjobs")
-    assert len(jobs) == 2
-    for job in jobs:
-        kubectl("-n", "settlement", "create", "job", f"--from=cronjob/{job}", f"{job}-now")
     until(lambda: len(items(kubectl, "settlement", "pods", "-l", BRIDGE)) == 2, "owner and standby")
-    for job in jobs:
-        pod = f"job-name={job}-now"
-        until(lambda p=pod: len(items(kubectl, "settlement", "pods", "-l", p)) == 1, f"a pod of {job}")  # type: ignore[misc]
+    for job in JOBS:
+        until_a_pod(kubectl, "settlement", f"app.kubernetes.io/component={job}")
+    assert names(kubectl, "settlement", "cronjobs") == set()
     assert items(kubectl, "settlement", "pods", "-l", SHELL) == []
     kubectl("-n", "settlement", "scale", "deployment/settlement-bridge-shell", "--replicas=1")
-    until(lambda: len(items(kubectl, "settlement", "pods", "-l", SHELL)) == 1, "the shell")
+    until_a_pod(kubectl, "settlement", SHELL)
     kubectl("-n", "settlement", "scale", "deployment/settlement-bridge-shell", "--replicas=0")
     assert items(kubectl, "settlement", "events", "--field-selector=reason=FailedCreate") == []
     assert len(items(kubectl, "kafka", "kafkatopics")) == 8
@@ -183,11 +183,19 @@ def local(resources: list[Resource]) -> list[Resource]:
 
 
 def test_the_other_overlay_has_a_namespace_of_its_own(kubectl: Kubectl, applied: str) -> None:
+    """And its jobs are CronJobs, which a command can start."""
     kubectl("apply", "-f", str(K8S / "overlays" / "dev" / "namespace.yaml"))
     kubectl("apply", "-k", str(K8S / "overlays" / "dev"))
-    until(lambda: len(items(kubectl, "settlement-dev", "pods", "-l", BRIDGE)) == 1, "its only pod")
-    names = {found["metadata"]["name"] for found in items(kubectl, "settlement", "deployments")}
-    assert names == {"settlement-bridge", "settlement-bridge-shell"}
+    until_a_pod(kubectl, "settlement-dev", BRIDGE)
+    for job in JOBS:
+        cron = f"--from=cronjob/settlement-bridge-{job}"
+        kubectl("-n", "settlement-dev", "create", "job", cron, f"{job}-now")
+        until_a_pod(kubectl, "settlement-dev", f"job-name={job}-now")
+    assert items(kubectl, "settlement-dev", "events", "--field-selector=reason=FailedCreate") == []
+    programs = {"settlement-bridge", "settlement-bridge-shell"}
+    assert names(kubectl, "settlement-dev", "deployments") == programs
+    jobs = {f"settlement-bridge-{job}" for job in JOBS}
+    assert names(kubectl, "settlement", "deployments") == programs | jobs
 
 
 def test_a_pod_that_is_not_restricted_is_refused(kubectl: Kubectl, applied: str) -> None:

@@ -17,7 +17,9 @@ Resource: TypeAlias = dict[str, Any]
 
 K8S = ROOT / "k8s"
 BASE = K8S / "base"
-OVERLAYS = (K8S / "overlays" / "dev", K8S / "overlays" / "production")
+DEV, PRODUCTION = K8S / "overlays" / "dev", K8S / "overlays" / "production"
+OVERLAYS = (DEV, PRODUCTION)
+SERVING_JOBS = K8S / "components" / "serving-jobs"
 ROOTS = (BASE, *OVERLAYS, K8S / "topics", K8S / "user", K8S / "observe")
 """What is applied: the programs, and apart from them the topics, Kafka's user and what watches them."""
 
@@ -39,7 +41,7 @@ def kustomization(folder: Path) -> dict[str, Any]:
 
 
 def build(folder: Path) -> Built:
-    """The resources of a folder, without what overlays patch and without hashes in names of ConfigMaps."""
+    """The resources of a folder, without hashes in names of ConfigMaps; of patches only those that delete."""
     content = kustomization(folder)
     built = Built([], {folder / "kustomization.yaml"})
     for name in content.get("resources", ()):
@@ -51,6 +53,11 @@ def build(folder: Path) -> Built:
         else:
             built.resources.extend(yaml.safe_load_all(path.read_text("utf-8")))
             built.files.add(path)
+    for name in content.get("components", ()):
+        component = build((folder / name).resolve())
+        deleted = _deleted(kustomization(folder / name))
+        built.resources[:] = [r for r in built.resources if _id(r) not in deleted] + component.resources
+        built.files.update(component.files)
     for generator in content.get("configMapGenerator", ()):
         files = [folder / name for name in generator.get("envs", ())]
         data = {name: value for file in files for name, value in variables(file).items()}
@@ -81,6 +88,12 @@ def kustomized(folder: Path) -> list[Resource]:
     return list(yaml.safe_load_all(ran.stdout))
 
 
+def _deleted(component: dict[str, Any]) -> list[tuple[str, str]]:
+    """Kind and name of what a component takes away from its overlay."""
+    patches = [yaml.safe_load(entry["patch"]) for entry in component.get("patches", ())]
+    return [_id(patch) for patch in patches if isinstance(patch, dict) and patch["$patch"] == "delete"]
+
+
 def _id(resource: Resource) -> tuple[str, str]:
     """What kustomize tells resources apart by."""
     return resource["kind"], resource["metadata"]["name"]
@@ -93,6 +106,8 @@ def variables(file: Path) -> dict[str, str]:
 
 
 RESOURCES = build(BASE).resources
+SERVING = build(SERVING_JOBS).resources
+"""The snapshot jobs as processes that stay and serve."""
 TOPICS = build(K8S / "topics").resources
 
 
@@ -102,12 +117,22 @@ def of_kind(kind: str, resources: list[Resource] = RESOURCES) -> dict[str, Resou
 
 
 def pods(resources: list[Resource] = RESOURCES) -> dict[str, Resource]:
-    """Component → template of its pods: `bridge`, `translations`, `currencies`."""
+    """Component → template of its pods: `bridge`, `translations`, `currencies`, `shell`."""
     templates = [r["spec"]["template"] for r in of_kind("Deployment", resources).values()]
     templates += [
         r["spec"]["jobTemplate"]["spec"]["template"] for r in of_kind("CronJob", resources).values()
     ]
     return {t["metadata"]["labels"]["app.kubernetes.io/component"]: t for t in templates}
+
+
+def selects(selector: Resource, labels: Resource) -> bool:
+    """Whether a selector meets what has these labels."""
+    assert selector.keys() <= {"matchLabels", "matchExpressions"}
+    for expression in selector.get("matchExpressions", ()):
+        assert expression["operator"] == "In", "an operator that is not known here"
+        if labels.get(expression["key"]) not in expression["values"]:
+            return False
+    return bool(selector.get("matchLabels", {}).items() <= labels.items())
 
 
 def containers(pod: Resource) -> list[Resource]:

@@ -29,7 +29,8 @@ def test_a_generated_file_is_up_to_date(path: Path) -> None:
 
 def test_every_place_that_names_the_version_has_this_one() -> None:
     """Those that the page for contributors says to set for a release, and the head of its changes."""
-    for path in ("k8s/base/kustomization.yaml", "k8s/README.md", "docs/install.md"):
+    manifests = ("k8s/base/kustomization.yaml", "k8s/components/serving-jobs/kustomization.yaml")
+    for path in (*manifests, "k8s/README.md", "docs/install.md"):
         named = re.findall(
             r"(?:settlement-bridge|newTag): ?(\d+\.\d+\.\d+)", (ROOT / path).read_text("utf-8")
         )

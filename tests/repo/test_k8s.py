@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import typer
 
 from bridge import __version__
 from bridge.cli import app
-from bridge.config import Settings, load
+from bridge.config import Settings, age_seconds, load
 from bridge.errors import AuthError, ClockError, LeftOut, SettingsError, SinkBroken, TopologyError
 from bridge.kafka import topics
 from bridge.observability import health
@@ -26,6 +27,8 @@ from tests.repo.manifests import (
     OVERLAYS,
     RESOURCES,
     ROOTS,
+    SERVING,
+    SERVING_JOBS,
     TOPICS,
     Resource,
     build,
@@ -35,6 +38,7 @@ from tests.repo.manifests import (
     kustomized,
     of_kind,
     pods,
+    selects,
 )
 from tests.wsgi import ask
 
@@ -43,15 +47,18 @@ VERSIONS = ["1.31", "1.36"]
 """Of Kubernetes: the oldest that has all that is used, and a recent one."""
 FINAL = (SettingsError, AuthError, LeftOut, TopologyError, SinkBroken, ClockError)
 """What a second try at once does not mend."""
+JOBS = ("translations", "currencies")
+STAYING = tuple(f"serving-{job}" for job in JOBS)
+OF_JOBS = ("api.base_url", "kafka.bootstrap_servers", "registry.url")
 NEEDS = {
     "bridge": ("feed.base_url", "kafka.bootstrap_servers", "registry.url"),
-    "translations": ("api.base_url", "kafka.bootstrap_servers", "registry.url"),
-    "currencies": ("api.base_url", "kafka.bootstrap_servers", "registry.url"),
     "shell": ("feed.base_url", "api.base_url", "kafka.bootstrap_servers", "registry.url"),
+    **dict.fromkeys((*JOBS, *STAYING), OF_JOBS),
 }
 """Component → settings without which its command does not start."""
-PODS = pods()
+PODS = pods() | {f"serving-{job}": pod for job, pod in pods(SERVING).items()}
 each_pod = pytest.mark.parametrize("component", NEEDS)
+each_job = pytest.mark.parametrize("job", JOBS)
 
 
 def spec(component: str) -> Resource:
@@ -88,7 +95,9 @@ def test_no_manifest_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("resource", RESOURCES, ids=lambda r: f"{r['kind']}-{r['metadata']['name']}")
+@pytest.mark.parametrize(
+    "resource", [*RESOURCES, *SERVING], ids=lambda r: f"{r['kind']}-{r['metadata']['name']}"
+)
 def test_a_resource_is_what_its_kind_allows(resource: Resource, version: str) -> None:
     """Against the schemas of Kubernetes itself, which know every field."""
     kubernetes_validate.validate(resource, version, strict=True)
@@ -128,18 +137,30 @@ def _sources(node: Any) -> Iterator[Resource]:
             yield from _sources(part)
 
 
+def met(selector: Resource) -> set[str]:
+    """The pods that a selector meets."""
+    return {name for name, pod in PODS.items() if selects(selector, pod["metadata"]["labels"])}
+
+
 def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
     """Those of the Deployment, its spread, the budget and the Service."""
     deployment = of_kind("Deployment")["settlement-bridge"]
     [service] = of_kind("Service").values()
     [budget] = of_kind("PodDisruptionBudget").values()
     spread = [c["labelSelector"] for c in spec("bridge")["topologySpreadConstraints"]]
-    selectors = [
-        s["matchLabels"] for s in (deployment["spec"]["selector"], budget["spec"]["selector"], *spread)
-    ]
-    for selector in (*selectors, service["spec"]["selector"]):
-        met = {name for name, pod in PODS.items() if selector.items() <= pod["metadata"]["labels"].items()}
-        assert met == {"bridge"}
+    for selector in (
+        deployment["spec"]["selector"],
+        budget["spec"]["selector"],
+        *spread,
+        {"matchLabels": service["spec"]["selector"]},
+    ):
+        assert met(selector) == {"bridge"}
+
+
+def test_the_monitor_meets_what_can_serve() -> None:
+    """The jobs by their component, whether they stay and serve or not; nobody scrapes the shell."""
+    [monitor] = of_kind("PodMonitor", build(K8S / "observe").resources).values()
+    assert met(monitor["spec"]["selector"]) == {"bridge", *JOBS, *STAYING}
 
 
 # What they run, and how it is set up.
@@ -149,7 +170,8 @@ def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
 def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
     """Named once for all, so that one line says where it really is."""
     assert {each["image"] for each in containers(PODS[component])} == {"settlement-bridge"}
-    assert kustomization(BASE)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
+    for folder in (BASE, SERVING_JOBS):
+        assert kustomization(folder)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
 
 
 @each_pod
@@ -219,14 +241,18 @@ def test_a_pod_may_do_nothing_that_it_need_not(component: str) -> None:
 
 
 def test_the_doctor_looks_at_what_the_bridge_is_given() -> None:
-    """The same settings and secrets. What a bridge waits for must not keep it from starting."""
+    """The same settings and secrets. What a bridge waits for must not keep it from starting.
+
+    Not so a job, whose run finds out by itself and is repeated.
+    """
     [doctor] = spec("bridge")["initContainers"]
     assert doctor["args"] == ["doctor", "--startup"]
     for key in ("envFrom", "volumeMounts"):
         assert doctor[key] == container("bridge")[key]
+    assert {name for name in PODS if "initContainers" in spec(name)} == {"bridge"}
 
 
-@pytest.mark.parametrize("component", ["bridge"])
+@pytest.mark.parametrize("component", ["bridge", *STAYING])
 def test_probes_and_scrapers_find_what_is_served(component: str, settings: Settings) -> None:
     """Paths and port are those of the bridge, which listens where they can reach it."""
     [port] = container(component)["ports"]
@@ -244,7 +270,7 @@ def test_probes_and_scrapers_find_what_is_served(component: str, settings: Setti
     assert live["periodSeconds"] * (live["failureThreshold"] - 1) > health.LOOP_SECONDS
 
 
-@pytest.mark.parametrize("job", ["translations", "currencies"])
+@each_job
 def test_a_snapshot_is_not_tried_again_where_a_person_has_to_act(job: str) -> None:
     """And never runs beside another of its kind, nor for ever."""
     cron = of_kind("CronJob")[f"settlement-bridge-{job}"]["spec"]
@@ -257,6 +283,39 @@ def test_a_snapshot_is_not_tried_again_where_a_person_has_to_act(job: str) -> No
         "operator": "In",
         "values": [error.exit_code for error in FINAL],
     }
+
+
+@each_job
+def test_a_job_that_serves_is_the_same_pod(job: str) -> None:
+    """As that of the CronJob: settings, secrets and sizes. Only an interval, a port and probes are added."""
+    once, staying = deepcopy(PODS[job]), deepcopy(PODS[f"serving-{job}"])
+    assert once["spec"].pop("restartPolicy") == "Never"
+    [once_run], [runs] = (pod["spec"]["containers"] for pod in (once, staying))
+    assert runs.pop("args")[:-1] == [*once_run.pop("args"), "--every"]
+    for added in ("ports", "livenessProbe", "readinessProbe"):
+        del runs[added]
+    assert staying == once
+
+
+@each_job
+def test_a_job_that_serves_runs_as_often(job: str) -> None:
+    """As the CronJob: at each so many minutes, or once an hour."""
+    minute, *others = of_kind("CronJob")[f"settlement-bridge-{job}"]["spec"]["schedule"].split()
+    assert others == ["*"] * 4
+    minutes = int(minute.removeprefix("*/")) if minute.startswith("*/") else 60
+    assert age_seconds(container(f"serving-{job}")["args"][-1]) == minutes * 60
+
+
+@each_job
+def test_a_job_that_serves_is_one_process_until_the_next_one_has_published(job: str) -> None:
+    """Which may take as long as a run of the CronJob."""
+    name = f"settlement-bridge-{job}"
+    asked = of_kind("Deployment", SERVING)[name]["spec"]
+    assert asked["replicas"] == 1
+    assert asked["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    longest = of_kind("CronJob")[name]["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
+    assert asked["progressDeadlineSeconds"] == longest
+    assert met(asked["selector"]) == {job, f"serving-{job}"}
 
 
 # Topics.

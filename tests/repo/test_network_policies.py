@@ -13,14 +13,17 @@ from tests.repo.manifests import (
     BASE,
     K8S,
     OVERLAYS,
+    PRODUCTION,
     RESOURCES,
     Resource,
     build,
+    containers,
     environment,
     kustomization,
     kustomized,
     of_kind,
     pods,
+    selects,
 )
 
 DNS = "settlement-bridge-dns"
@@ -51,17 +54,12 @@ def ways(labels: Resource, resources: list[Resource] = RESOURCES) -> Ways:
     A pod that no policy selects for a direction may do all; otherwise what one of those policies allows.
     """
     policies = of_kind("NetworkPolicy", resources)
-    selecting = {n: p for n, p in policies.items() if _selects(p["spec"]["podSelector"], labels)}
+    selecting = {n: p for n, p in policies.items() if selects(p["spec"]["podSelector"], labels)}
     found: list[set[str] | None] = []
     for direction, rules in (("Ingress", "ingress"), ("Egress", "egress")):
         governing = {n: p for n, p in selecting.items() if direction in p["spec"]["policyTypes"]}
         found.append({n for n, p in governing.items() if p["spec"].get(rules)} if governing else None)
     return Ways(*found)
-
-
-def _selects(selector: Resource, labels: Resource) -> bool:
-    assert selector.keys() <= {"matchLabels"}, "a selector that this test does not know"
-    return bool(selector.get("matchLabels", {}).items() <= labels.items())
 
 
 def rule(name: str, direction: str = "egress", resources: list[Resource] = RESOURCES) -> Resource:
@@ -78,18 +76,14 @@ def ports(
     return {(p["protocol"], p["port"]) for p in rule(name, direction, resources)["ports"]}
 
 
-@pytest.mark.parametrize(
-    ("component", "into"),
-    [("bridge", {SCRAPER}), ("translations", set()), ("currencies", set()), ("shell", set())],
-)
+@pytest.mark.parametrize("component", ["bridge", "translations", "currencies", "shell"])
 @each_build
-def test_a_pod_is_let_out_to_what_it_needs_and_in_by_its_scraper(
-    folder: Path, component: str, into: set[str]
-) -> None:
-    """Everything else is denied; the jobs serve nothing."""
+def test_a_pod_is_let_out_to_what_it_needs_and_in_by_its_scraper(folder: Path, component: str) -> None:
+    """Everything else is denied; the shell serves nothing, and jobs only where they stay."""
     resources = built(folder)
     labels = pods(resources)[component]["metadata"]["labels"]
-    assert ways(labels, resources) == Ways(into, WAYS_OUT)
+    serving = {"bridge", "translations", "currencies"} if folder == PRODUCTION else {"bridge"}
+    assert ways(labels, resources) == Ways({SCRAPER} if component in serving else set(), WAYS_OUT)
 
 
 @pytest.mark.parametrize(
@@ -176,13 +170,24 @@ def test_the_provider_is_outside(address: str, reached: bool) -> None:
     )
 
 
-def test_the_scraper_reaches_the_port_that_is_scraped() -> None:
-    """The one that the container names and the PodMonitor reads."""
-    [container] = pods()["bridge"]["spec"]["containers"]
+@each_build
+def test_the_scraper_reaches_what_serves(folder: Path) -> None:
+    """The pods with a port of the name that the PodMonitor reads, which meets them; of the others none."""
+    resources = built(folder)
     [monitor] = of_kind("PodMonitor", build(K8S / "observe").resources).values()
-    scraped = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
-    assert {port["name"] for port in container["ports"]} == scraped
-    assert ports(SCRAPER, "ingress") == {("TCP", name) for name in scraped}
+    [scraped] = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
+    assert ports(SCRAPER, "ingress", resources) == {("TCP", scraped)}
+    for pod in pods(resources).values():
+        labels = pod["metadata"]["labels"]
+        assert ways(labels, resources).into == ({SCRAPER} if ports_of(pod) else set())
+        if ports_of(pod):
+            assert ports_of(pod) == {scraped}
+            assert selects(monitor["spec"]["selector"], labels)
+
+
+def ports_of(pod: Resource) -> set[str]:
+    """The names of the ports of a pod."""
+    return {port["name"] for container in containers(pod) for port in container.get("ports", ())}
 
 
 @pytest.mark.parametrize("name", [DNS, KAFKA, REGISTRY, SCRAPER])

@@ -12,7 +12,9 @@ import yaml
 from bridge import __version__
 from tests.repo.manifests import (
     BASE,
+    DEV,
     OVERLAYS,
+    PRODUCTION,
     build,
     containers,
     kustomized,
@@ -20,7 +22,7 @@ from tests.repo.manifests import (
     pods,
 )
 
-DEV, PRODUCTION = OVERLAYS
+KINDS = ("CronJob", "Deployment")
 each_overlay = pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda folder: folder.name)
 
 
@@ -51,6 +53,13 @@ def test_production_has_an_owner_and_a_standby_and_dev_only_an_owner() -> None:
     for kind in ("requests", "limits"):
         for name, amount in small["resources"][kind].items():
             assert _amount(amount) <= _amount(large["resources"][kind][name])
+
+
+def test_production_runs_the_jobs_as_processes_that_stay_and_dev_as_cron_jobs() -> None:
+    """Each job in one way: two would only take turns at its lock."""
+    jobs = {"settlement-bridge-currencies", "settlement-bridge-translations"}
+    ways = {kind: {o: of_kind(kind, kustomized(o)).keys() & jobs for o in OVERLAYS} for kind in KINDS}
+    assert ways == {"CronJob": {DEV: jobs, PRODUCTION: set()}, "Deployment": {DEV: set(), PRODUCTION: jobs}}
 
 
 def _amount(text: str) -> float:
