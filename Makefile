@@ -30,7 +30,8 @@ OR_NONE := $(if $(ARGS),|| test $$? -eq 5)
 REPORT = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$said"; exit $$code
 
 # What is linted by tests: kustomize and its schemas, promtool, the checks of a Containerfile.
-LINTED := $(addprefix tests/repo/,test_k8s.py test_overlays.py test_network_policies.py test_containerfile.py test_systemd.py \
+LINTED := $(addprefix tests/repo/,test_k8s.py test_overlays.py test_network_policies.py test_custom_resources.py \
+	test_containerfile.py test_systemd.py \
 	test_observe.py::test_prometheus_takes_the_rules \
 	test_observe.py::test_prometheus_takes_the_queries_of_the_dashboard)
 
