@@ -25,6 +25,7 @@ from grafana_foundation_sdk.models.dashboard import (
 _SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 _PLACE = 'namespace=~"$namespace"'
 _FEED = f'{_PLACE},feed="$feed"'
+_JOBS = f'{_PLACE},snapshot!=""'
 _THIRD, _HALF, _QUARTER = 8, 12, 6
 """Widths; the whole is 24."""
 
@@ -255,11 +256,22 @@ def _names(board: Dashboard) -> Dashboard:
 def _process(board: Dashboard) -> Dashboard:
     return (
         board.with_row(Row("Processes"))
-        .with_panel(_lines("Memory", ("process_resident_memory_bytes{}", "{{instance}}"), unit="bytes"))
+        .with_panel(
+            _lines(
+                "Memory",
+                ("process_resident_memory_bytes{}", "{{instance}}"),
+                (f"process_resident_memory_bytes{{{_JOBS}}}", "{{instance}} {{snapshot}}"),
+                unit="bytes",
+            )
+        )
         .with_panel(
             _lines(
                 "Cores",
                 ("rate(process_cpu_seconds_total{}[$__rate_interval])", "{{instance}}"),
+                (
+                    f"rate(process_cpu_seconds_total{{{_JOBS}}}[$__rate_interval])",
+                    "{{instance}} {{snapshot}}",
+                ),
             )
         )
         .with_panel(
