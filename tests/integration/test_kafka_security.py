@@ -526,9 +526,8 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
                 places["password"].bridge(*command.split(), **ways["password"].settings | api)
                 for command in ("currencies --every 1s", "tail")
             )
-            await until(
-                lambda: '"snapshot published"' in job.text() and bool(tail.output()), "both run", so_far=job.text
-            )
+            done = '"snapshot published"'
+            await until(lambda: done in job.text() and bool(tail.output()), "both run", so_far=job.text)
 
             await asyncio.to_thread(set_password, place, WRONG, "rotated")
             secured.trusted.write_bytes(secured.stranger.certificate.read_bytes())
@@ -541,14 +540,14 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
                 await until(lambda b=bridge, t=told: t in b.text(), f"{way} refused", so_far=bridge.text)  # type: ignore[misc]
             for rotation in ways.values():
                 rotation.renew()
-            shown, published = len(tail.output()), job.text().count('"snapshot published"')
+            shown, published = len(tail.output()), job.text().count(done)
 
             for way, bridge in bridges.items():
                 assert_exact(await places[way].settled(feeds[way], bridge))
                 assert not feeds[way].breaches
                 assert await bridge.end() == 0
             await until(lambda: len(tail.output()) > shown, "more bets are shown", so_far=tail.text)
-            await until(lambda: job.text().count('"snapshot published"') > published, "a snapshot", so_far=job.text)
+            await until(lambda: job.text().count(done) > published, "a snapshot", so_far=job.text)
             assert await job.end() == 0
             await tail.end()
             for program in (*bridges.values(), job, tail):
