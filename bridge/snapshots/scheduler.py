@@ -22,6 +22,8 @@ from bridge.snapshots.view import job_view
 
 _TRANSIENT: Final = (ApiError, ProviderPause, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""
+RETRY_SECONDS: Final = 300.0
+"""When to run again at the latest after Kafka or the registry was away."""
 LONGEST_DELAY_SECONDS: Final = 86_400.0
 """How long the provider may keep a job from its next run."""
 WAIT_SECONDS: Final = 30.0
@@ -36,7 +38,8 @@ def run_every(
     """Run now and then every `seconds`, until `stop` is set.
 
     A run that takes longer is followed by the next at once. A failed run is logged, counted, and repeated
-    when the next is due. Raises what a person has to fix, as `job.run`.
+    when the next is due, or after `RETRY_SECONDS` if the provider is not to blame. Raises what a person has
+    to fix, as `job.run`.
     """
     steady = clock.AnchoredClock()  # a step of the wall clock makes no run late
     status = JobStatus(task.job, at=steady().wall)
@@ -69,6 +72,8 @@ def run_every(
                 get().error("snapshot failed, the last one is unchanged", job=task.job, reason=str(error))
                 if isinstance(error, ProviderPause):
                     due = max(due, steady().monotonic + min(error.seconds, LONGEST_DELAY_SECONDS))
+                elif isinstance(error, KafkaUnavailable | RegistryUnavailable):
+                    due = min(due, steady().monotonic + RETRY_SECONDS)
             else:
                 if report is None:
                     return

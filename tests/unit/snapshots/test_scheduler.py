@@ -142,18 +142,19 @@ def test_a_stop_during_the_rest_ends_the_job_at_once(play: Player) -> None:
 
 
 class Resting(threading.Event):
-    """What a job waits for between runs, with the machine's clock."""
+    """What a job waits for between runs, with the machine's clock: two hours a time, or so many seconds."""
 
-    def __init__(self, play: Player) -> None:
+    def __init__(self, play: Player, seconds: float = 7_200) -> None:
         super().__init__()
+        self._seconds = seconds
         self.now = Instant(1_790_000_000.0, 5_000.0)
         self.health: list[int] = []
         self._play = play
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Sleep for two hours by the steady clock, and as long as `timeout` says by others; set the clock."""
+        """Sleep so long by the steady clock, and as long as `timeout` says by others; set the clock."""
         self.health.append(self._play.get("/healthz")[0])
-        self.now = Instant(self.now.wall + 86_400, self.now.monotonic + 7_200)
+        self.now = Instant(self.now.wall + 86_400, self.now.monotonic + self._seconds)
         return False
 
 
@@ -165,6 +166,19 @@ def test_a_job_rests_healthily_whatever_the_wall_clock_says(
     monkeypatch.setattr(clock, "AnchoredClock", lambda: AnchoredClock(lambda: stop.now))
     play(report, ends, seconds=7 * 3_600, stop=stop)
     assert stop.health == [200] * 4
+
+
+@pytest.mark.parametrize(
+    ("error", "minutes"), [(KafkaUnavailable("no broker answers"), 5), (ApiError("HTTP 500"), 60)]
+)
+def test_a_job_whose_kafka_was_away_does_not_rest_for_its_whole_interval(
+    play: Player, monkeypatch: pytest.MonkeyPatch, error: Exception, minutes: int
+) -> None:
+    """It may have started before the brokers did; the provider is spared until the next run is due."""
+    stop = Resting(play, 60)
+    monkeypatch.setattr(clock, "AnchoredClock", lambda: AnchoredClock(lambda: stop.now))
+    play(fails(error), ends, seconds=3_600, stop=stop)
+    assert len(stop.health) == minutes
 
 
 def test_what_was_left_out_is_logged(play: Player) -> None:
