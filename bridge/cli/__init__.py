@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Never
 
@@ -16,7 +15,7 @@ from bridge import __version__, log, masking
 from bridge.cli import bets, dead_letters, inspection, repair, sandbox, snapshots
 from bridge.cli.output import Config, Json, print_json, print_text, show
 from bridge.config import load
-from bridge.errors import BridgeError, SettingsError, TopologyError
+from bridge.errors import BridgeError, TopologyError
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises for a wrong option. It exports only this subclass."""
@@ -53,7 +52,6 @@ def main() -> Never:
     log.configure()
     code = 0
     try:
-        _refuse_other_encodings(sys.argv[1:])
         code = app(standalone_mode=False) or 0
     except typer.Abort:
         typer.echo("\nerror: not confirmed: nothing was changed", err=True)
@@ -80,13 +78,6 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for good
-
-
-def _refuse_other_encodings(arguments: Sequence[str]) -> None:
-    """Raise SettingsError for an argument that is not UTF-8: no topic could take it."""
-    for argument in arguments:
-        if not argument.isascii() and argument.encode("utf-8", "replace").decode() != argument:
-            raise SettingsError(f"the argument {argument!r} is not UTF-8")
 
 
 def _report(error: Exception) -> Never:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bridge.cli.output import Config, Json, beginning_with, print_text, say, show
+from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_text, say, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -33,7 +33,8 @@ Leagues = Annotated[
     list[int] | None, typer.Option("--league", metavar="ID", help="Only bets on this league (competitionId).")
 ]
 Currencies = Annotated[
-    list[str] | None, typer.Option("--currency", metavar="SYMBOL", help="Only stakes in this currency.")
+    list[str] | None,
+    typer.Option("--currency", metavar="SYMBOL", help="Only stakes in this currency.", callback=in_utf_8),
 ]
 Results = Annotated[
     list[str] | None,
@@ -59,7 +60,12 @@ Format = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Language = Annotated[
     str | None,
-    typer.Option("--names", metavar="LANGUAGE", help="Add the names of what was bet on, such as en."),
+    typer.Option(
+        "--names",
+        metavar="LANGUAGE",
+        help="Add the names of what was bet on, such as en.",
+        callback=in_utf_8,
+    ),
 ]
 
 
@@ -148,6 +154,7 @@ def replay(
             "--to-topic",
             metavar="TOPIC",
             help="Copy the records to a topic, each once; repeat the command if it was interrupted.",
+            callback=in_utf_8,
         ),
     ] = None,
 ) -> None:

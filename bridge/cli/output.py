@@ -36,6 +36,16 @@ def beginning_with(values: Iterable[str]) -> Callable[[str], list[str]]:
     return complete
 
 
+def in_utf_8(value: Any) -> Any:
+    """Refuse text that is not UTF-8, for Typer's `callback`: no record could hold it."""
+    for text in [value] if isinstance(value, str) else value or ():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise typer.BadParameter("it is not UTF-8") from None
+    return value
+
+
 def say(line: str) -> None:
     """Print a line for a person on stderr, as `print_text`."""
     print_text(line, err=True)

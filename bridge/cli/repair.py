@@ -10,13 +10,16 @@ from typing import Annotated
 import typer
 
 from bridge.cli.inspection import checkpoint_of
-from bridge.cli.output import Config, Json, print_json, say, show
+from bridge.cli.output import Config, Json, in_utf_8, print_json, print_text, say, show
 from bridge.config import Settings, load
 from bridge.errors import SettingsError
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; write nothing.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the checkpoint.")]
+Reason = Annotated[
+    str,
+    typer.Option("--reason", metavar="TEXT", help="Why; kept in the checkpoint.", callback=in_utf_8),
+]
 
 
 def set_checkpoint(
@@ -66,7 +69,7 @@ def reset_checkpoint(
 
 
 def retire_feed(
-    name: Annotated[str, typer.Argument(metavar="FEED", help="The feed that is over.")],
+    name: Annotated[str, typer.Argument(metavar="FEED", help="The feed that is over.", callback=in_utf_8)],
     config: Config = None,
     position: Annotated[
         str,
@@ -100,9 +103,12 @@ def retire_feed(
 
     with _unknown_if_interrupted():
         succession = retire(settings, name, position=position, confirm=confirm)
-    say(f"{name} is retired; {succession.text}")
-    if json:
-        print_json({"retired": name, "successor": checkpoint_as_json(succession.checkpoint)})
+    text = f"{name} is retired; {succession.text}"
+    if not json:
+        print_text(text)
+        return
+    say(text)
+    print_json({"retired": name, "successor": checkpoint_as_json(succession.checkpoint)})
 
 
 @contextmanager

@@ -144,10 +144,12 @@ def _do(
         _print(snapshot_tables.plan_as_json(rows, rate), snapshot_tables.plan_as_table(rows, rate), json=json)
         return
     assert report is not None  # `stop` comes with a KeyboardInterrupt
-    try:  # what is published is told first to whoever watches, whatever becomes of our output
-        if metrics_file is not None:
-            write(JobStatus.of(report), metrics_file)
-        _print(report.as_json(), snapshot_tables.report_as_table(report), json=json)
+    try:  # what is published is told to both, whichever fails
+        try:
+            if metrics_file is not None:
+                write(JobStatus.of(report), metrics_file)
+        finally:
+            _print(report.as_json(), snapshot_tables.report_as_table(report), json=json)
     finally:
         report.raise_if_left_out()
 

@@ -27,6 +27,8 @@ from bridge.kafka.blocking import Worker
 SOON_SECONDS: Final = 14 * 86_400.0
 """A certificate that ends within this time is worth a warning."""
 CONNECT_SECONDS: Final = 5.0
+_OF_AUTHORITIES: Final = ("ca_file", "ca_location")
+"""How the names of settings end that may name a directory."""
 
 
 class Validity(NamedTuple):
@@ -45,7 +47,9 @@ def check_certificates(settings: Settings, now: float) -> Finding:
         try:
             found[name] = future.result()
         except (OSError, ValueError, SettingsError) as error:
-            unread[name] = plain_error(error)
+            # OpenSSL looks certificates of authorities up in a directory.
+            if not (isinstance(error, IsADirectoryError) and name.endswith(_OF_AUTHORITIES)):
+                unread[name] = plain_error(error)
     return assess_certificates(found, unread, now)
 
 
@@ -140,8 +144,8 @@ def _own(settings: Settings) -> dict[str, Callable[[], Validity]]:
 def _in_file(
     name: str, file: Path | None, read: Callable[[bytes], Validity]
 ) -> dict[str, Callable[[], Validity]]:
-    """Return by setting how to read a file. OpenSSL looks certificates up in a directory of authorities."""
-    return {} if file is None or file.is_dir() else {name: lambda: read(file.read_bytes())}
+    """Return by setting how to read a file."""
+    return {} if file is None else {name: lambda: read(file.read_bytes())}
 
 
 def _unlocked(settings: Settings, store: bytes) -> Validity:

@@ -158,7 +158,7 @@ class TopicCopy:
         if lacks_right(error):
             needed = f"Write the topic {self._target}", f"Write the transactional id {self.group}"
             return SinkBroken(text + denied(error, *needed))
-        fenced = error.code() == KafkaError._FENCED
+        fenced = error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL)
         text += "the same copy was begun elsewhere, which ends this one" if fenced else error.str()
         text += ". What was copied stays: repeat the command to go on."
         if fenced or triage(error) is ErrorAction.REFUSED:

@@ -117,10 +117,10 @@ def read_letters(
     """Return the dead letters of the feed that are meant, including those redriven, in order of receipt.
 
     Passes each that may be meant, with its bytes, to `on_letter`, before it is known whether it was redriven;
-    one whose bytes became whole when it came again, twice.
-    A message that was dead-lettered twice counts once, unless it was redriven in between. Samples are no
-    dead letters. Waits for open transactions unless `visible`. Skips records that no bridge can have written,
-    and logs their number. Raises KafkaUnavailable if no broker answers, TopologyError if there is no topic.
+    one whose bytes became whole when it came again, twice. A message that was dead-lettered twice counts
+    once, unless it was redriven in between. Samples are no dead letters.
+    Waits for open transactions unless `visible`. Skips records that no bridge can have written, and logs
+    their number. Raises KafkaUnavailable if no broker answers, TopologyError if there is no topic.
     """
     settings.need("kafka.bootstrap_servers")
     topic = topics.declare(settings).deadletters.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -23,7 +24,7 @@ from bridge.config import Settings, parse_start
 from bridge.errors import SinkBroken, TopologyError
 from bridge.formatting import plural
 from bridge.kafka import admin
-from bridge.kafka.errors import denied, explained
+from bridge.kafka.errors import KafkaUnavailable, denied, explained
 from bridge.log import get
 
 DAY_MS = 86_400_000
@@ -255,6 +256,8 @@ def ensure(client: AdminClient, settings: Settings, needed: Callable[[Topics], S
     made = {change.topic.name for change in missing}
     _refuse_without_write(client, [topic.name for topic in wanted if topic.name not in made])
     apply(client, missing, replication_factor=settings.topics.replication_factor)
+    with suppress(KafkaUnavailable):  # a broker may not know them yet
+        _refuse_without_write(client, sorted(made))
     for change in changes:
         get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
     return topics

@@ -197,7 +197,7 @@ def _notices(status: StatusSnapshot) -> list[str]:
     """Return what somebody has to act on, whatever the state."""
     found = []
     lately = status.at - status.memory_seconds
-    if count := sum(gap.detected_at > lately for gap in status.declared):
+    if count := max(status.gaps, sum(gap.detected_at > lately for gap in status.declared)):
         found.append(
             f"{plural(count, 'gap')} declared: bets published in it may be missing. Get them from the "
             "provider; “bridge gaps” lists every gap."

@@ -130,7 +130,7 @@ class Client:
         begun = self._clock().monotonic
 
         def enough(state: RetryCallState) -> bool:
-            late = self._clock().monotonic - begun >= LONGEST_PAUSE_SECONDS
+            late = self._clock().monotonic + self.pause - begun > LONGEST_PAUSE_SECONDS
             return late or state.attempt_number >= attempts
 
         retrying = AsyncRetrying(

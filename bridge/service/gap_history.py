@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable
 
 from bridge.avro.codec import Codec
 from bridge.clock import MICROS
 from bridge.config import Settings
-from bridge.errors import BridgeError
 from bridge.kafka.blocking import Worker
-from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
 from bridge.state.gap import Gap
-from bridge.state.restore import gaps_since
+from bridge.state.gap_reader import gaps_since
 
-RETRY_SECONDS = 10.0
 MOST = 20
 """So many gaps are kept, the last ones."""
 
@@ -30,25 +28,20 @@ class GapHistory:
     async def read(self, codec: Codec, since: float) -> None:
         """Read the gaps detected since then, Unix seconds. The page does without them until Kafka answers."""
         worker = Worker("gaps")  # a daemon: reading may block
+        ended = threading.Event()
         try:
-            while True:
-                try:
-                    gaps = await asyncio.wrap_future(
-                        worker.submit(lambda: gaps_since(self._settings, codec, since))
-                    )
-                    self._former = tuple(gaps)
-                    return
-                except KafkaUnavailable:
-                    await asyncio.sleep(RETRY_SECONDS)
-                except BridgeError as error:
-                    get().warning("gaps of former owners are not shown", reason=str(error))
-                    return
+            gaps = await asyncio.wrap_future(
+                worker.submit(lambda: gaps_since(self._settings, codec, since, ended.is_set))
+            )
+            self._former = tuple(gaps)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the feed goes on
+            get().warning("gaps of former owners are not shown", reason=str(error) or repr(error))
         finally:
+            ended.set()
             worker.close(0)
 
     def and_own(self, declared: Iterable[Gap]) -> tuple[Gap, ...]:
         """Return these gaps and those before them, in order, each once."""
-        known = {
-            (round(gap.start * MICROS), round(gap.end * MICROS)): gap for gap in (*self._former, *declared)
-        }
+        gaps = (*self._former, *declared)
+        known = {(round(gap.start * MICROS), round(gap.end * MICROS)): gap for gap in gaps}
         return tuple(known.values())[-MOST:]

@@ -28,7 +28,7 @@ UNANSWERED_AFTER: Final = 5
 """Unanswered requests in a row, after which what is owed waits for the next run."""
 SILENT_AFTER: Final = 20
 SILENT_SECONDS: Final = 300.0
-"""After so many in a row, in at least this time, an endpoint is not asked any more in this run."""
+"""After so many in a row, given up over at least this time, an endpoint is not asked any more in this run."""
 LONGEST_SILENCE_SECONDS: Final = 3600.0
 """However few they were: the provider may ask for a long pause each time."""
 MOST_KEPT: Final = 10 * MAX_LEFT_OUT
@@ -71,23 +71,30 @@ class _Endpoint:
     answered: bool = False
     refusals: int = 0
     """Its last 403 answers in a row."""
+    answered_at: float = 0.0
+    """When it answered last; all times are monotonic seconds."""
     unanswered: int = 0
     """Its last requests in a row without an answer."""
     silent_since: float = 0.0
-    """When the first of these was asked, monotonic seconds."""
+    """From when on the first of these waited for one while nothing else was answered."""
+    first_failed_at: float = 0.0
+    failed_at: float = 0.0
+    """When the first and the last of these were given up."""
     reason: str = ""
     """Why the last of these had no answer."""
 
-    def is_silent(self, now: float) -> bool:
-        """Return whether to ask it nothing more."""
-        enough = SILENT_SECONDS if self.unanswered >= SILENT_AFTER else LONGEST_SILENCE_SECONDS
-        return self.unanswered > 0 and now - self.silent_since >= enough
+    @property
+    def is_silent(self) -> bool:
+        """Whether to ask it nothing more. The time in which nobody asked does not count."""
+        if self.unanswered >= SILENT_AFTER and self.failed_at - self.first_failed_at >= SILENT_SECONDS:
+            return True
+        return self.unanswered > 0 and self.failed_at - self.silent_since >= LONGEST_SILENCE_SECONDS
 
-    def not_answered(self, asked_at: float, reason: str) -> None:
-        """Note a request without an answer."""
+    def not_answered(self, asked_at: float, now: float, reason: str) -> None:
+        """Note a request that is given up."""
         if not self.unanswered:
-            self.silent_since = asked_at
-        self.unanswered, self.reason = self.unanswered + 1, reason
+            self.silent_since, self.first_failed_at = max(asked_at, self.answered_at), now
+        self.unanswered, self.failed_at, self.reason = self.unanswered + 1, now, reason
 
 
 class Account:
@@ -155,12 +162,12 @@ class Account:
         endpoint = self._endpoints[path]
         if endpoint.refusals >= CLOSED_AFTER:
             raise Forbidden(f"{path} is not asked any more: there is no right", path)
-        asked_at = self._clock().monotonic
-        if endpoint.is_silent(asked_at) or (not patient and endpoint.unanswered >= UNANSWERED_AFTER):
+        if endpoint.is_silent or (not patient and endpoint.unanswered >= UNANSWERED_AFTER):
             reason = f"because {endpoint.unanswered} before it had no answer. The last: {endpoint.reason}"
             raise Unanswered(f"it is left to the next run, {reason}", path)
         failures = max(self._all_failures, endpoint.unanswered)
         attempts = max(2, self._attempts - failures) if patient else 2
+        asked_at = self._clock().monotonic
         try:
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
@@ -168,9 +175,10 @@ class Account:
             if isinstance(error, Forbidden):
                 endpoint.refusals += 1
             elif isinstance(error, Unanswered):
-                endpoint.not_answered(asked_at, str(error))
+                endpoint.not_answered(asked_at, self._clock().monotonic, str(error))
             raise
         endpoint.answered, endpoint.refusals, endpoint.unanswered = True, 0, 0
+        endpoint.answered_at = self._clock().monotonic
         return answered
 
     async def ask_about(self, thing: Thing, request: Request[T]) -> T | None:

@@ -46,7 +46,7 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 AHEAD = 8
-"""So many times the concurrency are asked about ahead: one without an answer does not hold up the rest."""
+"""So many times the concurrency are asked about ahead of one that is late: several may be late at once."""
 
 
 class Fetcher:
@@ -306,7 +306,7 @@ class Fetcher:
         async def ask_in_turn(thing: T) -> A | None:
             await turns.acquire()
             answer = await ask(thing)
-            turns.release()  # not after a failure: it ends the run, so nobody else begins
+            turns.release()  # not after a failure, which ends the run
             return answer
 
         todo = iter(things)

@@ -103,12 +103,12 @@ class CheckpointReader:
     def _goes_before(self, other: _Found, own: _Found | None) -> bool:
         if own is None:
             return True
-        theirs, ours = self._hasreceived_at(other.last), self._hasreceived_at(own.last)
+        theirs, ours = self._has_received(other.last), self._has_received(own.last)
         if theirs != ours:
             return theirs
         return (other.last.offset() or 0) > (own.last.offset() or 0) if ours else other.first < own.first
 
-    def _hasreceived_at(self, checkpoint: Message) -> bool:
+    def _has_received(self, checkpoint: Message) -> bool:
         try:
             return self._read(checkpoint).has_received
         except SchemaError:
@@ -159,7 +159,7 @@ class CheckpointReader:
             own = found.get(self._key)
             if own is None or not whole:
                 return own is not None
-            return self._hasreceived_at(own.last) and not retired(own.last)
+            return self._has_received(own.last) and not retired(own.last)
 
         def search(client: AdminClient, consumer: Consumer) -> None:
             nonlocal scan, lookback

@@ -10,7 +10,6 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.codec import Codec
 from bridge.avro.field_layout import FieldLayout
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import Schema
@@ -21,7 +20,6 @@ from bridge.kafka.reader import (
     Foreign,
     TopicScan,
     at,
-    decode,
     headers_of,
     key_of,
     original_receipt,
@@ -29,10 +27,9 @@ from bridge.kafka.reader import (
     reports_progress,
     with_fresh_clients,
 )
-from bridge.kafka.topics import Topics, declare
+from bridge.kafka.topics import Topics
 from bridge.state.dead_letter import DeadLetterKind
 from bridge.state.deduplicator import Deduplicator, fingerprint
-from bridge.state.gap import Gap
 
 SAMPLE = DeadLetterKind.SAMPLE.value.encode()
 REDRIVE = DeadLetterKind.REDRIVE.value.encode()
@@ -132,25 +129,6 @@ class PublishedReader:
             foreign.add(at(message, error))
         except SchemaError as error:
             raise at(message, error) from None
-
-
-def gaps_since(settings: Settings, codec: Codec, since: float) -> list[Gap]:
-    """Return the gaps of the feed detected since then, Unix seconds, before open transactions.
-
-    Skips records that cannot be read. Raises as `TopicScan.read`.
-    """
-    found: list[Gap] = []
-
-    def take(message: Message) -> None:
-        try:
-            gap = Gap.from_avro(decode(codec, message, message.value() or b""))
-        except SchemaError:  # `bridge gaps` tells it
-            return
-        if gap.feed == settings.feed.name:
-            found.append(gap)
-
-    TopicScan(declare(settings).gaps.name, take, start=since, visible=True).read(settings)
-    return found
 
 
 def deduplicated_from(feed: FeedSettings, revision: float) -> float:

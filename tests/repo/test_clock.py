@@ -27,7 +27,6 @@ DRIVERS = {
     "bridge.config.loader": "no feed starts in the future",
     "bridge.service.app": "start-up waits for Kafka and the registry",
     "bridge.service.transaction_monitor": "looks now and then",
-    "bridge.service.gap_history": "tries again",
     "bridge.snapshots.asking": "knows for how long an endpoint has been silent",
     "bridge.snapshots.fetch": "the same",
     "bridge.kafka.acknowledged": "waits for markers",

@@ -274,15 +274,17 @@ def test_a_command_runs_without_a_standard_stream(
     assert "/dev/null" in (tmp_path / "fds").read_text()
 
 
-def test_an_argument_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
-    """Whatever it is for: it would fail deep inside, or after the feed was taken."""
-    for command in (
-        "checkpoint retire {}",
-        "checkpoint set --revision 5m --reason {}",
-        "replay --currency {}",
-    ):
-        code, out, err = run(tmp_path, *command.format("\udcff").split())
-        assert (code, out, err) == (2, "", "error: the argument '\\udcff' is not UTF-8\n")
+@pytest.mark.parametrize(
+    "command",
+    ["checkpoint retire \udcff", "checkpoint set --revision 5m --reason \udcff", "replay --currency \udcff"],
+)
+def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, command: str) -> None:
+    """It would fail deep inside, or after the feed was taken. The name of a file may be any bytes."""
+    code, out, err = run(tmp_path, *command.split())
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"error: Invalid value for '.+': it is not UTF-8; see `.+ --help`\n", err), err
+    (file := tmp_path / "\udce9.toml").touch()
+    assert "UTF-8" not in run(tmp_path, *command.split()[:2], "--config", str(file))[2]
 
 
 def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:

@@ -219,6 +219,22 @@ def test_a_client_s_certificate_is_found_wherever_it_is_given(tmp_path: Path, wa
     assert found.message.startswith(f"kafka.{next(iter(given))}: expired at ")
 
 
+def test_a_file_that_cannot_be_looked_for_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may lie below a directory that may not be searched. Only authorities may be a directory."""
+
+    def denied(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    named = {"ssl_certificate_location": str(tmp_path), "ssl_ca_location": str(tmp_path)}
+    found = check_certificates(settings(named), NOW).message
+    assert found.startswith("kafka.ssl_certificate_location: could not be read: Is a directory")
+    assert "ssl_ca" not in found
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    assert (
+        "kafka.ssl_ca_location: could not be read: Perm" in check_certificates(settings(named), NOW).message
+    )
+
+
 def test_a_key_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     """Without its password, which is a secret."""
     (store := tmp_path / "store.p12").write_bytes(b"no store")

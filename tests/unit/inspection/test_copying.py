@@ -22,13 +22,14 @@ class Refused:
     """A consumer and producer in one, whose transactions end with an error."""
 
     error: KafkaError | None = None
+    """None for the SystemError of a fenced one (decision 0032)."""
 
     def init_transactions(self, _seconds: float) -> None: ...
 
     def begin_transaction(self) -> None: ...
 
     def send_offsets_to_transaction(self, *_: Any) -> None:
-        raise KafkaException(self.error)
+        raise SystemError("fenced") if self.error is None else KafkaException(self.error)
 
     def committed(self, places: list[Any], timeout: float) -> list[Any]:
         return places
@@ -61,15 +62,17 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Refused:
         (KafkaError.GROUP_AUTHORIZATION_FAILED, TopologyError, f"no right to Read the group {ID}"),
         (KafkaError.MSG_SIZE_TOO_LARGE, SinkBroken, AGAIN),
         (KafkaError._FENCED, SinkBroken, f"the same copy was begun elsewhere, which ends this one. {AGAIN}"),
+        (KafkaError._FATAL, SinkBroken, f"the same copy was begun elsewhere, which ends this one. {AGAIN}"),
+        (None, SinkBroken, f"the same copy was begun elsewhere, which ends this one. {AGAIN}"),
         (KafkaError._TRANSPORT, KafkaUnavailable, AGAIN),
         (KafkaError._TIMED_OUT, KafkaUnavailable, AGAIN),
     ],
 )
 def test_a_copy_that_fails_says_what_to_do(
-    kafka: Refused, code: int, raised: type[BridgeError], named: str
+    kafka: Refused, code: int | None, raised: type[BridgeError], named: str
 ) -> None:
     """A missing right is named and not to be tried again; exit 1 is for what may pass."""
-    kafka.error = KafkaError(code, fatal=code == KafkaError._FENCED)
+    kafka.error = None if code is None else KafkaError(code)
     copy = TopicCopy(Settings(), TARGET, {})
     with pytest.raises(raised) as caught:
         copy.run([], {0: 0}, 0, lambda _: None)

@@ -145,10 +145,13 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
             see()
             raise NotOwner("leadership was lost")
 
+    async def no_gaps(*_: object) -> None: ...
+
     service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
     monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
     monkeypatch.setattr(app, "GROUP_SECONDS", 10.0)
     monkeypatch.setattr(app, "FeedOwner", Owner)
+    monkeypatch.setattr(service._gaps, "read", no_gaps)
     monkeypatch.setattr(clients, "admin", lambda _: object())
     for known in ({"revision": 7, "batch_records": 5}, {}):
         dependencies: Any = SimpleNamespace(codecs=SimpleNamespace(gaps=None), known=known)

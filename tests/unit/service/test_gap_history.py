@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,7 +13,6 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import TopologyError
-from bridge.kafka.errors import KafkaUnavailable
 from bridge.service import gap_history
 from bridge.service.gap_history import MOST, GapHistory
 from bridge.state.gap import Cause, Gap
@@ -42,24 +43,36 @@ async def test_gaps_of_former_owners_are_shown_before_our_own(monkeypatch: pytes
     assert history.and_own(many) == many
 
 
-@pytest.mark.parametrize(
-    ("error", "tries"), [(KafkaUnavailable("no broker"), 3), (TopologyError("no right"), 1)]
-)
+@pytest.mark.parametrize("error", [TopologyError("no right"), RuntimeError("no right")])
 async def test_what_cannot_be_read_costs_the_page_those_gaps_only(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """It is tried again where that may help."""
-    history, left = GapHistory(Settings(feed=FeedSettings(name="f"))), [error] * tries
+    """Whatever it is, the log has it."""
 
-    def read(*_: object) -> list[Gap]:
-        if left:
-            raise left.pop()
-        return [gap(1)]
+    def fail(*_: object) -> list[Gap]:
+        raise error
 
-    monkeypatch.setattr(gap_history, "gaps_since", read)
-    monkeypatch.setattr(gap_history, "RETRY_SECONDS", 0.001)
+    history = GapHistory(Settings(feed=FeedSettings(name="f")))
+    monkeypatch.setattr(gap_history, "gaps_since", fail)
     with capture_logs() as logged:
-        async with asyncio.timeout(30):
-            await history.read(CODEC, 0.0)
-    assert history.and_own(()) == ((gap(1),) if tries > 1 else ())
-    assert [line.get("reason") for line in logged] == ([] if tries > 1 else ["no right"])
+        await history.read(CODEC, 0.0)
+    assert history.and_own((gap(1),)) == (gap(1),)
+    assert [line["reason"] for line in logged] == ["no right"]
+
+
+async def test_a_term_that_ends_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else readers of many short terms would pile up."""
+    asked, over = threading.Event(), threading.Event()
+
+    def wait(_settings: Settings, _codec: Codec, _since: float, give_up: Callable[[], bool]) -> list[Gap]:
+        asked.set()
+        while not give_up():
+            over.wait(0.01)
+        over.set()
+        return []
+
+    monkeypatch.setattr(gap_history, "gaps_since", wait)
+    reading = asyncio.create_task(GapHistory(Settings(feed=FeedSettings(name="f"))).read(CODEC, 0.0))
+    assert await asyncio.to_thread(asked.wait, 30)
+    reading.cancel()
+    assert await asyncio.to_thread(over.wait, 30)
