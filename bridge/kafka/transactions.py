@@ -12,7 +12,7 @@ replaced (decision 0021). An error leads to one of these (`ErrorAction`):
                read the marker back. If it is this transaction's, the commit took place; if it is the one
                before, go on as after an abort; any other was written by another owner
     refused    raise SinkBroken: a right is missing, or the topic will never accept a record, for example
-               because the clock is an hour ahead
+               because the clock is an hour ahead; TopologyError without the right to read the owner group
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from bridge.errors import SinkBroken
+from bridge.errors import SinkBroken, TopologyError
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.kafka.blocking import Watchdog, checked, discard
@@ -327,7 +327,10 @@ class TransactionalWriter:
         action = triage(error)
         get().debug("transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:
-            raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
+            # The member of the group may miss that right just as well; the exit code must not depend on it.
+            no_member = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+            kind = TopologyError if no_member else SinkBroken
+            raise kind(refusal(self.transactional_id, error, self._topics)) from None
         # While records get through, if slowly, another producer would only begin anew.
         hopeless = self._failures + 1 >= self._max_failures and not self._delivers
         if action is ErrorAction.REOPEN or hopeless or self._phase is _Phase.CLOSED:

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import NotOwner, SinkBroken, TopologyError
+from bridge.errors import BridgeError, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import batch_writer as module
 from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
@@ -310,25 +310,30 @@ def test_what_kafka_will_never_take_is_not_tried_for_ever(
 
 
 @pytest.mark.parametrize(
-    ("code", "says"),
+    ("code", "kind", "says"),
     [
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, r"writes: on purpose\. .* no right to Write the topic "),
+        (
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            SinkBroken,
+            r"writes: on purpose\. .* no right to Write the topic ",
+        ),
         (
             KafkaError.GROUP_AUTHORIZATION_FAILED,
+            TopologyError,
             r"no right to Read the group settlement\.settlement-v4\.owner; grant it",
         ),
-        (KafkaError.INVALID_TIMESTAMP, "clock of this machine"),
+        (KafkaError.INVALID_TIMESTAMP, SinkBroken, "clock of this machine"),
     ],
 )
 def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
-    topic: Topic, writer: BatchWriter, code: int, says: str
+    topic: Topic, writer: BatchWriter, code: int, kind: type[BridgeError], says: str
 ) -> None:
     """The client takes no record for a transaction that has failed, and does not say why of itself."""
     topic.faults = {
         "begin": [lambda _: None, fails(code, txn_requires_abort=True)],
         "produce": [lambda _: None, fails(KafkaError._STATE)],
     }
-    with pytest.raises(SinkBroken, match=says):
+    with pytest.raises(kind, match=says):
         commit(writer)
 
 
