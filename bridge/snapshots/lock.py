@@ -146,6 +146,7 @@ class Lock:
             self._look()
             self._stop.wait(POLL_SECONDS)
         if not self._election.confirm(self._is_over):
+            self._election.check()  # the coordinator may have refused for want of a right
             raise KafkaUnavailable("nobody confirms that the lock is ours")
 
     def committed(self, *, visible: bool) -> bytes | None:

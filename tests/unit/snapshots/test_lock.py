@@ -31,6 +31,11 @@ class Group:
         if self.refused is not None:
             raise TopologyError(self.refused)
 
+    def confirm(self, _: object) -> bool:
+        """The coordinator refuses."""
+        self.refused = "on purpose"
+        return False
+
     def close(self) -> None:
         self.closed = True
 
@@ -143,3 +148,10 @@ def test_a_lost_right_ends_the_run(run: Run) -> None:
     run.group.refused = "on purpose"
     with pytest.raises(TopologyError, match="on purpose"):
         run.go_on(1, owner=True)
+
+
+def test_a_right_that_the_coordinator_misses_ends_the_run(run: Run) -> None:
+    """Without another attempt, and the warning that comes with it."""
+    run.group.is_owner = True
+    with pytest.raises(TopologyError, match="on purpose"):
+        run.lock.confirm()
