@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from confluent_kafka import Producer, TopicPartition
 
@@ -63,7 +63,7 @@ class _Term:
 
     def confirm(self) -> None:
         if not self._election.confirm(self._is_over, self._on_error) or self._is_over():
-            raise NotOwner("another process owns the feed")
+            self._end("another process owns the feed")
 
     def committed(self, *, visible: bool) -> bytes | None:
         found = self._committed(self._is_over, self._on_error, visible=visible)
@@ -84,7 +84,11 @@ class _Term:
 
     def check(self) -> None:
         if self._is_over():
-            raise NotOwner("another process owns the feed, or this one is ending")
+            self._end("another process owns the feed, or this one is ending")
+
+    def _end(self, reason: str) -> NoReturn:
+        self._election.check()  # without a right the feed is lost, but to nobody
+        raise NotOwner(reason)
 
     def _is_over(self) -> bool:
         return self.abandoned.is_set() or not self._election.holds(self._term)
@@ -144,7 +148,7 @@ class BatchWriter:
     # Jobs for `run`.
 
     def open(self) -> bytes | None:
-        """Fence every earlier owner; return the committed checkpoint. Raises NotOwner and SinkBroken."""
+        """Fence every earlier owner; return the committed checkpoint. Raises as `commit`."""
         self._writer.last = self._writer.retry(self._reopen)
         return self._writer.last
 
@@ -159,7 +163,8 @@ class BatchWriter:
 
         The transactional id fences a former owner once its successor has opened a writer. With
         `check_generation`, the coordinator of the owner group must also accept this process as a member.
-        Raises NotOwner if another process owns the feed, and SinkBroken if an operator has to act.
+        Raises NotOwner if another process owns the feed, SinkBroken and TopologyError if an operator has to
+        act.
         """
         batch.add(checkpoint)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from bridge.errors import TopologyError
+
 
 class Topic:
     """What is committed, whoever wrote it, and how the producers are to behave."""
@@ -147,9 +149,11 @@ class Owner:
 
     def __init__(self) -> None:
         self.is_owner = True
+        self.refused = ""
 
     def check(self) -> None:
-        pass
+        if self.refused:
+            raise TopologyError(self.refused)
 
     def holds(self, term: int) -> bool:
         return self.is_owner

@@ -286,6 +286,24 @@ def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, own
     assert (topic.producers, topic.committed) == (1, [])
 
 
+@pytest.mark.parametrize("confirms", [True, False])
+def test_a_feed_that_is_lost_for_want_of_a_right_is_lost_to_nobody(
+    topic: Topic, writer: BatchWriter, owner: Owner, confirms: bool
+) -> None:
+    """Whether the member of the group notices it, or the coordinator that is asked to confirm it."""
+
+    def lose(producer: FakeProducer) -> None:
+        owner.is_owner, owner.refused = confirms, "on purpose"
+        FATAL(producer)
+
+    topic.faults = {"commit": [lose]}
+    if confirms:
+        owner.confirm = lambda *_: False  # type: ignore[method-assign]
+    with pytest.raises(TopologyError, match="on purpose"):
+        commit(writer)
+    assert (topic.producers, topic.committed) == (1, [])
+
+
 def test_a_stale_owner_fences_nobody(
     topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

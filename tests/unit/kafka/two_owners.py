@@ -169,6 +169,9 @@ class Run:
     def term(self) -> int:
         return self.view.term
 
+    def check(self) -> None:
+        """Nobody lacks a right."""
+
     def holds(self, term: int) -> bool:
         return self.view.holds and self.view.term == term
 
