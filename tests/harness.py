@@ -135,12 +135,15 @@ class Place:
     bridges: list[Bridge] = field(default_factory=list)
     start: Callable[[Sequence[str], Mapping[str, str], Path, Path], Process] = Forked
     """How a command becomes a process."""
+    patience: float = PATIENCE
+    """Seconds after which a command that is run to its end is taken to hang."""
     _numbers: Iterator[int] = field(default_factory=count)
 
     def below(self, name: str) -> Place:
         """Topics of their own whose prefix begins with this one's; its owner ends their bridges, too."""
         (directory := self.directory / f"of-{name}").mkdir()
-        return Place(self.cluster, f"{self.prefix}.{name}", directory, self.bridges)
+        prefix = f"{self.prefix}.{name}"
+        return Place(self.cluster, prefix, directory, self.bridges, patience=self.patience)
 
     def environment(self, **settings: str) -> dict[str, str]:
         """Settings as variables: `FEED__START="5m"`."""
@@ -175,9 +178,9 @@ class Place:
         return started
 
     def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a command to its end. Raises TimeoutExpired."""
         bridge = self.bridge(*arguments, **settings)
-        code = bridge.process.wait(PATIENCE)
+        code = bridge.process.wait(self.patience)
         return subprocess.CompletedProcess(arguments, code, bridge.output(), bridge.text())
 
     def admin(self) -> AdminClient:

@@ -50,12 +50,18 @@ Datum = dict[str, Any]
 
 @asynccontextmanager
 async def simulated(
-    sizes: Sizes = SMALL, *, bets: int = 40, seed: int = 7, rate: float = 1000.0, **policy: Any
+    sizes: Sizes = SMALL,
+    *,
+    bets: int = 40,
+    seed: int = 7,
+    rate: float = 1000.0,
+    odd: float = 0.0,
+    **policy: Any,
 ) -> AsyncIterator[Simulator]:
-    """A provider with a history of this many bets, which publishes no more."""
+    """A provider with a history of this many messages, all but the `odd` ones bets; it publishes no more."""
     chosen = {"languages": LANGUAGES, "rate": rate, "burst": max(10, int(rate / 20)), **policy}
     settings = SimulatorSettings(
-        port=0, seed=seed, rate=10, history_seconds=bets / 10, sizes=sizes, api=RestPolicy(**chosen)
+        port=0, seed=seed, rate=10, history_seconds=bets / 10, odd=odd, sizes=sizes, api=RestPolicy(**chosen)
     )
     async with Simulator(settings) as provider:
         provider.stop_publishing()

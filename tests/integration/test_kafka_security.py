@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -47,8 +48,23 @@ from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.brokers import broker_with
 from tests.harness import Bridge, Place, assert_exact, until
+from tests.integration.rights import (
+    GROUP,
+    ID,
+    READ,
+    SOON_SECONDS,
+    TOPIC,
+    WRITE,
+    Right,
+    add,
+    assert_names,
+    rule,
+)
 from tests.integration.snapshots import simulated
+from tests.integration.test_dead_letters import letter
+from tests.integration.test_gaps import four_days_ago
 from tests.tls import Authority
+from tests.unit.cli.test_commands import ALL
 
 PASSWORD, WRONG = "hush-8c1f-hush", "psst-77e0-psst"
 LISTENERS = {
@@ -206,7 +222,7 @@ def set_password(place: Place, password: str, *users: str) -> None:
 def place(secured: Secured, tmp_path: Path) -> Iterator[Place]:
     """Topics of this test on that cluster."""
     bridges: list[Bridge] = []
-    yield Place(secured.cluster, f"s{next(_numbers)}", tmp_path, bridges)
+    yield Place(secured.cluster, f"s{next(_numbers)}", tmp_path, bridges, patience=SOON_SECONDS)
     for bridge in bridges:
         bridge.kill()
 
@@ -561,7 +577,8 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
 @pytest.fixture(scope="module")
 def rights(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Topics with a record each. `describer` may only describe them, `outsider` may not use the group."""
-    place = Place(secured.cluster, "rights", tmp_path_factory.mktemp("rights"))
+    directory = tmp_path_factory.mktemp("rights")
+    place = Place(secured.cluster, "rights", directory, patience=SOON_SECONDS)
     made = place.run("topics", "apply")
     assert made.returncode == 0, made.stderr
     producer = Producer({"bootstrap.servers": secured.cluster.bootstrap_servers, "log_level": 0})
@@ -573,6 +590,7 @@ def rights(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Place:
         (ResourceType.TOPIC, "describer", AclOperation.DESCRIBE),
         (ResourceType.GROUP, "describer", AclOperation.READ),
         (ResourceType.TOPIC, "outsider", AclOperation.READ),
+        (ResourceType.TOPIC, "outsider", AclOperation.WRITE),
         (ResourceType.TOPIC, "outsider", AclOperation.DESCRIBE_CONFIGS),
     )
     return place
@@ -593,9 +611,7 @@ def grant(place: Place, *granted: tuple[ResourceType, str, AclOperation], names:
         for kind, user, operation in granted
         for name in names or [""]
     ]
-    client = place.admin()
-    for rule in client.create_acls(rules).values():
-        rule.result(20)
+    add(place, rules)
 
 
 READING = ("tail --from-beginning", "replay", "gaps", "limits", "checkpoint show", "explain a-bet")
@@ -634,7 +650,7 @@ def test_the_doctor_finds_a_missing_right_before_it_is_needed(
     secured: Secured, rights: Place, tmp_path: Path
 ) -> None:
     """Also that to create topics, of which the brokers are asked without creating any."""
-    new = Place(secured.cluster, f"{rights.prefix}.new", tmp_path)
+    new = Place(secured.cluster, f"{rights.prefix}.new", tmp_path, patience=SOON_SECONDS)
     ran = new.run("doctor", "--startup", "--json", **secured.settings(user="outsider"))
     found = {finding["check"]: finding for finding in json.loads(ran.stdout)}
     assert (ran.returncode, found["topics"]["outcome"], found["rights"]["outcome"]) == (1, "fail", "fail")
@@ -644,47 +660,187 @@ def test_the_doctor_finds_a_missing_right_before_it_is_needed(
     assert found["certificates"]["outcome"] == "warn"  # made to last a day
 
 
+RIGHTS_OF_READERS = {
+    Right(READ, TOPIC, "bets"): ("replay --output {file}",),
+    Right(READ, TOPIC, "deadletters"): (
+        "deadletters list",
+        "deadletters show {letter}",
+        "deadletters export",
+        "deadletters redrive --dry-run",
+        "audit",
+    ),
+    Right(READ, TOPIC, "gaps"): ("replay --gap", "audit", "explain {bet}"),
+    Right(READ, TOPIC, "checkpoints"): ("explain {bet}", "gaps --feed another"),
+    Right(READ, TOPIC, "translations"): ("tail --names en",),
+}
+"""A right → the commands that end with exit 6 without it. They write nothing, so they run side by side."""
+SET, RESET, RETIRE = (
+    "checkpoint set --revision 5m --yes",
+    "checkpoint reset --yes",
+    "checkpoint retire settlement-v4 --yes",
+)
+REDRIVE = "deadletters redrive"
+RIGHTS_OF_WRITERS = {
+    Right(READ, TOPIC, "bets"): (6, [REDRIVE]),
+    Right(READ, TOPIC, "deadletters"): (6, [REDRIVE]),
+    Right(READ, TOPIC, "checkpoints"): (6, [REDRIVE, SET, RETIRE]),
+    Right(READ, GROUP, "settlement-v4.owner"): (6, [REDRIVE, SET, RETIRE]),
+    Right(WRITE, TOPIC, "bets"): (8, [REDRIVE]),
+    Right(WRITE, TOPIC, "deadletters"): (8, [REDRIVE]),
+    Right(WRITE, TOPIC, "gaps"): (8, ["checkpoint set --revision 1s --yes"]),
+    Right(WRITE, TOPIC, "checkpoints"): (8, [SET, RESET, RETIRE]),
+    Right(WRITE, ID, "settlement-v4"): (8, [REDRIVE, SET, RETIRE]),
+    Right(WRITE, TOPIC, "copy"): (8, ["replay --to-topic {copy}"]),
+}
+"""A right → the exit code without it, and the commands. Only one at a time can own the feed."""
+
+
+async def test_a_command_that_lacks_one_right(secured: Secured, place: Place) -> None:
+    """It ends with the documented code and names the right, whatever else it may do."""
+    assert place.run("topics", "apply").returncode == 0
+    _, start = four_days_ago()
+    async with simulated() as provider:
+        bridge = place.bridge(FEED__BASE_URL=provider.url, FEED__START=start, FEED__ON_GAP="continue")
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        assert await bridge.end() == 0
+        message = next(iter(provider.published())).body
+    letter(place, re.sub(rb'"betId":"[^"]*"', b'"betId":"new"', message))
+    words = words_of(place)
+    producer = Producer({"bootstrap.servers": secured.cluster.bootstrap_servers, "log_level": 0})
+    producer.produce(f"{place.prefix}.translations", b"whatever", b"key")
+    assert producer.flush(20) == 0
+    users = {right: f"lacks-{n}" for n, right in enumerate(RIGHTS_OF_READERS | RIGHTS_OF_WRITERS)}
+    set_password(place, PASSWORD, *users.values())
+    for right, user in users.items():
+        grant(place, *((kind, user, one) for kind, operations in NEEDED.items() for one in operations))
+        add(place, [rule(place, right, AclPermissionType.DENY, f"User:{user}")])
+
+    def refused(right: Right, code: int, command: str) -> None:
+        settings = secured.settings(user=users[right])
+        if "retire" in command:
+            settings |= {"FEED__NAME": "another"}
+        ran = place.run(*command.format(**words).split(), **settings)
+        assert ran.returncode == code, f"{command} without {right}\n{ran.stdout}{ran.stderr}"
+        assert_names(ran.stderr, right.words(place.prefix))
+
+    with ThreadPoolExecutor(3) as some:
+        reading = [
+            some.submit(refused, right, 6, command)
+            for right, commands in RIGHTS_OF_READERS.items()
+            for command in commands
+        ]
+        for right, (code, commands) in RIGHTS_OF_WRITERS.items():
+            for command in commands:
+                refused(right, code, command)
+        for one in reading:
+            one.result()
+
+
+async def test_a_right_that_topics_need(secured: Secured, place: Place) -> None:
+    """Create for a missing one, AlterConfigs for another setting: exit 6, and nothing is changed."""
+    grant(place, *((kind, "least", one) for kind, operations in NEEDED.items() for one in operations))
+
+    def refused(command: str, right: str, **settings: str) -> None:
+        ran = place.run(*command.split(), **secured.settings(user="least"), **settings)
+        assert ran.returncode == 6, f"{command}\n{ran.stderr}"
+        what, _, topic = right.rpartition(" ")
+        assert_names(ran.stderr, f"{what} {place.prefix}.{topic}")
+
+    for command in ("run", "topics apply", "currencies", "translations"):
+        refused(command, f"Create the topic {COMMANDS[command]}")
+    assert declared_of_feed(place)[0] not in place.admin().list_topics(timeout=10).topics
+    assert place.run("topics", "apply").returncode == 0
+    await until(lambda: place.run("topics", "plan").returncode == 0, "the broker knows them all")
+    refused("topics apply", "AlterConfigs the topic bets", TOPICS__MIN_COMPACTION_LAG_DAYS="8")
+    assert place.run("topics", "plan").returncode == 0
+
+
+READ_ONLY = (
+    "tail --until-end",
+    "replay",
+    "replay --output {file}",
+    "explain {bet}",
+    "gaps",
+    "limits",
+    "checkpoint show",
+    "audit",
+    "deadletters list",
+    "deadletters show {letter}",
+    "deadletters export",
+)
+EVERY_OTHER = (*READ_ONLY, "topics plan")
+ALONE = (
+    "deadletters redrive",
+    "checkpoint set --revision 5m --yes",
+    "checkpoint reset --yes",
+    "topics apply",
+    "replay --to-topic {copy}",
+    "checkpoint retire settlement-v4 --yes",
+)
+"""Those that want no bridge beside them, or the right to nothing."""
+APART = {"run", "translations", "currencies", "doctor"}
+"""Those that a test below starts by themselves."""
+WITHOUT_KAFKA = {"demo", "simulate", "dev up", "dev down", "dev status", "schemas check", "schemas register"}
+"""Or with one of their own."""
+
+
+def test_no_command_is_forgotten() -> None:
+    """All that talk to Kafka are run without rights, and with those that are documented."""
+
+    def those(*given: str) -> set[str]:
+        return {name for name in ALL for command in given if f"{command} ".startswith(f"{name} ")}
+
+    assert those(*COMMANDS) == ALL.keys() - WITHOUT_KAFKA - {"doctor"}
+    assert those(*EVERY_OTHER, *ALONE) == ALL.keys() - WITHOUT_KAFKA - APART
+    writing = (those(*ALONE) | APART) - {"replay"}  # it only reads, but for one option
+    assert those(*READ_ONLY) == ALL.keys() - WITHOUT_KAFKA - writing - {"topics plan"}
+
+
+def words_of(place: Place) -> dict[str, str]:
+    """What stands in commands for a bet, a dead letter, a file to write and a topic, which is made."""
+    copy = f"{place.prefix}.copy"
+    client = place.admin()
+    for made in client.create_topics([NewTopic(copy, 6)]).values():
+        made.result(20)
+    first = {topic: (place.read(topic)[0].key() or b"").decode() for topic in ("bets", "deadletters")}
+    return {
+        "bet": first["bets"],
+        "letter": first["deadletters"],
+        "file": str(place.directory / "bets.jsonl"),
+        "copy": copy,
+    }
+
+
 async def test_the_declared_rights_suffice(secured: Secured, place: Place) -> None:
     """All programs do their work on topics that someone else has created, and the doctor misses nothing."""
     assert place.run("topics", "apply").returncode == 0
     grant(place, *((kind, "least", one) for kind, operations in NEEDED.items() for one in operations))
-    async with simulated() as provider:
+    async with simulated(odd=0.3) as provider:
         settings = secured.settings(user="least") | {
             "FEED__BASE_URL": provider.url,
             "API__BASE_URL": provider.url,
             "API__TOKEN": provider.rest.tokens.mint(provider.clock()),
+            "API__REQUESTS_PER_SECOND": "1000",
         }
         bridge = place.bridge(**settings)
         assert_exact(await place.settled(provider, bridge))
-        for job in ("translations", "currencies"):
-            ran = place.bridge(job, **settings)
-            assert await ran.wait() == 0, ran.text()
+        words = words_of(place)
+        for job, ran in [(job, place.bridge(job, **settings)) for job in ("translations", "currencies")]:
+            assert await ran.wait(SOON_SECONDS) == 0, ran.text()
             assert place.read(job)
-        doctor = await asyncio.to_thread(place.run, "doctor", "--json", **settings)
-        found = {one["check"]: one["outcome"] for one in json.loads(doctor.stdout)}
-        assert {check for check, outcome in found.items() if outcome not in ("ok", "warn")} == set(), doctor
-        running = [place.bridge(*command.split(), **settings) for command in EVERY_OTHER]
+        doctor = place.bridge("doctor", "--json", **settings)
+        running = [place.bridge(*command.format(**words).split(), **settings) for command in EVERY_OTHER]
         for reader in running:
-            assert await reader.wait() == 0, reader.text()
+            assert await reader.wait(SOON_SECONDS) == 0, reader.text()
+        await doctor.wait(SOON_SECONDS)
+        found = {one["check"]: one["outcome"] for one in json.loads(doctor.output())}
+        assert {check for check, outcome in found.items() if outcome not in ("ok", "warn")} == set(), found
         assert await bridge.end() == 0
         for command in ALONE:
-            done = await asyncio.to_thread(place.run, *command.split(), **settings)
+            name = {"FEED__NAME": "its-successor"} if "retire" in command else {}
+            arguments = command.format(**words).split()
+            done = await asyncio.to_thread(place.run, *arguments, **settings | name)
             assert done.returncode == 0, done.stderr
-
-
-EVERY_OTHER = (
-    "tail --until-end",
-    "replay",
-    "gaps",
-    "limits",
-    "checkpoint show",
-    "topics plan",
-    "audit",
-    "deadletters list",
-)
-ALONE = ("deadletters redrive", "checkpoint set --revision 5m --yes", "topics apply")
-"""Those that want no bridge beside them, or the right to nothing."""
-READ_ONLY = ("tail --until-end", "replay", "gaps", "limits", "checkpoint show", "audit", "deadletters list")
 
 
 async def test_readers_need_no_more_than_to_read(secured: Secured, place: Place) -> None:
@@ -703,17 +859,18 @@ async def test_readers_need_no_more_than_to_read(secured: Secured, place: Place)
         names=["settlement-v4.owner", "reader"],
     )
     grant(place, (ResourceType.TRANSACTIONAL_ID, "feeding", AclOperation.WRITE), names=["settlement-v4"])
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10, odd=0.3)) as feed:
         settings = secured.settings(user="feeding") | {"FEED__BASE_URL": feed.url}
         bridge = place.bridge(**settings)
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-        checked = await asyncio.to_thread(place.run, "doctor", "--startup", "--json", **settings)
-        found = {one["check"]: one["outcome"] for one in json.loads(checked.stdout)}
-        assert (checked.returncode, found["topics"], found["rights"]) == (0, "trouble", "trouble"), checked
-        reading = secured.settings(user="reading")
-        running = [place.bridge(*command.split(), **reading) for command in READ_ONLY]
+        doctor = place.bridge("doctor", "--startup", "--json", **settings)
+        reading, words = secured.settings(user="reading"), words_of(place)
+        running = [place.bridge(*command.format(**words).split(), **reading) for command in READ_ONLY]
         for reader in running:
-            assert await reader.wait() == 0, reader.text()
+            assert await reader.wait(SOON_SECONDS) == 0, reader.text()
+        code = await doctor.wait(SOON_SECONDS)
+        found = {one["check"]: one["outcome"] for one in json.loads(doctor.output())}
+        assert (code, found["topics"], found["rights"]) == (0, "trouble", "trouble"), found
         assert await bridge.end() == 0
 
 

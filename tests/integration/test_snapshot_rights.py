@@ -9,18 +9,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
@@ -28,19 +21,33 @@ from bridge.sandbox import cluster
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.snapshots.model import Job
 from tests.brokers import broker_with, creating_topics
-from tests.harness import END_SECONDS, Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, until
+from tests.integration.rights import (
+    CONFIGS,
+    DESCRIBE,
+    GROUP,
+    ID,
+    READ,
+    SOON_SECONDS,
+    TOPIC,
+    WRITE,
+    Right,
+    assert_names,
+    denied,
+)
 from tests.integration.snapshots import Jobs, Topics, simulated
+from tests.integration.test_gaps import four_days_ago
 from tests.time_lapse import TimeLapse
 
 pytestmark = pytest.mark.xdist_group("rights")
 """One broker is started for all of them."""
 
-EVERYBODY = "User:ANONYMOUS"
 TRIED_AGAIN = "Kafka failed, retrying"
-TOPIC, GROUP, ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
-READ, WRITE = AclOperation.READ, AclOperation.WRITE
-DESCRIBE, CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
+PUBLISHED = '"snapshot published"'
+JOBS: tuple[Job, ...] = ("translations", "currencies")
+ONE: tuple[Job, ...] = ("currencies",)
 
 _numbers = itertools.count(1)
 
@@ -67,160 +74,182 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster
 def guarded(strict: cluster.Cluster, tmp_path: Path) -> Iterator[Place]:
     """Topics of this test on that broker."""
     bridges: list[Bridge] = []
-    yield Place(strict, f"r{next(_numbers)}", tmp_path, bridges)
+    yield Place(strict, f"r{next(_numbers)}", tmp_path, bridges, patience=SOON_SECONDS)
     for bridge in bridges:
         bridge.kill()
 
 
-@contextmanager
-def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
-    """Deny one right; all others on the resource stay."""
-    client = place.admin()
-    rules = [
-        AclBinding(kind, f"{place.prefix}.{name}", ResourcePatternType.LITERAL, EVERYBODY, "*", *rule)
-        for rule in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (operation, AclPermissionType.DENY),
-        )
-    ]
-    for future in client.create_acls(rules).values():
-        future.result(20)
-    try:
-        yield
-    finally:
-        filters = [
-            AclBindingFilter(
-                rule.restype,
-                rule.name,
-                rule.resource_pattern_type,
-                rule.principal,
-                rule.host,
-                rule.operation,
-                rule.permission_type,
-            )
-            for rule in rules
-        ]
-        for removed in client.delete_acls(filters).values():
-            removed.result(20)
+class Lacked(NamedTuple):
+    """A right of each job, and the exit code of one without it."""
+
+    code: int
+    rights: dict[Job, Right]
 
 
-def assert_names(text: str, right: str) -> None:
-    """Assert that an error names a right, perhaps among others: Kafka does not say which topic it means."""
-    what, _, resource = right.rpartition(" ")
-    named = text.partition("no right to ")[2].partition("; grant it")[0].split(" or to ")
-    assert [one for one in named if one.startswith(what) and resource in one.split()], text
-    assert "Traceback" not in text
+def lacked(
+    code: int, operation: AclOperation, kind: ResourceType, name: str, *, jobs: tuple[Job, ...] = JOBS
+) -> Lacked:
+    """The same right of both jobs; `{}` stands for the job. One of them where both do the same."""
+    return Lacked(code, {job: Right(operation, kind, name.format(job)) for job in jobs})
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "operation", "code", "right"),
-    [
-        (TOPIC, "currencies", WRITE, 8, "Write the topic {}"),
-        (TOPIC, "snapshots", WRITE, 8, "Write the topic {}"),
-        (ID, "currencies", WRITE, 8, "Write the transactional id {}"),
-        (GROUP, "currencies.owner", READ, 6, "Read the group {}"),
-        (GROUP, "reader", DESCRIBE, 6, "Describe the group {}"),
-        (TOPIC, "bets", READ, 6, "Read the topic {}"),
-        (TOPIC, "bets", DESCRIBE, 6, "Describe the topic {}"),
-        (TOPIC, "currencies", DESCRIBE, 6, "Describe the topic {}"),
-        (TOPIC, "snapshots", DESCRIBE, 6, "Describe the topic {}"),
-        (TOPIC, "currencies", CONFIGS, 6, "DescribeConfigs the topic {}"),
-    ],
+def assert_refused(job: Bridge, lacked: Lacked, name: Job, prefix: str) -> None:
+    """Assert that a job has ended with the code, and named the right."""
+    text = f"{name} without {lacked.rights[name]}\n{job.text()}"
+    assert job.process.returncode == lacked.code, text
+    assert_names(text, lacked.rights[name].words(prefix))
+
+
+OF_A_FIRST_RUN = (
+    lacked(6, READ, TOPIC, "bets", jobs=ONE),
+    lacked(8, WRITE, TOPIC, "snapshot-state"),
+    lacked(8, WRITE, TOPIC, "{}"),
+    lacked(8, WRITE, TOPIC, "snapshots", jobs=ONE),
+    lacked(8, WRITE, ID, "{}"),
 )
-async def test_a_right_that_is_missing(
-    guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, right: str
-) -> None:
+OF_A_LATER_RUN = (
+    lacked(6, READ, GROUP, "{}.owner"),
+    lacked(6, DESCRIBE, GROUP, "reader", jobs=ONE),
+    lacked(6, DESCRIBE, TOPIC, "bets", jobs=ONE),
+    lacked(6, READ, TOPIC, "snapshot-state"),
+    lacked(6, READ, TOPIC, "snapshots", jobs=ONE),
+    lacked(6, DESCRIBE, TOPIC, "snapshots", jobs=ONE),
+    lacked(6, READ, TOPIC, "{}", jobs=ONE),
+    lacked(6, DESCRIBE, TOPIC, "{}", jobs=ONE),
+    lacked(6, CONFIGS, TOPIC, "{}", jobs=ONE),
+)
+
+
+async def test_a_right_that_is_missing(guarded: Place) -> None:
     """The documented exit code and the right, without a retry; the next run publishes."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(guarded, provider), Topics(guarded)
         await jobs.fill()
-        with denied(guarded, kind, name, operation):
-            refused = await jobs.command("currencies")
-        assert refused.returncode == code, refused.stderr
-        assert_names(refused.stderr, right.format(f"{guarded.prefix}.{name}"))
-        assert TRIED_AGAIN not in refused.stderr
-        assert topics.snapshots("currencies") == []
-        if code == 8 or name in ("bets", "reader", "currencies.owner"):  # it had the lock, or asked for it
-            await jobs.published("currencies")
+        for rights in (OF_A_FIRST_RUN, OF_A_LATER_RUN):
+            before = topics.all("snapshots")
+            for lacked in rights:
+                with denied(guarded, *lacked.rights.values()):
+                    running = {job: jobs.start(job) for job in lacked.rights}
+                    for job, process in running.items():
+                        await process.wait(SOON_SECONDS)
+                        jobs.must_not_tell(process.text())
+                        assert_refused(process, lacked, job, guarded.prefix)
+                        assert TRIED_AGAIN not in process.text(), process.text()
+            assert topics.all("snapshots") == before
+            await asyncio.gather(*map(jobs.published, JOBS))  # what is read below is there, too
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "operation", "code", "right"),
-    [
-        (TOPIC, "bets", WRITE, 8, "Write the topic {}"),
-        (TOPIC, "checkpoints", WRITE, 8, "Write the topic {}"),
-        (TOPIC, "deadletters", WRITE, 8, "Write the topic {}"),
-        (ID, "settlement-v4", WRITE, 8, "Write the transactional id {}"),
-        (GROUP, "settlement-v4.owner", READ, 6, "Read the group {}"),
-    ],
+OF_EACH_RUN = (
+    lacked(8, WRITE, TOPIC, "snapshot-state"),
+    lacked(8, WRITE, TOPIC, "{}"),
+    lacked(8, WRITE, ID, "{}"),
+    lacked(6, READ, TOPIC, "snapshot-state"),
+    lacked(6, DESCRIBE, TOPIC, "bets", jobs=ONE),
+    lacked(6, READ, GROUP, "{}.owner"),
 )
-async def test_a_right_of_the_feed(
-    guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, right: str
-) -> None:
-    """Missing or taken away while it runs, `bridge run` ends with the documented code and names it."""
-    settings = SimulatorSettings.model_validate({"port": 0, "rate": 200, "odd": 0.1})
-    async with Simulator(settings) as feed:
-        with denied(guarded, kind, name, operation):
-            missing = guarded.bridge(FEED__BASE_URL=feed.url)
-            assert await missing.wait() == code, missing.text()
-        taken = guarded.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in taken.states(), "live", so_far=taken.text)
-        with denied(guarded, kind, name, operation):
-            assert await taken.wait(END_SECONDS) == code, taken.text()
-        for bridge in (missing, taken):
-            assert_names(bridge.text(), right.format(f"{guarded.prefix}.{name}"))
 
 
-@pytest.mark.parametrize(
-    ("name", "operation", "right"),
-    [
-        ("checkpoints", READ, "Read"),
-        ("deadletters", READ, "Read"),
-        ("bets", CONFIGS, "DescribeConfigs"),
-    ],
-)
-async def test_a_right_that_the_next_owner_needs(
-    guarded: Place, name: str, operation: AclOperation, right: str
-) -> None:
-    """The one that owns the feed may go on without; the doctor finds it before the next one starts."""
-    settings = SimulatorSettings.model_validate({"port": 0, "rate": 200, "odd": 0.1})
-    topic = f"{guarded.prefix}.{name}"
-    async with Simulator(settings) as feed:
-        first = guarded.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in first.states(), "live", so_far=first.text)
-        with denied(guarded, TOPIC, name, operation):
-            assert await first.end() == 0, first.text()
-            doctor = await asyncio.to_thread(guarded.run, "doctor", "--startup", FEED__BASE_URL=feed.url)
-            assert (doctor.returncode, topic in doctor.stdout) == (1, True), doctor.stdout
-            second = guarded.bridge(FEED__BASE_URL=feed.url)
-            assert await second.wait() == 6, second.text()
-            assert f"no right to {right} the topic {topic}; grant it" in second.text()
-        assert_exact(await guarded.settled(feed, guarded.bridge(FEED__BASE_URL=feed.url)))
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "operation", "code", "right"),
-    [
-        (TOPIC, "snapshots", WRITE, 8, "Write the topic {}"),
-        (ID, "currencies", WRITE, 8, "Write the transactional id {}"),
-        (TOPIC, "snapshot-state", READ, 6, "Read the topic {}"),
-        (TOPIC, "bets", DESCRIBE, 6, "Describe the topic {}"),
-        (GROUP, "currencies.owner", READ, 6, "Read the group {}"),
-    ],
-)
-async def test_a_right_of_a_job_that_is_taken_away(
-    guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, right: str
-) -> None:
+async def test_a_right_of_a_job_that_is_taken_away(guarded: Place) -> None:
     """The next run ends the process with the documented code and names it; later ones publish again."""
     async with simulated(bets=8) as provider:
-        jobs, topics = Jobs(guarded, provider), Topics(guarded)
+        jobs = Jobs(guarded, provider)
         await jobs.fill()
-        job = jobs.start("currencies", "--every", "1s")
-        await until(lambda: len(topics.snapshots("currencies")) > 1, "a second run", so_far=job.text)
-        with denied(guarded, kind, name, operation):
-            assert await job.wait(END_SECONDS) == code, job.text()
-        assert_names(job.text(), right.format(f"{guarded.prefix}.{name}"))
-        await jobs.published("currencies")
+        for lacked in OF_EACH_RUN:
+            running = {job: jobs.start(job, "--every", "1s") for job in lacked.rights}
+            for process in running.values():
+                await until(lambda p=process: PUBLISHED in p.text(), "a run", so_far=process.text)  # type: ignore[misc]
+            with denied(guarded, *lacked.rights.values()):
+                for job, process in running.items():
+                    await process.wait(SOON_SECONDS)
+                    assert_refused(process, lacked, job, guarded.prefix)
+        await asyncio.gather(*map(jobs.published, JOBS))
+
+
+async def test_a_right_of_a_job_that_is_taken_away_in_the_middle_of_a_run(guarded: Place) -> None:
+    """What a run needs at its end, it may have had at its beginning."""
+    async with simulated(bets=8) as provider:
+        jobs, right = Jobs(guarded, provider), Right(WRITE, TOPIC, "currencies")
+        await jobs.fill()
+        provider.rest.faults.inject(RestFault(endpoint="active-currencies", delay=2))
+        job = jobs.start("currencies")
+        await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=job.text)
+        with denied(guarded, right):
+            assert await job.wait(SOON_SECONDS) == 8, job.text()
+        assert_names(job.text(), right.words(guarded.prefix))
+
+
+RIGHTS_OF_THE_FEED = (
+    (8, Right(WRITE, TOPIC, "bets")),
+    (8, Right(WRITE, TOPIC, "checkpoints")),
+    (8, Right(WRITE, TOPIC, "deadletters")),
+    (8, Right(WRITE, ID, "settlement-v4")),
+    (6, Right(READ, GROUP, "settlement-v4.owner")),
+)
+
+
+async def test_a_right_of_the_feed(guarded: Place) -> None:
+    """Missing or taken away while it runs, `bridge run` ends with the documented code and names it.
+
+    One that is missing costs no connection attempt: a supervisor may restart the bridge again and again.
+    """
+
+    async def lacking(place: Place, code: int, right: Right) -> None:
+        async with Simulator(SimulatorSettings(port=0, rate=50, odd=0.1)) as feed:
+            with denied(place, right):
+                missing = place.bridge(FEED__BASE_URL=feed.url)
+                assert await missing.wait(SOON_SECONDS) == code, f"{right}\n{missing.text()}"
+                assert feed.connections == []
+            taken = place.bridge(FEED__BASE_URL=feed.url)
+            await until(lambda: "Live" in taken.states(), "live", so_far=taken.text)
+            with denied(place, right):
+                assert await taken.wait(SOON_SECONDS) == code, f"{right}\n{taken.text()}"
+        for bridge in (missing, taken):
+            assert_names(bridge.text(), right.words(place.prefix))
+
+    await asyncio.gather(
+        *(
+            lacking(guarded.below(str(number)), code, right)
+            for number, (code, right) in enumerate(RIGHTS_OF_THE_FEED)
+        )
+    )
+
+
+async def test_a_gap_that_could_not_be_declared(guarded: Place) -> None:
+    """A bridge writes to the topic of gaps when there is one: too late to spare the connection attempt."""
+    right, (_, start) = Right(WRITE, TOPIC, "gaps"), four_days_ago()
+    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+        with denied(guarded, right):
+            bridge = guarded.bridge(FEED__BASE_URL=feed.url, FEED__START=start, FEED__ON_GAP="continue")
+            assert await bridge.wait(SOON_SECONDS) == 8, bridge.text()
+        assert_names(bridge.text(), right.words(guarded.prefix))
+        assert feed.connections == []
+
+
+async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
+    """The one that owns the feed may go on without; the doctor finds it before the next one starts."""
+
+    async def lacking(place: Place, right: Right) -> None:
+        async with Simulator(SimulatorSettings(port=0, rate=50, odd=0.1)) as feed:
+            first = place.bridge(FEED__BASE_URL=feed.url)
+            await until(lambda: "Live" in first.states(), "live", so_far=first.text)
+            await until(lambda: bool(place.read(right.name)), "something to read")
+            with denied(place, right):
+                assert await first.end() == 0, first.text()
+                doctor = await asyncio.to_thread(place.run, "doctor", "--startup", FEED__BASE_URL=feed.url)
+                topic = f"{place.prefix}.{right.name}"
+                assert (doctor.returncode, topic in doctor.stdout) == (1, True), doctor.stdout
+                second = place.bridge(FEED__BASE_URL=feed.url)
+                assert await second.wait(SOON_SECONDS) == 6, second.text()
+                assert f"no right to {right.words(place.prefix)}; grant it" in second.text()
+            assert_exact(await place.settled(feed, place.bridge(FEED__BASE_URL=feed.url)))
+
+    rights = (
+        Right(READ, TOPIC, "bets"),
+        Right(READ, TOPIC, "checkpoints"),
+        Right(READ, TOPIC, "deadletters"),
+        Right(CONFIGS, TOPIC, "bets"),
+    )
+    await asyncio.gather(*(lacking(guarded.below(str(number)), right) for number, right in enumerate(rights)))
 
 
 @pytest.mark.parametrize(("operation", "right"), [(READ, "Read"), (DESCRIBE, "Describe")])
@@ -232,8 +261,8 @@ async def test_a_right_of_a_reader_that_is_taken_away(
         await Jobs(guarded, provider).fill()
         tail = guarded.bridge("tail", "--from-beginning")
         await until(lambda: bool(tail.output()), "bets are shown", so_far=tail.text)
-        with denied(guarded, TOPIC, "bets", operation):
-            assert await tail.wait(END_SECONDS) == 6, tail.text()
+        with denied(guarded, Right(operation, TOPIC, "bets")):
+            assert await tail.wait(SOON_SECONDS) == 6, tail.text()
         assert_names(tail.text(), f"{right} the topic {guarded.prefix}.bets")
 
 
@@ -247,7 +276,7 @@ async def test_an_owner_that_does_not_see_a_topic_goes_on_and_prometheus_tells(
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
         await lapse.pass_by(300)
         lapse.scrapes.expect()
-        with denied(guarded, TOPIC, "gaps", DESCRIBE):
+        with denied(guarded, Right(DESCRIBE, TOPIC, "gaps")):
             await lapse.pass_by(525)
             lapse.scrapes.expect(SettlementTransactionsUnwatched={"namespace": "n", "feed": "settlement-v4"})
         await lapse.pass_by(225)
@@ -256,20 +285,23 @@ async def test_an_owner_that_does_not_see_a_topic_goes_on_and_prometheus_tells(
     lapse.scrapes.judge(tmp_path, "SettlementTransactionsUnwatched")
 
 
-@pytest.mark.parametrize("topic", ["currencies", "snapshots"])
-async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place, topic: str) -> None:
+async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place) -> None:
     """A write would recreate it here without its settings, so the job does not write."""
-    async with simulated(bets=8) as provider:
-        jobs, name, client = Jobs(guarded, provider), f"{guarded.prefix}.{topic}", guarded.admin()
-        await jobs.fill()
-        provider.rest.faults.inject(RestFault(endpoint="active-currencies", delay=2))
-        bridge = jobs.start("currencies")
-        await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=bridge.text)
-        for deleted in client.delete_topics([name]).values():
-            deleted.result(20)
-        assert await bridge.wait() == 6, bridge.text()
-        assert f"error: the topic {name} is gone" in bridge.text()
-        assert name not in admin.metadata(client).topics
+
+    async def lacking(place: Place, topic: str) -> None:
+        async with simulated(bets=8) as provider:
+            jobs, name, client = Jobs(place, provider), f"{place.prefix}.{topic}", place.admin()
+            await jobs.fill()
+            provider.rest.faults.inject(RestFault(endpoint="active-currencies", delay=2))
+            bridge = jobs.start("currencies")
+            await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=bridge.text)
+            for deleted in client.delete_topics([name]).values():
+                deleted.result(20)
+            assert await bridge.wait(SOON_SECONDS) == 6, bridge.text()
+            assert f"error: the topic {name} is gone" in bridge.text()
+            assert name not in admin.metadata(client).topics
+
+    await asyncio.gather(*(lacking(guarded.below(topic), topic) for topic in ("currencies", "snapshots")))
 
 
 def test_a_look_makes_no_topic(guarded: Place) -> None:
