@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka.admin import AclOperation, ResourceType
+from confluent_kafka.admin import AclOperation, NewTopic, ResourceType
 
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
@@ -215,7 +215,7 @@ async def test_a_right_of_the_feed(guarded: Place) -> None:
 
 
 async def test_a_gap_that_could_not_be_declared(guarded: Place) -> None:
-    """A bridge writes to the topic of gaps when there is one: too late to spare the connection attempt."""
+    """A bridge writes to the topic of gaps only when there is one, but learns before it connects."""
     right, (_, start) = Right(WRITE, TOPIC, "gaps"), four_days_ago()
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         with denied(guarded, right):
@@ -250,6 +250,25 @@ async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
         Right(CONFIGS, TOPIC, "bets"),
     )
     await asyncio.gather(*(lacking(guarded.below(str(number)), right) for number, right in enumerate(rights)))
+
+
+async def test_a_copy_to_a_topic_that_may_not_be_written(guarded: Place) -> None:
+    """The next attempt copies all of it."""
+    async with simulated(bets=8) as provider:
+        await Jobs(guarded, provider).fill()
+    target, right = f"{guarded.prefix}.copy", Right(WRITE, TOPIC, "copy")
+    client = guarded.admin()
+    partitions = admin.partition_count(client, f"{guarded.prefix}.bets")
+    for made in client.create_topics([NewTopic(target, partitions, 1)]).values():
+        made.result(20)
+    command = ("replay", "--to-topic", target)
+    with denied(guarded, right):
+        copied = await asyncio.to_thread(guarded.run, *command)
+    assert copied.returncode == 8, copied.stderr
+    assert_names(copied.stderr, right.words(guarded.prefix))
+    copied = await asyncio.to_thread(guarded.run, *command)
+    assert copied.returncode == 0, copied.stderr
+    assert len(guarded.read("copy")) == len(guarded.read("bets"))
 
 
 @pytest.mark.parametrize(("operation", "right"), [(READ, "Read"), (DESCRIBE, "Describe")])
