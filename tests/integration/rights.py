@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -11,11 +12,12 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AdminClient,
     ResourcePatternType,
     ResourceType,
 )
 
-from tests.harness import Place
+from tests.harness import IN_VAIN, PATIENCE, Place
 
 SOON_SECONDS = 30.0
 """From the moment a right is needed to the end of the program at most, on a busy machine."""
@@ -53,11 +55,32 @@ def rule(place: Place, right: Right, permission: AclPermissionType, user: str = 
     return AclBinding(right.kind, name, literal, user, "*", right.operation, permission)
 
 
-def add(place: Place, rules: Iterable[AclBinding]) -> None:
-    """Have the brokers heed these."""
+def add(place: Place, rules: Sequence[AclBinding]) -> None:
+    """Have the broker heed these."""
     client = place.admin()  # which must outlive its answers
     for added in client.create_acls(list(rules)).values():
         added.result(20)
+    _await(client, rules[-1], there=True)
+
+
+def _await(client: AdminClient, last: AclBinding, *, there: bool) -> None:
+    """Wait until the broker knows of a change, and so of those before it: the controller has answered."""
+    deadline = time.monotonic() + PATIENCE
+    while bool(client.describe_acls(_only(last)).result(20)) != there:
+        assert time.monotonic() < deadline, f"{IN_VAIN}{PATIENCE:g} s: {last}"
+        time.sleep(0.02)
+
+
+def _only(one: AclBinding) -> AclBindingFilter:
+    return AclBindingFilter(
+        one.restype,
+        one.name,
+        one.resource_pattern_type,
+        one.principal,
+        one.host,
+        one.operation,
+        one.permission_type,
+    )
 
 
 @contextmanager
@@ -75,21 +98,10 @@ def denied(place: Place, *rights: Right) -> Iterator[None]:
     try:
         yield
     finally:
-        filters = [
-            AclBindingFilter(
-                one.restype,
-                one.name,
-                one.resource_pattern_type,
-                one.principal,
-                one.host,
-                one.operation,
-                one.permission_type,
-            )
-            for one in rules
-        ]
         client = place.admin()
-        for removed in client.delete_acls(filters).values():
+        for removed in client.delete_acls([_only(one) for one in rules]).values():
             removed.result(20)
+        _await(client, rules[-1], there=False)
 
 
 def assert_names(text: str, right: str) -> None:
