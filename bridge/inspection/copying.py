@@ -17,7 +17,7 @@ from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.blocking import checked
-from bridge.kafka.errors import ErrorAction, KafkaUnavailable, denied, lacks_right, triage
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, triage
 from bridge.kafka.transactions import error_of
 
 BATCH: Final = 5_000
@@ -151,7 +151,7 @@ class TopicCopy:
 
     def _failed(self, exception: KafkaException | SystemError) -> BridgeError:
         """Return the error of a call, with what is to be done about it."""
-        error = error_of(exception)
+        error = cause(self._producer, error_of(exception))
         text = f"{self._target} could not be written as {self.group}: "
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return TopologyError(text + denied(error, f"Read the group {self.group}"))

@@ -690,7 +690,6 @@ RIGHTS_OF_WRITERS = {
     Right(WRITE, TOPIC, "gaps"): (8, ["checkpoint set --revision 1s --yes"]),
     Right(WRITE, TOPIC, "checkpoints"): (8, [SET, RESET, RETIRE]),
     Right(WRITE, ID, "settlement-v4"): (8, [REDRIVE, SET, RETIRE]),
-    Right(WRITE, TOPIC, "copy"): (8, ["replay --to-topic {copy}"]),
 }
 """A right → the exit code without it, and the commands. Only one at a time can own the feed."""
 

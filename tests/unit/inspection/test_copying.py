@@ -81,6 +81,21 @@ def test_a_copy_that_fails_says_what_to_do(
     assert (AGAIN in str(caught.value)) == (named.endswith(AGAIN))
 
 
+def test_the_error_behind_another_is_told(kafka: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record may be refused before the offsets are sent: the client then only says that it is too late."""
+    kafka.error = KafkaError(KafkaError._STATE)
+    begins = iter([None, KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))])
+
+    def begin() -> None:
+        if error := next(begins):
+            raise error
+
+    monkeypatch.setattr(kafka, "begin_transaction", begin)
+    copy = TopicCopy(Settings(), TARGET, {})
+    with pytest.raises(SinkBroken, match=f"no right to Write the topic {TARGET}; grant it"):
+        copy.run([], {0: 0}, 0, lambda _: None)
+
+
 def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
     kafka: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
