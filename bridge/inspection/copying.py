@@ -7,17 +7,19 @@ copied for a group of the copy's own, so a repeated command goes on after them.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.blocking import checked
-from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, triage
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, passes, triage
 from bridge.kafka.transactions import error_of
 
 BATCH: Final = 5_000
@@ -25,6 +27,7 @@ BATCH: Final = 5_000
 BATCH_BYTES: Final = 8 * 1024 * 1024
 CALL_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 15.0
+RETRY_SECONDS = 0.25
 
 
 class TopicCopy:
@@ -67,7 +70,7 @@ class TopicCopy:
 
         def begin() -> list[TopicPartition]:
             self._producer.init_transactions(CALL_SECONDS)  # ends what an earlier attempt has left open
-            return self._consumer.committed(places, timeout=LOOK_SECONDS)
+            return self._committed(places)
 
         try:
             committed = checked(begin)
@@ -82,6 +85,17 @@ class TopicCopy:
         """Partition → offset to go on from; None if nothing was copied yet."""
         self.begin = int(done[0].metadata or 0) if done else None
         """Start of the first attempt's interval, Unix milliseconds: kept, whatever an age means now."""
+
+    def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
+        last = clock.now().monotonic + LOOK_SECONDS
+        while True:
+            try:
+                return self._consumer.committed(places, timeout=LOOK_SECONDS)
+            except KafkaException as exception:
+                if not passes(error_of(exception)) or clock.now().monotonic > last:
+                    raise
+                time.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
         """End the clients."""

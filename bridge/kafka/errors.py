@@ -68,6 +68,11 @@ _PASSING = {
 """Transient errors while brokers start, stop or elect leaders."""
 
 
+def passes(error: KafkaError) -> bool:
+    """Return whether the error of a request may be gone when it is repeated."""
+    return error.retriable() or error.code() in _PASSING
+
+
 def lacks_right(error: KafkaError) -> bool:
     """Return whether the principal lacks a right."""
     return error.code() in _RIGHTS
@@ -99,7 +104,7 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
         outage.over()
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
-        if error.retriable() or error.code() in _PASSING:
+        if passes(error):
             raise unanswered(what, error.str()) from None
         if lacks_right(error):
             raise TopologyError(f"{what}: {denied(error, right)}") from None

@@ -51,6 +51,7 @@ DRIVERS = {
     "bridge.audit.run": "says how long it took, and what compaction has reached",
     "bridge.inspection.readers": "gives up waiting for a broker",
     "bridge.inspection.replay": "the same",
+    "bridge.inspection.copying": "waits for a coordinator",
     "bridge.reader.names": "looks now and then for new names",
     "bridge.reader.source": "gives up waiting for a broker, and looks whether it is the same topic",
     "bridge.clock": "reads it for all others",

@@ -110,3 +110,19 @@ def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
     monkeypatch.setattr(kafka, "committed", committed)
     with pytest.raises(TopologyError, match="no right to Read the group"):
         copying.TopicCopy(Settings(), TARGET, {})
+
+
+def test_a_cluster_without_groups_has_time_to_make_their_topic(
+    kafka: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then no broker is the coordinator."""
+    answers = [KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))] * 2
+
+    def committed(places: list[Any], timeout: float) -> list[Any]:
+        if answers:
+            raise answers.pop()
+        return places
+
+    monkeypatch.setattr(kafka, "committed", committed)
+    monkeypatch.setattr(copying, "RETRY_SECONDS", 0)
+    assert TopicCopy(Settings(), TARGET, {}).offsets is None
