@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bridge.sandbox.cluster import process as process_module
 from bridge.sandbox.cluster.files import make_private, write_atomically
 from bridge.sandbox.cluster.process import Server, stop_all, tail
 
@@ -129,8 +130,11 @@ def test_a_terminal_interrupt_does_not_reach_the_program(server: Server) -> None
     assert os.getsid(server.identity.pid) != os.getsid(0)
 
 
-def test_a_paused_program_is_alive_and_still_stops_in_order(tmp_path: Path) -> None:
+def test_a_paused_program_is_alive_and_still_stops_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SIGTERM waits until SIGCONT, so stop sends both. It may be resumed before."""
+    monkeypatch.setattr(process_module, "STOP_SECONDS", 60)  # on a busy machine
     server = Server("polite", POLITE, tmp_path, tmp_path / "log")
     server.start()
     assert eventually(lambda: server.has_logged("here"))
