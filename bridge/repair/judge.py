@@ -90,9 +90,9 @@ class Model:
             return None
 
 
-TIE_SECONDS: Final = 0.001
-"""Times of receipt nearer than this do not tell an order: a record has its own in milliseconds, and what came
-in one read has one."""
+TIE_SECONDS: Final = 0.00101
+"""Times of receipt nearer than this do not tell an order: a record has its own cut to milliseconds, which may
+lose a whole one, and what came in one read has one."""
 _TIE: Final = (
     "other content of its version was received in the same millisecond: which is the later is unknown"
 )
@@ -117,6 +117,7 @@ class Judge:
             return bet
         bet_id, version, _, value = bet
         content = fingerprint(value)
+        self._deduplicator.rewind()  # letters come in any order, unlike a replay
         found = self._deduplicator.judge(
             bet_id, version, content, lambda schema: self._model.rewrite(body, schema), replaying=True
         )

@@ -114,6 +114,10 @@ class Deduplicator:
             self._witnesses_end = self._connected
         self._horizon.connected(revision)
 
+    def rewind(self) -> None:
+        """Begin again with the first of what may be repeated."""
+        self._connection += 1
+
     def observe(self, settled_at: float) -> None:
         """Note the settlementTime of a received bet, Unix seconds, new or not."""
         self._horizon.observe(settled_at)

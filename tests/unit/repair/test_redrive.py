@@ -102,8 +102,8 @@ class Written:
         return [(verdict.outcome, verdict.bet and verdict.bet[1]) for verdict in verdicts]
 
 
-def body(version: int) -> bytes:
-    return orjson.dumps({"data": EXAMPLE["data"] | {"settlementVersion": version}})
+def body(version: int, payout: float = 1.5) -> bytes:
+    return orjson.dumps({"data": EXAMPLE["data"] | {"settlementVersion": version, "payout": payout}})
 
 
 @pytest.fixture
@@ -146,3 +146,30 @@ def test_a_letter_is_tried_if_its_bytes_came_whole_once(written: Written, whole_
     written.letter(body(1), AT, oversized=not whole_first)
     written.letter(body(1), LATER, oversized=whole_first)
     assert written.redriven() == [(Outcome.PUBLISHED, 1)]
+
+
+def test_contents_that_are_published_are_duplicates_in_whatever_order_their_letters_come(
+    written: Written,
+) -> None:
+    """Two contents of a version, of which the later one became a dead letter first."""
+    first, second = body(1, 1.0), body(1, 2.0)
+    written.bet(first, AT)
+    written.bet(second, AT + 100)
+    written.letter(second, LATER)
+    written.letter(first, LATER + 100)
+    assert written.redriven() == [(Outcome.DUPLICATE, 1), (Outcome.DUPLICATE, 1)]
+
+
+def test_a_letter_received_a_millisecond_apart_is_no_later_one(written: Written) -> None:
+    """A record's time is that of its receipt, cut to milliseconds: both may have come in one read."""
+    written.bet(body(1, 1.0), AT + 0.001)
+    written.letter(body(1, 2.0), AT + 0.002)
+    assert written.redriven() == [(Outcome.FAILED, 1)]
+
+
+def test_a_content_that_came_again_in_another_message_is_published_again(written: Written) -> None:
+    """The provider went back to it: its last message counts."""
+    written.letter(body(1, 1.0), AT)
+    written.letter(body(1, 2.0), AT + 1)
+    written.letter(body(1, 1.0) + b" ", AT + 2)
+    assert written.redriven() == [(Outcome.PUBLISHED, 1)] * 3
