@@ -49,7 +49,14 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom image image-test lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-13s", $$1; count = split($$2, words, " "); at = 20; \
+			for (i = 1; i <= count; i++) { \
+				if (at + length(words[i]) >= 100) {printf "\n%20s", ""; at = 20}; \
+				printf "%s%s", (at > 20 ? " " : ""), words[i]; at += length(words[i]) + 1 }; \
+			print ""}' $(MAKEFILE_LIST)
+
+##@ Try it
 
 setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/bridge
 	@$(if $(filter command line,$(origin PYTHON)),test "$$($(PYTHON) -V)" = "$$($(BIN)/python -V)" || \
@@ -87,6 +94,8 @@ $(VENV)/%/.set-up: examples/%/requirements.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
+##@ Test
+
 # Tests on Kafka mostly wait, so the others run beside them at a lower priority. ARGS chooses among all of them.
 test: setup ## run the tests, on a real Kafka and a real registry; JOBS=1 runs one at a time
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing $(if $(ARGS),,WHICH='-m "not long"')
@@ -112,6 +121,8 @@ test-pythons: ## run them on each supported Python that is found
 			echo "Python $$version" && $(MAKE) --no-print-directory test-unit PYTHON=python$$version VENV=.venv-$$version || exit; \
 		else echo "Python $$version is not found" >&2; fi; \
 	done
+
+##@ Measure and attack
 
 bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge and other programs; BENCH=catchup runs one benchmark, ROUNDS=1 is quick, BASELINE=write stores the ratios
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
@@ -142,6 +153,8 @@ mutants: setup ## run mutation tests of rate limits, position, deduplicator and 
 	@$(BIN)/python -c 'import json; s = json.load(open("mutants/mutmut-cicd-stats.json")); \
 		score = 100 * (s["killed"] + s["timeout"]) / s["total"]; \
 		print("%.1f %% of %d mutants killed, 95 required" % (score, s["total"])); raise SystemExit(score < 95)'
+
+##@ Check, build and generate
 
 sbom: setup ## write the bill of materials of all that runs in production, dist/sbom.cdx.json (CycloneDX)
 	@$(BIN)/python -m tools.sbom

@@ -83,6 +83,13 @@ def camel_case(name: str) -> str:
     return first + "".join(map(str.capitalize, others))
 
 
+def format_skew(seconds: float) -> str:
+    """Say how far the provider's clock is ahead of ours, at least: `is at least 1.5s behind ours`."""
+    if not seconds:
+        return "agrees with ours"
+    return f"is at least {format_duration(abs(seconds))} {'ahead of' if seconds > 0 else 'behind'} ours"
+
+
 def format_duration(seconds: float) -> str:
     """Format a duration in its two largest units: `3d 4h`, `2h 5m`, `4m 10s` or `7.5s`."""
     left = round(seconds)

@@ -108,6 +108,8 @@ def tail(
         follow=not until_end,
         settings=settings,
     )
+    if not until_end and sys.stderr.isatty():
+        say(f"waiting for bets in {settings.topics.prefix}.{BETS.name}, until Ctrl-C")
     with _names(settings, names) as of:
         _print(islice(filter(selection.wants, found), count or None), _format(format_, json), of)
 
@@ -264,7 +266,7 @@ def _export(
         strict=True,
     ) as found:
         export.ends = found.ends
-        with _progress(found):
+        with _progress(found), _resumable():
             export.run(found, found.offsets)
     say(f"{plural(export.bets, 'bet')} in {output}" if export.bets else _nothing(selection))
 
@@ -290,7 +292,7 @@ def _copy(
             say("going on after what was copied before")
             window = window._replace(begin=copy.begin)
         found = Replay(settings, window, selection, offsets=copy.offsets, strict=True)
-        with found, _progress(found):
+        with found, _progress(found), _resumable():
             copy.run(found.messages(), found.offsets, window.begin, count)
     finally:
         copy.close()
@@ -384,6 +386,16 @@ def _nothing(selection: Selection) -> str:
     if selection.bets and not selection.everywhere:
         return "nothing found, in the partition of its key (--all-partitions)"
     return "nothing found"
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Say after Ctrl-C that nothing needs to begin anew."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted: repeat the command to go on")
+        raise
 
 
 @contextmanager

@@ -43,6 +43,7 @@ from bridge.config.sections import (
     TopicsSettings,
     WebSettings,
     age_seconds,
+    is_age,
     parse_start,
 )
 from bridge.errors import SettingsError
@@ -78,7 +79,7 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _starts_within_memory(self) -> Self:
         start = self.feed.start
-        if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
+        if is_age(start) and age_seconds(start) >= self.limits.memory_seconds:
             raise ValueError(
                 f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
                 f"{format_duration(self.limits.memory_seconds)}: it is older when the bridge connects. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
@@ -290,16 +290,26 @@ class WebSettings(Section):
     """Whether the status page shows the last ten bets. Everybody who can open it sees them: personal data."""
 
 
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
 def age_seconds(text: str) -> int:
-    """Return an age (`90s`, `30m`, `2h`, `3d`) in seconds. Raises SettingsError."""
-    age = re.fullmatch(r"(\d+)([smhd])", text, re.ASCII)
-    if age is None:
-        raise SettingsError(f"{shortened(text)!r} is not an age such as 90s, 30m, 2h or 3d")
-    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]]
-    # The digits first: Python refuses to parse thousands of them.
-    if len(age[1]) > 12 or (seconds := int(age[1]) * unit) > LONGEST_AGE_DAYS * 86_400:
+    """Return an age (`90s`, `2h`, `1d 4h` as `format_duration` does) in seconds. Raises SettingsError."""
+    if not is_age(text):
+        raise SettingsError(f"{shortened(text)!r} is not an age such as 90s, 30m, 2h, 3d or 1h30m")
+    longest = LONGEST_AGE_DAYS * 86_400
+    seconds = 0
+    for digits, unit in re.findall(r"(\d+)([smhd])", text):
+        # Python refuses to parse thousands of digits.
+        seconds += longest + 1 if len(digits) > 12 else int(digits) * _UNITS[unit]
+    if seconds > longest:
         raise SettingsError(f"{shortened(text)!r} is too long: an age is at most {LONGEST_AGE_DAYS}d")
     return seconds
+
+
+def is_age(text: str) -> bool:
+    """Return whether this is an age, though perhaps one that is too long."""
+    return re.fullmatch(r"\d+[smhd]( ?\d+[smhd])*", text, re.ASCII) is not None
 
 
 def parse_start(text: str, now: float) -> int | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 
 from bridge.clock_skew import Skew
-from bridge.config import Settings
+from bridge.config import Settings, parse_start
 from bridge.doctor.finding import Finding, Outcome
-from bridge.formatting import format_duration, format_utc
+from bridge.formatting import format_duration, format_skew, format_utc
 from bridge.inspection.limits import LimitForecast
 from bridge.inspection.readers import read_checkpoint, read_in_time
 from bridge.kafka import admin, clients, topics
@@ -25,12 +25,7 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
     if skew is None:
         return Finding(Outcome.WARN, "the provider answers without its time: the clock skew is unknown")
     seconds, limit = skew.seconds, settings.feed.max_clock_skew_seconds
-    if not seconds:
-        return Finding(Outcome.OK, "the provider answers, and its clock agrees with ours")
-    direction = "ahead of" if seconds > 0 else "behind"
-    message = (
-        f"the provider answers, and its clock is at least {format_duration(abs(seconds))} {direction} ours"
-    )
+    message = f"the provider answers, and its clock {format_skew(seconds)}"
     if abs(seconds) <= limit:
         return Finding(Outcome.OK, message)
     advice = "Correct this machine's clock by NTP; if it is correct, tell the provider."
@@ -60,7 +55,14 @@ def check_feeds(settings: Settings) -> Finding:
 def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:
     """Whether the feed can be resumed, and reconnected within the limits, at `now`, Unix seconds."""
     if checkpoint is None:
-        return Finding(Outcome.OK, f"none yet: the first run begins with feed.start = {settings.feed.start}")
+        begins = f"none yet: the first run begins with feed.start = {settings.feed.start}"
+        if parse_start(settings.feed.start, now) is not None:
+            return Finding(Outcome.OK, begins)
+        return Finding(
+            Outcome.WARN,
+            f"{begins}: the provider decides what it replays, and what it leaves out is no gap",
+            "For all that it still has, set feed.start (BRIDGE_FEED__START) to an age, such as 71h.",
+        )
     outcome, message, advice = _position(settings, checkpoint, now)
     limits = LimitForecast(settings, checkpoint, now, checkpoint.revision)
     used = ", ".join(f"{limit.name} {limit.words}" for limit in limits.usage)

@@ -30,11 +30,12 @@ def check_settings(settings: Settings) -> Finding:
     ]
     sections = Settings.model_fields
     secrets = [name for name, _ in settings.secrets(*sections)]
-    own = settings.missing(*REQUIRED) + settings.unusable(*OF_RUN)
+    missing, unusable = settings.missing(*REQUIRED), settings.unusable(*OF_RUN)
     of_jobs = settings.unusable(*(name for name in sections if name not in OF_RUN))
-    if own or of_jobs:
-        advice = "Give the secret as a value or as the path of a readable file." if secrets else ""
-        return Finding(Outcome.FAIL if own else Outcome.TROUBLE, "\n".join(own + of_jobs), advice)
+    if missing or unusable or of_jobs:
+        advice = "Give a secret as a value or as the path of a readable file." if unusable or of_jobs else ""
+        outcome = Outcome.FAIL if missing or unusable else Outcome.TROUBLE
+        return Finding(outcome, "\n".join(missing + unusable + of_jobs), advice)
     readable = f"secrets that are readable: {', '.join(secrets)}" if secrets else "no secrets configured"
     return Finding(Outcome.OK, f"set: {', '.join(names)}\n{readable}")
 

@@ -105,11 +105,8 @@ def forecast_as_lines(forecast: LimitForecast) -> str:
 def attempt_as_line(attempt: Attempt) -> str:
     """Return a connection attempt for people."""
     answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
-    asked = (
-        "from the beginning"
-        if attempt.initial
-        else f"{format_duration(attempt.recovery_seconds)} of recovery"
-    )
+    recovery = f"{format_duration(attempt.recovery_seconds)} of recovery"
+    asked = "initial connection (revision=0)" if attempt.initial else recovery
     return f"  {_utc(attempt.at)}  {asked}, {answer}"
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.feed.catch_up import CatchUp
-from bridge.formatting import format_duration, format_utc, plural
+from bridge.formatting import format_duration, format_skew, format_utc, plural
 from bridge.inspection.limits import attempt_as_line
 from bridge.kafka import admin, topics
 from bridge.kafka.errors import KafkaUnavailable
@@ -94,9 +94,9 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     if checkpoint.until is not None:
         lines.append(f"until       {format_utc(checkpoint.until)}")
     if checkpoint.catch_up is not None:
-        lines.append(f"catching up: {_progress(checkpoint.catch_up, now)}")
+        lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
-        lines.append(f"clock       provider clock offset: {checkpoint.skew:+.1f}s (max)")
+        lines.append(f"clock       the provider's {format_skew(checkpoint.skew)}")
     age = format_duration(now - checkpoint.updated_at)
     lines += [
         f"committed   {format_utc(checkpoint.updated_at)} ({age} ago)",

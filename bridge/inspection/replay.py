@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
@@ -11,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from confluent_kafka import Message
 
-from bridge.config import Settings, age_seconds
+from bridge.config import Settings, age_seconds, is_age
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, of_option
 from bridge.formatting import format_utc, parse_instant
 from bridge.inspection.readers import ANSWER_SECONDS
@@ -55,7 +54,7 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
 
 
 def _seconds(option: str, text: str, now: float) -> float:
-    if re.fullmatch(r"\d+[smhd]", text):
+    if is_age(text):
         with of_option(option):
             return now - age_seconds(text)
     if (found := parse_instant(text)) is None:

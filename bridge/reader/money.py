@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 MOST_DECIMALS: Final = 8
-"""Decimals of a payout, unless the stake has more, and of a stake that is shown."""
+"""Decimals of a payout, unless the stake has more, and of a stake that is shown, unless more are not zero."""
 _MOST_PRECISION: Final = 30
 """No currency has more; a bet may claim two thousand million."""
 _EXACT_DIGITS: Final = 15
@@ -48,8 +48,11 @@ def format_stake(amount: Mapping[str, Any] | None) -> str:
     if amount is None:
         return "—"
     value, precision = amount["value"], amount["precision"]
-    exact = stake_of(amount) if 0 <= precision <= _MOST_PRECISION else None
-    number = f"{value}e-{precision}" if exact is None else f"{exact:,.{min(precision, MOST_DECIMALS)}f}"
+    number = f"{value}e-{precision}"
+    if 0 <= precision <= _MOST_PRECISION:
+        whole, _, decimals = f"{stake_of(amount):,f}".partition(".")
+        decimals = decimals[:MOST_DECIMALS] + decimals[MOST_DECIMALS:].rstrip("0")
+        number = f"{whole}.{decimals}".rstrip(".")
     return f"{number} {amount['currency'] or ''}".rstrip()
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bridge import clock
-from bridge.config import Settings, age_seconds, parse_start
+from bridge.config import Settings, age_seconds, is_age, parse_start
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.inspection.gaps import gap_as_json
@@ -42,7 +42,7 @@ def parse_revision(text: str, now: float) -> int:
     """
     if re.fullmatch(r"\d{1,12}", text):
         return int(text)
-    if re.fullmatch(r"\d+[smhd]", text):
+    if is_age(text):
         return int(now - age_seconds(text))
     if (found := parse_instant(text)) is None:
         raise SettingsError(

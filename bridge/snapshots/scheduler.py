@@ -79,7 +79,7 @@ def run_every(
                     return
                 status.publish(report)
                 _log(report)
-            status.rests_until = steady().wall + max(0.0, due - steady().monotonic)
+            status.rest(steady().wall + max(0.0, due - steady().monotonic))
             while (left := due - steady().monotonic) > 0 and not stop.is_set():
                 stop.wait(min(left, WAIT_SECONDS))
 

@@ -13,7 +13,7 @@ from bridge.snapshots.results import Covered, Report
 STUCK_SECONDS: Final = 4_200.0
 """A run without progress for this time is stuck. A provider may ask for a pause of an hour."""
 LATE_SECONDS: Final = 60.0
-ITS_TURN: Final = "its turn"
+ITS_TURN: Final = "waiting for its turn"
 """The step of a run that waits for the lock."""
 
 
@@ -25,7 +25,7 @@ class JobStatus:
     at: float
     """When it last made progress; at first when the process started."""
     doing: str = ""
-    """What it fetches, or waits for."""
+    """What it fetches, or waits for; empty between runs."""
     rests_until: float | None = None
     """When the next run is due; None during a run."""
     trouble: str = ""
@@ -62,6 +62,10 @@ class JobStatus:
         self.at, self.doing = now, what
         if what != ITS_TURN:  # which it waits for while Kafka is away, too
             self.trouble = ""
+
+    def rest(self, until: float) -> None:
+        """The run has ended, and the next one is due at this time."""
+        self.doing, self.rests_until = "", until
 
     def publish(self, report: Report) -> None:
         """Count a run that published."""

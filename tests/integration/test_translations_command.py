@@ -80,7 +80,7 @@ async def test_a_narrowed_run(place: Place) -> None:
     [
         (["--kind", "team"], "--kind team is not one of sport, region, league"),
         (["--language", "fr"], "--language fr is not one of api.languages (en, sv, de)"),
-        (["--every", "soon"], "'soon' is not an age such as 90s, 30m, 2h or 3d"),
+        (["--every", "soon"], "'soon' is not an age such as 90s, 30m, 2h, 3d or 1h30m"),
         (["--every", "0s"], "--every must be between 1s and 366d"),
         (["--every", "999999999d"], "is too long: an age is at most 36500d"),
         (["--every", "367d"], "--every must be between 1s and 366d"),

@@ -215,6 +215,11 @@ def test_a_missing_setting_does_not_hide_a_missing_secret(tmp_path: Path) -> Non
     assert found.outcome is Outcome.FAIL
     assert "registry.url is not set" in found.message
     assert "BRIDGE_REGISTRY__PASSWORD_FILE: cannot read" in found.message
+    readable = tmp_path / "readable"
+    readable.write_text("s3cret")
+    registry = RegistrySettings(user="me", password_file=readable)
+    found = local_checks.check_settings(SETTINGS.model_copy(update={"registry": registry}))
+    assert (found.outcome, found.advice) == (Outcome.FAIL, ""), "nothing is wrong with the secret"
 
 
 @pytest.mark.parametrize(
@@ -281,6 +286,7 @@ def test_a_clock_fails_where_it_would_stop_the_bridge(
 SPENT = tuple(Attempt(NOW - 60 + n, 30, False, NOW - 59 + n) for n in range(5))
 STOPPED = replace(CHECKPOINT, state=State.STOPPED_ON_GAP, reason="too old")
 CONTINUING = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"on_gap": "continue"})})
+STARTING = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"start": "71h"})})
 SCALED = SETTINGS.model_copy(update={"limits": LimitsSettings(scale=1_000)})
 LOST = "the feed can no longer replay everything since"
 
@@ -288,7 +294,8 @@ LOST = "the feed can no longer replay everything since"
 @pytest.mark.parametrize(
     ("settings", "checkpoint", "later", "outcome", "words"),
     [
-        (SETTINGS, None, 0, Outcome.OK, "feed.start = 0"),
+        (SETTINGS, None, 0, Outcome.WARN, "what it leaves out is no gap"),
+        (STARTING, None, 0, Outcome.OK, "feed.start = 71h"),
         (SETTINGS, CHECKPOINT, 0, Outcome.OK, "Live, the position is 30s old"),
         (SETTINGS, CHECKPOINT, 0, Outcome.OK, "now; used: initial 0 of 5, proper 0 of 5"),
         (SETTINGS, CHECKPOINT, 119, Outcome.OK, "the position is 2m 29s old"),

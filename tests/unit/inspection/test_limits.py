@@ -120,7 +120,7 @@ def test_a_forecast_for_people() -> None:
     ]
     assert "  initial   1 of 5      attempts without a revision, or with one too old" in lines
     assert lines[-3:] == [
-        "  2026-09-21T14:06:40Z  from the beginning, accepted",
+        "  2026-09-21T14:06:40Z  initial connection (revision=0), accepted",
         "  2026-09-21T14:10:00Z  20m of recovery, refused",
         "  2026-09-21T14:11:40Z  30m of recovery, no answer",
     ]

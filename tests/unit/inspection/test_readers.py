@@ -76,7 +76,7 @@ def test_a_checkpoint_for_people() -> None:
     assert "position    1790000000 (2026-09-21T14:13:20Z)" in lines
     assert "  published     1,200 (3 of them corrections)" in lines
     assert lines[-3:] == [
-        "  2026-09-21T14:13:20Z  from the beginning, no answer",
+        "  2026-09-21T14:13:20Z  initial connection (revision=0), no answer",
         "  2026-09-21T14:15:00.500000Z  1m 40s of recovery, refused",
         "  2026-09-21T14:16:40Z  3m 20s of recovery, accepted",
     ]
@@ -100,8 +100,8 @@ def test_a_checkpoint_says_why_and_how_long() -> None:
         "state       WaitingForLimit since 2026-09-21T14:18:10Z",
         "reason      5 large connection attempts in 30m",
         "until       2026-09-21T14:30:00Z",
-        "catching up: 1h 5m behind, at 2026-09-21T13:13:20Z, 1,234 messages/s, 1m 30s left",
-        "clock       provider clock offset: -1.5s (max)",
+        "catching up 1h 5m behind, at 2026-09-21T13:13:20Z, 1,234 messages/s, 1m 30s left",
+        "clock       the provider's is at least 1.5s behind ours",
     ]
     shown = checkpoint_as_json(waiting)
     assert (shown["since"], shown["until"]) == ("2026-09-21T14:18:10Z", "2026-09-21T14:30:00Z")

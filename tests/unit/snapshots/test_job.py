@@ -141,7 +141,7 @@ def test_a_retry_of_kafka_is_no_progress(
     job.run(REACHABLE, TASK, lambda what, *_: progress.append(what), threading.Event(), patience=patience)
     *_, on_error = fakes["Lock"].call_args.args
     on_error("on purpose")
-    assert progress == ["its turn"]
+    assert progress == ["waiting for its turn"]
     assert fakes["Publisher"].call_args.args[-1] == last_moment
 
 

@@ -10,11 +10,11 @@ from tests.unit.snapshots.reports import AT, report
 
 
 def test_before_the_first_snapshot_a_job_is_healthy_but_not_ready() -> None:
-    health = JobStatus("translations", at=AT, doing="its turn").health(AT)
+    health = JobStatus("translations", at=AT, doing="waiting for its turn").health(AT)
     assert (health.healthy, health.ready) == ((True, ""), (False, "no snapshot is published yet"))
     assert health.report == {
         "job": "translations",
-        "doing": "its turn",
+        "doing": "waiting for its turn",
         "snapshot": None,
         "finishedAt": None,
         "complete": None,
@@ -23,13 +23,14 @@ def test_before_the_first_snapshot_a_job_is_healthy_but_not_ready() -> None:
 
 
 def test_after_a_snapshot_a_job_is_ready() -> None:
-    status = JobStatus("translations", at=AT, doing="publishing", rests_until=AT + 900)
+    status = JobStatus("translations", at=AT, doing="publishing")
     status.publish(report())
+    status.rest(AT + 900)
     health = status.health(AT)
     assert (health.healthy, health.ready) == ((True, ""), (True, ""))
     assert health.report == {
         "job": "translations",
-        "doing": "publishing",
+        "doing": "",
         "snapshot": "20260921T141320.000000Z-0badcafe",
         "finishedAt": "2026-09-21T14:13:22.500000Z",
         "complete": True,
