@@ -11,6 +11,7 @@ from typing import Final
 
 from bridge.avro import schemas
 from bridge.avro.schemas import Schema
+from bridge.messages.parser import Message, MessageParser
 
 FIELD: Final = "alternativePrice"
 """A field of an item that the earlier version does not know."""
@@ -25,6 +26,14 @@ def older() -> Schema:
     return schema
 
 
+def _parse(parser: MessageParser, data: bytes) -> Message:
+    """Parse a message as a model without the field does."""
+    message = _PARSE(parser, data)
+    for item in (message.bet and message.bet["selections"]) or ():
+        item.pop(FIELD, None)
+    return message
+
+
 def _load(name: str) -> Schema:
     return _OLDER if name == "settled-bet" else _CURRENT(name)
 
@@ -33,7 +42,8 @@ if __name__ == "__main__":
     import bridge.service.app  # noqa: F401  # it takes the function over
     from bridge.cli import main
 
-    _CURRENT, _OLDER = schemas.load, older()
+    _CURRENT, _OLDER, _PARSE = schemas.load, older(), MessageParser.parse
+    setattr(MessageParser, "parse", _parse)  # noqa: B010
     for module in [*sys.modules.values()]:
         if getattr(module, "load", None) is _CURRENT:
             setattr(module, "load", _load)  # noqa: B010

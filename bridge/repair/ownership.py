@@ -115,7 +115,7 @@ def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
     with Registry(settings.registry) as registry:
         codecs = registry.codecs_of_owner(settings.topics.prefix)
         checkpoints = CheckpointReader(settings, topics, registry.schema_by_id)
-        published = PublishedReader(settings, topics, registry.schema_by_id)
+        published = PublishedReader(settings, topics, codecs.bets)
         changed = threading.Event()
         election = LeaderElection(
             settings, group_of(settings), topics.checkpoints.name, changed.set, owner_id

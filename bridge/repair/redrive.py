@@ -39,9 +39,9 @@ def forecast(settings: Settings, wanted: Filter) -> Report:
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     with Registry(settings.registry) as registry:
-        published = PublishedReader(settings, topics.declare(settings), registry.schema_by_id)
         # Its schema need not be registered: contents are compared in the schema of the published one.
         codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
+        published = PublishedReader(settings, topics.declare(settings), codec)
         work = _Work(settings, published, codec, wanted, visible=True)
         for portion in in_portions(work.letters, settings.batch):
             bodies = read_bodies(settings, portion)

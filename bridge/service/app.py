@@ -286,9 +286,8 @@ class _Service:
             await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
         finally:
             worker.close(0)
-        by_id = registry.schema_by_id
-        checkpoints = CheckpointReader(settings, declared, by_id)
-        return declared, codecs, checkpoints, PublishedReader(settings, declared, by_id)
+        checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
+        return declared, codecs, checkpoints, PublishedReader(settings, declared, codecs.bets)
 
     # Status.
 

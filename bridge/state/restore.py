@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
+from bridge.avro.codec import Codec
 from bridge.avro.field_layout import FieldLayout
 from bridge.avro.field_reader import FieldReader
-from bridge.avro.schemas import Schema
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError
@@ -53,15 +53,16 @@ class PublishedReader:
         self,
         settings: Settings,
         topics: Topics,
-        schema_by_id: Callable[[int], Schema],
+        bets: Codec,
         clock: Clock = instant.now,
     ) -> None:
         self._settings = settings
         self._topics = topics
+        self._bets = bets
         self._versions = FieldReader(
             "settlement.SettledBet",
             lambda schema: FieldLayout(schema, "settlementVersion").read,
-            schema_by_id,
+            bets.schema_by_id,
         )
         self._clock = clock
 
@@ -124,7 +125,8 @@ class PublishedReader:
             key = key_of(message)
             if value is not None:
                 version = self._versions.read(value)
-                deduplicator.publish(key, version, fingerprint(value), received_at(message))
+                content = fingerprint(self._bets.as_ours(value))
+                deduplicator.publish(key, version, content, received_at(message))
         except NotOurs as error:
             foreign.add(at(message, error))
         except SchemaError as error:

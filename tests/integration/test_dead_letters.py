@@ -73,7 +73,7 @@ def deduplicator(place: Place) -> Any:
     """The time of receipt of a letter, as a new owner knows it."""
     settings = settings_of(place)
     with Registry(settings.registry) as registry:
-        reader = PublishedReader(settings, topics.declare(settings), registry.schema_by_id)
+        reader = PublishedReader(settings, topics.declare(settings), registry.codec("settled-bet"))
         return reader.deduplicator(0.0, lambda: False, lambda _: None).dead_letter_time
 
 

@@ -20,6 +20,7 @@ from tests.harness import Place
 from tests.integration.publishing import prepared, settings_of
 
 HOUR = 3600
+CODEC = Codec(load("settled-bet"), 7)
 COUNT = 12_000
 """Bets published in a row, one every ten seconds."""
 
@@ -30,11 +31,10 @@ def test_a_deduplicator_is_restored_from_the_topic(place: Place) -> None:
     declared = topics.declare(settings)
     admin = clients.admin(settings.kafka)
     topics.apply(admin, topics.plan(admin, declared), replication_factor=None)
-    codec = Codec(load("settled-bet"), 7)
     now = time.time()
     begin = now - COUNT * 10 - HOUR
     values = [
-        codec.encode(
+        CODEC.encode(
             BARE_BET
             | {
                 "betId": f"b{n}",
@@ -51,7 +51,7 @@ def test_a_deduplicator_is_restored_from_the_topic(place: Place) -> None:
     assert producer.flush(30) == 0
 
     last = COUNT - 1
-    deduplicator = restore.PublishedReader(settings, declared, lambda _: load("settled-bet")).deduplicator(
+    deduplicator = restore.PublishedReader(settings, declared, CODEC).deduplicator(
         begin + 10 * last - 60, lambda: False, lambda _: None
     )
     deduplicator.connected()
@@ -108,9 +108,9 @@ def test_an_open_transaction_delays_the_restore(place: Place, age: float, expect
         return False
 
     with capture_logs() as lines:
-        deduplicator = restore.PublishedReader(
-            settings, declared, lambda _: load("settled-bet"), hurried
-        ).deduplicator(now - age, end_it_when_told, lambda _: None)
+        deduplicator = restore.PublishedReader(settings, declared, CODEC, hurried).deduplicator(
+            now - age, end_it_when_told, lambda _: None
+        )
     assert over, "it ended without us"
     known = {
         key for key in (b"before", b"aborted", b"behind") if deduplicator.dead_letter_time(key) is not None

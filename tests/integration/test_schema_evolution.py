@@ -18,13 +18,13 @@ from bridge.avro.schemas import Schema, load
 from bridge.errors import SchemaError
 from bridge.kafka import registry as registries
 from bridge.kafka.registry import Registry
-from bridge.reader import BETS, read
+from bridge.reader import BETS, GAPS, read
 from bridge.sandbox.cluster.downloads import class_path
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from examples.jars import compiled, java, joined
 from tests.bets import BARE_BET
-from tests.harness import Place, until
+from tests.harness import Bridge, Place, until
 from tests.integration.publishing import prepared
 from tests.older import FIELD
 
@@ -95,14 +95,21 @@ def test_old_and_new_consumers_read_each_others_records(
     assert in_java(old_schema, new_schema, old_value)["channel"] is None
 
 
-async def test_an_upgrade_publishes_nothing_again(place: Place) -> None:
-    """A replay brings back bets that were published without a field that they have: they stay as they are."""
+@pytest.mark.parametrize("first", ["earlier", "current"])
+async def test_an_upgrade_and_a_rollback_publish_nothing_again(place: Place, first: str) -> None:
+    """A replay brings back bets that were published without a field that they have, or with it."""
     async with Simulator(SimulatorSettings(port=0, rate=40, history_seconds=5, resettle=0.2)) as feed:
-        earlier = place._start(("tests.older", "run"), {"FEED__BASE_URL": feed.url})
-        await until(lambda: "Live" in earlier.states(), "live")
-        assert await earlier.end() == 0
+
+        def start(version: str) -> Bridge:
+            if version == "earlier":
+                return place._start(("tests.older", "run"), {"FEED__BASE_URL": feed.url})
+            return place.bridge(FEED__BASE_URL=feed.url)
+
+        bridge = start(first)
+        await until(lambda: "Live" in bridge.states(), "live")
+        assert await bridge.end() == 0
         before = place.balanced_counters()
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        bridge = start("current" if first == "earlier" else "earlier")
         await until(lambda: "Live" in bridge.states(), "live")
         await until(
             lambda: place.balanced_counters()["published"] > before["published"] + 40, "more", every=1
@@ -116,7 +123,10 @@ async def test_an_upgrade_publishes_nothing_again(place: Place) -> None:
             FIELD in json.dumps(registry.schema_by_id(int.from_bytes((message.value() or b"")[1:5], "big")))
             for message in await asyncio.to_thread(place.read, "bets")
         )
-    assert written == {False: before["published"], True: after["published"] - before["published"]}
+    then = after["published"] - before["published"]
+    has_field = first == "current"
+    assert written == {has_field: before["published"], not has_field: then}
     bets = Counter((bet.key, bet.version) for bet in read(BETS, settings=settings))
     assert after["corrections"] == 0
     assert {*bets.values()} == {1}
+    assert [*read(GAPS, settings=settings)] == []

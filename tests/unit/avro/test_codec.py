@@ -97,6 +97,18 @@ def test_other_versions_are_read_through_this_one() -> None:
     assert old.decode(new.encode({"id": "x", "kind": "B", "new": 5})) == {"id": "x", "kind": "Unknown"}
 
 
+def test_only_a_record_of_a_later_version_is_written_anew() -> None:
+    """In place of what this version does not know stands what it would have written."""
+    both = {1: V1, 2: V2}.__getitem__
+    old, new = Codec(V1, 1, both), Codec(V2, 2, both)
+    for known in (old.encode({"id": "x", "kind": "A"}), new.encode({"id": "x", "kind": "A", "new": 5})):
+        assert new.as_ours(known) is known
+    later = new.encode({"id": "x", "kind": "B", "new": 5})
+    assert old.as_ours(later) == old.encode({"id": "x", "kind": "Unknown"})
+    with pytest.raises(SchemaError, match="bytes too many"):
+        old.as_ours(later + b"x")
+
+
 def test_a_newer_datum_is_written_with_an_older_schema() -> None:
     """Fields that the older schema lacks are omitted, so that the bytes can be compared."""
     old = Codec(V1, 1)

@@ -95,7 +95,7 @@ class Written:
     def redriven(self) -> list[tuple[Outcome, int | None]]:
         """Return the outcome of each open letter that is tried, and its version, in order."""
         settings = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"name": "f"})})
-        reader = PublishedReader(settings, TOPICS, lambda _: SCHEMA)
+        reader = PublishedReader(settings, TOPICS, CODEC)
         work = redrive._Work(settings, reader, CODEC, Filter(), visible=True)
         bodies = read_bodies(settings, work.letters)
         verdicts = [work.judge(letter, bodies[letter.place]) for letter in work.letters]

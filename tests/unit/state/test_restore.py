@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,6 +16,7 @@ from bridge.avro.schemas import Schema, load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SchemaError
 from bridge.kafka import topics
+from bridge.messages.parser import MessageParser
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import DedupResult, fingerprint
@@ -20,6 +25,7 @@ from tests.bets import BARE_BET
 from tests.unit.state.log import NEVER, Log
 
 SCHEMAS = {7: load("settled-bet"), 8: load("feed-checkpoint")}
+EXAMPLE = Path(__file__).parents[3] / "examples" / "settled-bet.message.json"
 VALUE = Codec(SCHEMAS[7], 7).encode(BARE_BET | {"settlementVersion": 3})
 CHECKPOINT = Codec(SCHEMAS[8], 8).encode(Checkpoint("f", 1, State.LIVE, (), Counters(), 1.0, "me").to_avro())
 
@@ -31,7 +37,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 def published_in(log: Log, by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> PublishedReader:
     settings = Settings(feed=FeedSettings(name="f"))
-    return PublishedReader(settings, topics.declare(settings), by_id, log.clock)
+    bets = Codec(load("settled-bet"), 7, by_id)
+    return PublishedReader(settings, topics.declare(settings), bets, log.clock)
 
 
 def never() -> bool:
@@ -126,3 +133,28 @@ def test_a_bet_whose_receipt_cannot_be_read_was_received_when_it_was_written(log
     keys = {b"0-%d" % offset for offset in range(1, 5)}
     found = published_in(log).of_bets(keys, visible=False)
     assert found.received == {b"0-1": 1.0, b"0-2": 2.0, b"0-3": 1.5, b"0-4": 4.0}
+
+
+def test_bets_of_a_later_version_are_recognised_after_it_was_rolled_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The provider sends a field that only the later version knows: it is no other content."""
+    later = copy.deepcopy(load("settled-bet"))
+    [selections] = [field for field in later["fields"] if field["name"] == "selections"]
+    for place in (later, selections["type"][1]["items"]):
+        place["fields"].insert(
+            1, {"name": "channel", "type": ["null", "string"], "default": None, "doc": "New."}
+        )
+    parsed = MessageParser(frozenset()).parse(EXAMPLE.read_bytes()).bet
+    assert parsed is not None
+    bet: dict[str, Any] = {**parsed, "settlementVersion": 3}
+    items = [{**item, "channel": "retail"} for item in bet["selections"]]
+    written = Codec(later, 9).encode({**bet, "channel": "web", "selections": items})
+    log = Log(content=written).installed(monkeypatch)
+    deduplicator = published_in(log, {**SCHEMAS, 9: later}.__getitem__).deduplicator(1.0, never, nobody)
+    deduplicator.connected()
+    content = fingerprint(Codec(SCHEMAS[7], 7).encode(bet))
+    other = fingerprint(Codec(SCHEMAS[7], 7).encode({**bet, "payout": 0.5}))
+    judge = partial(deduplicator.judge, b"0-1", 3, rewrite=lambda _: None, replaying=True)
+    assert judge(content) is DedupResult.DUPLICATE
+    assert judge(other) is DedupResult.CORRECTION
