@@ -7,7 +7,6 @@ from bridge.config.fields import proxy_error as proxy_error
 from bridge.config.kafka import KafkaSettings as KafkaSettings
 from bridge.config.loader import Settings as Settings
 from bridge.config.loader import load as load
-from bridge.config.secrets import secret_trouble as secret_trouble
 from bridge.config.sections import BatchSettings as BatchSettings
 from bridge.config.sections import FeedSettings as FeedSettings
 from bridge.config.sections import LimitsSettings as LimitsSettings

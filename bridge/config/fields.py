@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from bridge.config.secrets import read_secret
+from bridge.config.secrets import Form, read_secret
 from bridge.errors import SettingsError
 from bridge.masking import MASK, conceal
 
@@ -150,12 +150,13 @@ def secret_of(
     value: SecretStr | None,
     file: Path | None,
     user: str | None = None,
-    *,
-    for_header: bool = False,
+    form: Form = Form.ANY,
 ) -> str:
     """Return the current secret, from its value or its file. Raises SettingsError like `read_secret`."""
     secret = value.get_secret_value() if value else ""
     if file is not None:
-        secret = read_secret(f"{name}_FILE", file, for_header=for_header)
+        secret = read_secret(f"{name}_FILE", file, form)
     conceal(secret, name, user)
+    if trouble := form.trouble(secret):
+        raise SettingsError(f"{name} {trouble}")
     return secret

@@ -34,7 +34,6 @@ from bridge.config import tls
 from bridge.config.api import ApiSettings
 from bridge.config.fields import ENV_PREFIX, TlsSection, env_name
 from bridge.config.kafka import KafkaSettings
-from bridge.config.secrets import UNFIT, fits_header
 from bridge.config.sections import (
     BatchSettings,
     FeedSettings,
@@ -50,7 +49,6 @@ from bridge.errors import SettingsError
 from bridge.formatting import format_duration, plain_error, shortened
 from bridge.masking import conceal
 
-_CREDENTIAL = env_name("feed", "auth_value")
 _BEFORE_CONNECT_SECONDS = 30
 """Time until an attempt is committed and the bridge connects, and for rounding."""
 
@@ -131,10 +129,8 @@ class Settings(BaseSettings):
         problems = []
         for name, read in self.secrets(*sections):
             try:
-                if not (secret := read()):
+                if not read():
                     problems.append(f"{name} or {name}_FILE is empty")
-                elif name == _CREDENTIAL and self.feed.auth != "query" and not fits_header(secret):
-                    problems.append(f"{name} {UNFIT}")
             except SettingsError as error:
                 problems.append(str(error))
         for section in sections:
@@ -149,7 +145,7 @@ class Settings(BaseSettings):
     def secrets(self, *sections: str) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the variable of each secret in use in these sections, and the function that reads it."""
         if "feed" in sections and self.feed.auth != "none":
-            yield _CREDENTIAL, self.feed.auth_secret
+            yield env_name("feed", "auth_value"), self.feed.auth_secret
         if "registry" in sections and self.registry.user is not None:
             yield env_name("registry", "password"), self.registry.secret
         if "api" in sections and (self.api.token is not None or self.api.token_file is not None):

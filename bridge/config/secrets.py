@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 
 from bridge.errors import SettingsError
@@ -17,19 +18,37 @@ from bridge.log import get
 from bridge.masking import conceal
 
 EMPTY = "it is empty"
-UNFIT = "holds what no header can: give one line of ASCII characters"
+
+
+class Form(Enum):
+    """What a secret must be to be sent."""
+
+    ANY = ".*"
+    HEADER = "[ -~]*"
+    BEARER = "[!-~]*"
+
+    def trouble(self, secret: str) -> str:
+        """Return why a secret is not of this form, "" if it is or is empty."""
+        if re.fullmatch(self.value, secret, re.DOTALL):
+            return ""
+        if self is Form.HEADER:
+            return "holds what no header can: give one line of ASCII characters"
+        return (
+            "holds a text that cannot be a bearer token: give the token alone, one word of ASCII characters, "
+            "without `Bearer` in front of it"
+        )
+
 
 _last: dict[Path, str] = {}
 _warned: set[Path] = set()
 
 
-def read_secret(name: str, file: Path, *, for_header: bool = False) -> str:
+def read_secret(name: str, file: Path, form: Form = Form.ANY) -> str:
     """Return the secret in a file, or the last one while it cannot be used; "" if it was always empty.
 
-    One `for_header` is of printable ASCII characters. Raises SettingsError, without the content, if the file
-    could never be used.
+    Raises SettingsError, without the content, if the file could never be used.
     """
-    secret, trouble = _read(file, for_header)
+    secret, trouble = _read(file, form)
     conceal(secret, name)
     if not trouble:
         _last[file] = secret
@@ -56,17 +75,12 @@ def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
     return found.digest()
 
 
-def secret_trouble(file: Path, *, for_header: bool = False) -> str:
+def secret_trouble(file: Path, form: Form = Form.ANY) -> str:
     """Return why a secret's file cannot be used now, "" if it can."""
-    return _read(file, for_header)[1]
+    return _read(file, form)[1]
 
 
-def fits_header(secret: str) -> bool:
-    """Return whether a header can hold a secret."""
-    return re.fullmatch("[ -~]+", secret) is not None
-
-
-def _read(file: Path, for_header: bool) -> tuple[str, str]:
+def _read(file: Path, form: Form) -> tuple[str, str]:
     """Return the content of the file, and the error if it cannot be used."""
     try:
         secret = file.read_text("utf-8").strip()
@@ -76,4 +90,5 @@ def _read(file: Path, for_header: bool) -> tuple[str, str]:
         return "", "it is not UTF-8 text"
     if not secret:
         return "", EMPTY
-    return secret, f"it {UNFIT}" if for_header and not fits_header(secret) else ""
+    trouble = form.trouble(secret)
+    return secret, trouble and f"it {trouble}"

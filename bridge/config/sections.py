@@ -24,7 +24,7 @@ from bridge.config.fields import (
     only_one,
     secret_of,
 )
-from bridge.config.secrets import secret_trouble
+from bridge.config.secrets import Form, secret_trouble
 from bridge.errors import SettingsError
 from bridge.formatting import parse_instant, shortened
 
@@ -164,17 +164,20 @@ class FeedSettings(TlsSection):
         """A longer pause in reading delays messages too much. Reading is checked once a second."""
         return max(self.safety_margin_seconds / 2, 2.5)
 
+    @property
+    def _auth_form(self) -> Form:
+        return {"bearer": Form.BEARER, "header": Form.HEADER}.get(self.auth, Form.ANY)
+
     def auth_secret(self) -> str:
         """Return the current credential; a file is read at each call. Raises like `read_secret`."""
-        for_header = self.auth != "query"
         return secret_of(
-            "BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file, for_header=for_header
+            "BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file, form=self._auth_form
         )
 
     def auth_trouble(self) -> str:
         """Return why the credential's file cannot be read now, "" if it can, or there is none."""
         file = self.auth_value_file
-        return "" if file is None else secret_trouble(file, for_header=self.auth != "query")
+        return "" if file is None else secret_trouble(file, self._auth_form)
 
 
 class LimitsSettings(Section):

@@ -85,12 +85,13 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
         lost = f"{message}: the feed can no longer replay everything since; `bridge run` declares a gap"
         return Finding(Outcome.TROUBLE, lost, see)
-    still = now - checkpoint.updated_at
+    still = now - max(checkpoint.updated_at, checkpoint.until or 0.0)
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(
             Outcome.WARN,
-            f"{message}; no commit for {format_duration(still)}",
-            f"Start a bridge before {format_utc(checkpoint.revision + memory)}: from then on the provider "
-            "discards messages that are not published.",
+            f"{message}; no commit for {format_duration(now - checkpoint.updated_at)}",
+            "If nobody owns the feed (`leadership`), start a bridge before "
+            f"{format_utc(checkpoint.revision + memory)}: from then on the provider discards messages that "
+            "are not published.",
         )
     return Finding(Outcome.OK, message)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import ConsumerGroupState
-from confluent_kafka.admin import AdminClient, ResourceType
+from confluent_kafka.admin import AdminClient, PartitionMetadata, ResourceType
 
 from bridge import clock
 from bridge.config import Settings
@@ -24,6 +24,8 @@ from bridge.kafka.registry import Standing
 COORDINATOR_SECONDS = 5.0
 """A cluster creates its coordinators' topic at the first request for one."""
 RETRY_SECONDS = 0.25
+MOST_PARTITIONS = 3
+"""Partitions that are named of each kind of trouble."""
 LOOKS = 3
 LOOK_SECONDS = 2.0
 """Between looks for open transactions. A live bridge ends each of its own before the last one."""
@@ -94,10 +96,68 @@ def assess_topics(changes: list[topics.Change], of_feed: Collection[topics.Topic
     return Finding(Outcome.OK, message or "match the settings")
 
 
+def check_replicas(settings: Settings) -> Finding:
+    """Whether each partition has a leader and the replicas that it should have."""
+    client, declared = clients.admin(settings.kafka), topics.declare(settings)
+    found = admin.metadata(client, admin.LOOK_SECONDS)
+    present = [topic for topic in declared.all() if topic.name in found.topics]
+    partitions = {topic.name: found.topics[topic.name].partitions.values() for topic in present}
+    wanted = settings.topics.replication_factor or min(3, len(found.brokers))
+    return assess_replicas(
+        partitions, topics.min_insync_replicas(client, present), wanted, set(found.brokers)
+    )
+
+
+def assess_replicas(
+    partitions: Mapping[str, Iterable[PartitionMetadata]],
+    least: Mapping[str, int],
+    wanted: int,
+    brokers: Collection[int],
+) -> Finding:
+    """Whether partitions can be written, and survive the loss of a broker.
+
+    `partitions` and `least`, the `min.insync.replicas`, are by topic. `wanted` is how many replicas a topic
+    should have, `brokers` are those that answer.
+    """
+    refusing, lagging, few = [], [], []
+    for topic, found in partitions.items():
+        for partition in found:
+            place = f"{topic} partition {partition.id}"
+            copies, in_sync = len(partition.replicas), len(partition.isrs)
+            behind = sorted(set(partition.replicas) - set(partition.isrs))
+            away = ", ".join(f"{n}" if n in brokers else f"{n} (does not answer)" for n in behind)
+            if partition.leader < 0:
+                refusing.append(f"{place} has no leader; replicas not in sync: {away}")
+            elif in_sync < least[topic]:
+                refusing.append(f"{place} takes no writes: {in_sync} of {least[topic]} in sync, not {away}")
+            elif behind:
+                lagging.append(f"{place}: not in sync: {away}")
+            if copies < wanted:
+                few.append(f"{place}: {plural(copies, 'replica')}, should have {wanted}")
+    advice = []
+    if refusing or lagging:
+        advice.append("Bring the named brokers back; what they lack is copied by itself.")
+    if few:
+        advice.append(
+            "Add replicas with `kafka-reassign-partitions.sh`; topics.replication_factor says how many a new "
+            "topic gets."
+        )
+    lines = [*_first(refusing), *_first(lagging), *_first(few)]
+    if not lines:
+        return Finding(Outcome.OK, f"{wanted} of each partition, in sync" if partitions else "no topic yet")
+    return Finding(Outcome.TROUBLE if refusing else Outcome.WARN, "\n".join(lines), "\n".join(advice))
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - MOST_PARTITIONS
+    return [*lines[:MOST_PARTITIONS], *([f"and {more} more partitions"] if more > 0 else [])]
+
+
 def check_rights(settings: Settings) -> Finding:
     """Whether the principal has the rights on topics and groups that `bridge run` and the jobs need."""
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
     present = admin.metadata(client, admin.LOOK_SECONDS).topics
+    unseen = [topic.name for topic in declared.of_feed() if topic.name not in present]
     allowed = admin.allowed_on(client, [topic.name for topic in declared.all() if topic.name in present])
     of_jobs = {topic.name for topic in declared.of_jobs()}
     needed = [Needed(name, TOPIC_RIGHTS, found, name in of_jobs) for name, found in allowed.items()]
@@ -112,17 +172,19 @@ def check_rights(settings: Settings) -> Finding:
                 raise
             found = frozenset()
         needed.append(Needed(f"the group {group}", required, found, of_job))
-    return assess_rights(needed)
+    return assess_rights(needed, unseen)
 
 
-def assess_rights(needed: Collection[Needed]) -> Finding:
-    """Whether the allowed operations suffice."""
+def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = ()) -> Finding:
+    """Whether the allowed operations suffice. `unseen` are topics that are missing or hidden."""
     if lacking := [resource for resource in needed if resource.missing]:
         message = "\n".join(f"{r.name}: {', '.join(sorted(r.missing))} is not allowed" for r in lacking)
         advice = 'Grant it: "Rights" in docs/kafka.md lists what is needed, with the commands.'
         outcome = Outcome.TROUBLE if all(resource.of_jobs for resource in lacking) else Outcome.FAIL
         return Finding(outcome, message, advice)
     unchecked = "not checked: Write on the transactional id, which would fence the owner"
+    if unseen:
+        unchecked += f"; topics that are missing or hidden: {', '.join(unseen)}"
     if any(resource.allowed is None for resource in needed):
         return Finding(Outcome.WARN, f"the cluster does not report all of them\n{unchecked}")
     names = ", ".join(resource.name for resource in needed)
@@ -235,4 +297,5 @@ def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
             "the snapshot jobs register" if name.endswith(SUBJECTS_OF_JOBS) else "`bridge run` registers"
         )
         lines.append(f"{name}: {version}{registers} it")
-    return Finding(Outcome.OK, "\n".join(lines))
+    unknown = Standing.UNKNOWN in others.values()
+    return Finding(Outcome.WARN if unknown else Outcome.OK, "\n".join(lines))

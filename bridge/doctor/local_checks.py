@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -31,7 +32,8 @@ def check_settings(settings: Settings) -> Finding:
     sections = Settings.model_fields
     secrets = [name for name, _ in settings.secrets(*sections)]
     missing, unusable = settings.missing(*REQUIRED), settings.unusable(*OF_RUN)
-    of_jobs = settings.unusable(*(name for name in sections if name not in OF_RUN))
+    of_jobs = settings.missing("api.token") if settings.api.base_url else []
+    of_jobs += settings.unusable(*(name for name in sections if name not in OF_RUN))
     if missing or unusable or of_jobs:
         advice = "Give a secret as a value or as the path of a readable file." if unusable or of_jobs else ""
         outcome = Outcome.FAIL if missing or unusable else Outcome.TROUBLE
@@ -110,8 +112,11 @@ def check_tokens(settings: Settings, now: float) -> Finding:
 def assess_disk(directory: Path, free: int) -> Finding:
     """Whether an export has room in the current directory, where `free` bytes are left."""
     message = f"{free / (1 << 30):.1f} GiB free in {directory}; `bridge run` writes no file"
+    if not os.access(directory, os.W_OK):
+        message = f"{directory} cannot be written; `bridge run` writes no file"
+        return Finding(Outcome.WARN, message, "Have `replay` and `deadletters` write elsewhere.")
     if free < DISK_BYTES:
         return Finding(
-            Outcome.WARN, message, "Make room, or have `replay` and `deadletters` write elsewhere."
+            Outcome.WARN, message, "Free some space, or have `replay` and `deadletters` write elsewhere."
         )
     return Finding(Outcome.OK, message)

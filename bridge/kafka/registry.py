@@ -32,7 +32,7 @@ _TIMEOUT_SECONDS: Final = 10
 _CONFLICT_SECONDS: Final = 0.5
 T = TypeVar("T")
 _RETRY_WAIT_MS: Final = 100
-_UNREADABLE: Final = (403, 404)
+_UNREADABLE: Final = (403, 404, 405)
 """Answers after which what should be there is written."""
 _LAG_SECONDS: Final = 2.0
 """How long a registry may take to know on all its servers what one of them has registered."""
@@ -65,6 +65,7 @@ class Standing(Enum):
     NEW = "not registered yet"
     COMPATIBLE = "a new version that would be accepted"
     INCOMPATIBLE = "not compatible with the registered versions"
+    UNKNOWN = "a new version; the registry does not say whether it would be accepted"
 
 
 class Registry:
@@ -205,7 +206,9 @@ class Registry:
         with self._explained(f"subject {name}"):
             if self._id_of(name, schema) is not None:
                 return Standing.REGISTERED
-            taken = self._client.test_compatibility_all_versions(name, schema, normalize=True)
+            taken = _read(lambda: self._client.test_compatibility_all_versions(name, schema, normalize=True))
+            if taken is None:
+                return Standing.UNKNOWN
             return Standing.COMPATIBLE if taken else Standing.INCOMPATIBLE
 
     def _register(self, name: str, subject_name: str, known: set[str]) -> int:

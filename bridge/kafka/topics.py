@@ -299,6 +299,12 @@ def refuse_lost_position(client: AdminClient, settings: Settings, topics: Topics
     )
 
 
+def min_insync_replicas(client: AdminClient, topics: list[Topic]) -> dict[str, int]:
+    """Return by topic how many replicas must have a record before it counts. Raises as `plan`."""
+    found = zip(topics, _configs(client, topics), strict=True)
+    return {topic.name: int(config.get("min.insync.replicas", 1)) for topic, config in found}
+
+
 def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:
     if not topics:
         return []

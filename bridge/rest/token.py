@@ -5,7 +5,6 @@ Only the provider decides whether a token is valid. Of its claims only `exp` is 
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,7 @@ import orjson
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from bridge.config import ApiSettings, secret_trouble
+from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
@@ -21,10 +20,8 @@ from bridge.log import get
 SOON_SECONDS: Final = 900.0
 """A warning is logged when a token expires within this time."""
 
-_usable: dict[Path, str] = {}
-"""File → its last token that fits into a header. Outlives a run, as the cache of `read_secret` does."""
 _accepted: dict[Path, str] = {}
-"""File → its last token that the provider accepted."""
+"""File → its last token that the provider accepted. Outlives a run, as the cache of `read_secret` does."""
 
 
 class Token:
@@ -42,8 +39,7 @@ class Token:
     @property
     def trouble(self) -> str:
         """Why the file cannot be read now; empty if it can, or if there is no file."""
-        file = self._settings.token_file
-        return "" if file is None else secret_trouble(file)
+        return self._settings.token_trouble()
 
     @property
     def accepted(self) -> str | None:
@@ -59,21 +55,11 @@ class Token:
     def read(self, wall: float) -> str:
         """Return the token at `wall` (Unix seconds). Logs one warning per token that expires soon.
 
-        While the file is missing or holds no valid header value, returns the last usable token. Raises
-        SettingsError if there never was one.
+        While the file is missing or holds no token, returns the last one. Raises SettingsError if there never
+        was one.
         """
-        token, file = self._settings.bearer(), self._settings.token_file
-        if re.fullmatch(r"[!-~]+", token):
-            if file is not None:
-                _usable[file] = token
-        elif file in _usable:
-            token = _usable[file]
-        else:
-            found = "a text that cannot be a bearer token" if token else "no token"
-            raise SettingsError(
-                f"{self.setting} holds {found}. Give the token alone: one word of ASCII characters, without "
-                "`Bearer` in front of it."
-            )
+        if not (token := self._settings.bearer()):
+            raise SettingsError(f"{self.setting} holds no token: it is empty")
         if token != self._warned_of:
             self._warn_if_expiring(token, wall)
         return token

@@ -50,19 +50,19 @@ def test_the_last_value_counts_until_there_is_another(
 ) -> None:
     """One warning each time, with the place and without the secret, however often the file is read."""
     file = tmp_path / "file"
-    file.write_text(" one hush\n")
+    file.write_text(" one-hush\n")
     read = of(file)
-    assert read() == "one hush"
-    assert concealed("one hush") == MASK
+    assert read() == "one-hush"
+    assert concealed("one-hush") == MASK
     for _ in range(2):
         file.unlink() if content is None else file.write_bytes(content)
         with capture_logs() as logged:
-            assert [read() for _ in range(3)] == ["one hush"] * 3
+            assert [read() for _ in range(3)] == ["one-hush"] * 3
         (line,) = logged
         assert (line["log_level"], line["file"]) == ("warning", str(file))
         assert "hush" not in str(line)
-        file.write_text("one hush\n")
-        assert read() == "one hush"
+        file.write_text("one-hush\n")
+        assert read() == "one-hush"
     file.write_text("another")
     assert read() == "another"
 
@@ -91,7 +91,7 @@ VARIABLES = (
 
 
 def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {name: f"s3cret of {name}" for name in VARIABLES}
+    names = {name: f"s3cret-of-{name}" for name in VARIABLES}
     for name, value in names.items():
         monkeypatch.setenv(f"BRIDGE_{name}", value)
     settings = load()
@@ -114,27 +114,35 @@ def test_the_secret_of_an_oauth_client_is_masked_as_an_issuer_gets_it(prefix: st
     assert concealed(f"Authorization: Basic {basic}") == f"Authorization: Basic {MASK}"
 
 
-def test_a_credential_that_no_header_can_hold_is_half_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("auth", "trouble"),
+    [
+        ("header", "holds what no header can: give one line of ASCII characters"),
+        ("bearer", "holds a text that cannot be a bearer token"),
+    ],
+)
+def test_a_credential_that_cannot_be_sent_is_half_written(
+    auth: str, trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last one counts while it is there: each attempt with it would be one of five."""
     file = tmp_path / "token"
     file.write_text("first\n")
-    monkeypatch.setenv("BRIDGE_FEED__AUTH", "bearer")
+    monkeypatch.setenv("BRIDGE_FEED__AUTH", auth)
+    monkeypatch.setenv("BRIDGE_FEED__AUTH_NAME", "X-Key")
     monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(file))
     feed = load().feed
     assert (feed.auth_secret(), feed.auth_trouble()) == ("first", "")
     for unfit in ("a second\nline", "a secönd one"):
         file.write_text(unfit)
         assert feed.auth_secret() == "first"
-        assert "no header" in feed.auth_trouble()
+        assert trouble in feed.auth_trouble()
         assert concealed(unfit) == MASK
     file.write_text("second")
     assert (feed.auth_secret(), feed.auth_trouble()) == ("second", "")
     other = tmp_path / "other"
     other.write_text("two\nlines")
     monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(other))
-    with pytest.raises(SettingsError, match=r"no header can: give one line of ASCII characters$"):
+    with pytest.raises(SettingsError, match=trouble):
         load().feed.auth_secret()
 
 

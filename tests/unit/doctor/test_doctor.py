@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Never
 
 import pytest
+from confluent_kafka.admin import PartitionMetadata
 
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
@@ -300,6 +301,8 @@ LOST = "the feed can no longer replay everything since"
         (SETTINGS, CHECKPOINT, 0, Outcome.OK, "now; used: initial 0 of 5, proper 0 of 5"),
         (SETTINGS, CHECKPOINT, 119, Outcome.OK, "the position is 2m 29s old"),
         (SETTINGS, CHECKPOINT, 120, Outcome.WARN, "no commit for 2m 1s"),
+        (SETTINGS, replace(CHECKPOINT, until=NOW + 900.0), 600, Outcome.OK, "position is 10m 30s old"),
+        (SETTINGS, replace(CHECKPOINT, until=NOW + 900.0), 1021, Outcome.WARN, "no commit for 17m"),
         (SETTINGS, CHECKPOINT, 120, Outcome.WARN, "before 2026-09-24T14:12:50Z"),
         (SETTINGS, CHECKPOINT, 259_170, Outcome.WARN, "the position is 3d old"),
         (SETTINGS, CHECKPOINT, 259_171, Outcome.TROUBLE, LOST),
@@ -389,6 +392,47 @@ def test_rights_are_judged_by_what_is_needed(
     assert outcome is not Outcome.FAIL or found.message == words
 
 
+def test_rights_on_topics_that_nobody_sees_are_not_called_granted() -> None:
+    found = kafka_checks.assess_rights([], ["settlement.bets"])
+    assert found.message.endswith("topics that are missing or hidden: settlement.bets")
+
+
+def partition(number: int, leader: int, replicas: list[int], in_sync: list[int]) -> PartitionMetadata:
+    """A partition as brokers describe it."""
+    found = PartitionMetadata()
+    found.id, found.leader, found.replicas, found.isrs = number, leader, replicas, in_sync
+    return found
+
+
+@pytest.mark.parametrize(
+    ("partitions", "outcome", "words"),
+    [
+        ([partition(0, 1, [1, 2, 3], [3, 1, 2])], Outcome.OK, "3 of each partition, in sync"),
+        ([], Outcome.OK, "no topic yet"),
+        (
+            [partition(0, 1, [1, 2, 3], [1, 2])],
+            Outcome.WARN,
+            "not in sync: 3 (does not answer)",
+        ),
+        ([partition(0, 1, [1, 2, 3], [1, 3])], Outcome.WARN, "t partition 0: not in sync: 2"),
+        (
+            [partition(0, 1, [1, 2, 3], [1])],
+            Outcome.TROUBLE,
+            "takes no writes: 1 of 2 in sync, not 2, 3 (",
+        ),
+        ([partition(4, -1, [3], [])], Outcome.TROUBLE, "t partition 4 has no leader"),
+        ([partition(0, 1, [1], [1])], Outcome.TROUBLE, "t partition 0: 1 replica, should have 3"),
+        ([partition(0, 1, [1, 2], [1, 2])], Outcome.WARN, "t partition 0: 2 replicas, should have 3"),
+        ([partition(n, 1, [1, 2, 3], [1, 2]) for n in range(9)], Outcome.WARN, "and 6 more partitions"),
+    ],
+)
+def test_replicas_are_judged_by_what_a_write_needs(
+    partitions: list[PartitionMetadata], outcome: Outcome, words: str
+) -> None:
+    found = kafka_checks.assess_replicas({"t": partitions} if partitions else {}, {"t": 2}, 3, {1, 2})
+    assert (found.outcome, words in found.message) == (outcome, True), found
+
+
 @pytest.mark.parametrize(
     ("holding", "outcome", "words"),
     [
@@ -452,6 +496,7 @@ def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPa
         ([Standing.REGISTERED, Standing.NEW], Outcome.OK),
         ([Standing.COMPATIBLE, Standing.REGISTERED], Outcome.OK),
         ([Standing.COMPATIBLE, Standing.INCOMPATIBLE], Outcome.FAIL),
+        ([Standing.UNKNOWN, Standing.REGISTERED], Outcome.WARN),
     ],
 )
 def test_a_registry_is_judged_by_what_it_would_take(standings: list[Standing], outcome: Outcome) -> None:

@@ -302,11 +302,16 @@ def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_pa
 # Disk and REST.
 
 
-def test_little_space_is_worth_a_warning() -> None:
-    assert local_checks.assess_disk(Path("/exports"), 1 << 30).outcome is Outcome.OK
-    found = local_checks.assess_disk(Path("/exports"), (1 << 30) - 1)
+def test_little_space_is_worth_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is a directory that cannot be written, as in a container."""
+    assert local_checks.assess_disk(tmp_path, 1 << 30).outcome is Outcome.OK
+    found = local_checks.assess_disk(tmp_path, (1 << 30) - 1)
     assert found.outcome is Outcome.WARN
-    assert "/exports" in found.message
+    assert str(tmp_path) in found.message
+    monkeypatch.setattr("os.access", lambda *_: False)
+    found = local_checks.assess_disk(tmp_path, 1 << 30)
+    assert found.outcome is Outcome.WARN
+    assert f"{tmp_path} cannot be written" in found.message
 
 
 async def test_the_rest_side_is_reached_without_asking_an_endpoint() -> None:

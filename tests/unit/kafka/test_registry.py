@@ -21,7 +21,7 @@ from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.kafka import registry as module
-from bridge.kafka.registry import Registry, RegistryUnavailable
+from bridge.kafka.registry import Registry, RegistryUnavailable, Standing
 from bridge.masking import concealed
 from tests.tls import Authority
 
@@ -413,3 +413,15 @@ def test_a_new_password_is_used_without_a_failure(fake: FakeRegistry, url: str, 
         password.write_text("after")
         registry.register("p")
     assert fake.users == {"u:after"}
+
+
+@pytest.mark.parametrize("status", [403, 404, 405])
+def test_a_registry_that_answers_no_question_about_compatibility_is_not_refused(
+    fake: FakeRegistry, url: str, status: int
+) -> None:
+    """`bridge run` never asks it: it registers."""
+    fake.subjects = {"p.bets-value": "{}"}
+    fake.refusal = lambda method, path: (status, {"message": "no"}) if "compatibility" in path else None
+    found = Registry(RegistrySettings(url=url)).standings("p")
+    assert found["p.bets-value"] is Standing.UNKNOWN
+    assert {*found.values()} == {Standing.UNKNOWN, Standing.NEW}

@@ -69,7 +69,7 @@ def test_a_text_that_no_header_can_hold_is_refused(text: str, tmp_path: Path) ->
     file.write_text(text)
     for settings, name in (
         (api(token=SecretStr(text)), "BRIDGE_API__TOKEN holds a text"),
-        (api(token_file=file), "BRIDGE_API__TOKEN_FILE holds a text"),
+        (api(token_file=file), "BRIDGE_API__TOKEN_FILE: cannot read .*: it holds a text"),
     ):
         with pytest.raises(SettingsError, match=name) as caught:
             Token(settings).read(AT)
