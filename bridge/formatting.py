@@ -92,6 +92,8 @@ def format_skew(seconds: float) -> str:
 
 def format_duration(seconds: float) -> str:
     """Format a duration in its two largest units: `3d 4h`, `2h 5m`, `4m 10s` or `7.5s`."""
+    if seconds < 0:
+        return f"-{format_duration(-seconds)}"
     left = round(seconds)
     if left < 60:
         return f"{seconds:.3g}s"

@@ -12,6 +12,7 @@ from bridge.clock import MICROS, Instant
 from bridge.config import WebSettings
 from bridge.feed.rate_limits import LimitUsage
 from bridge.kafka.group import Group, Member
+from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import Page, make_app
 from bridge.observability.health import judge
 from bridge.observability.http_server import WsgiServer
@@ -62,16 +63,17 @@ LIVE = StatusSnapshot(
     next_connect=NOW - 1,
     queue_messages=2,
     batch_records=5,
+    group=GROUP,
+    open_transactions=(),
+    transactions_looked_at=NOW - 2,
+)
+CATCHING_UP = replace(
+    LIVE,
     dead_letters={
         DeadLetterCause("data.selections[].price", "must be a number"): 31,
         DeadLetterCause("data.betSettlement", "is none of the known results"): 4,
         DeadLetterCause("", "not JSON"): 2,
     },
-    group=GROUP,
-    open_transactions=(),
-)
-CATCHING_UP = replace(
-    LIVE,
     state=State.CATCHING_UP,
     since=NOW - 1_260,
     revision=1_789_895_120,
@@ -81,7 +83,7 @@ CATCHING_UP = replace(
     queue_messages=1_988,
     batch_records=4_310,
 )
-QUIET = replace(LIVE, state=State.QUIET, since=NOW - 3_600, rates=Rates(0.1, 0.0), dead_letters={})
+QUIET = replace(LIVE, state=State.QUIET, since=NOW - 3_600, rates=Rates(0.1, 0.0))
 WAITING_FOR_LIMIT = replace(
     LIVE,
     state=State.WAITING_FOR_LIMIT,
@@ -116,13 +118,18 @@ STANDBY = StatusSnapshot(
     since=NOW - 89_990,
     group=GROUP,
     open_transactions=(),
+    transactions_looked_at=NOW - 2,
+)
+UNOWNABLE = replace(
+    STANDBY,
+    reason="nobody can own the feed: the topic settlement.checkpoints is gone",
+    group=GROUP._replace(gone="settlement.checkpoints"),
 )
 KAFKA_DOWN = replace(  # for longer than a session: nobody owns, and this process did
     STANDBY,
     owner_id=ME,
     gaps=LIVE.gaps,
     declared=LIVE.declared,
-    dead_letters=LIVE.dead_letters,
     skew=LIVE.skew,
     state=State.WAITING_FOR_KAFKA,
     reason="no broker answers: kafka-0.kafka:9093 Connection refused",
@@ -177,9 +184,9 @@ BETS = {
 SHOWING_BETS = replace(LIVE, last_bets=tuple(BETS))
 
 
-def decode(value: bytes) -> dict[str, Any]:
-    """Return the datum of one of these bets."""
-    return BETS[value]
+def show(value: bytes) -> ShownBet:
+    """Return the line of one of these bets."""
+    return shown(BETS[value])
 
 
 STATES = {
@@ -195,6 +202,7 @@ STATES = {
     "starting": STARTING,
     "stuck": STUCK,
     "standby": STANDBY,
+    "unownable": UNOWNABLE,
     "kafka-down": KAFKA_DOWN,
     "loop-dead": LOOP_DEAD,
 }
@@ -208,7 +216,7 @@ def clock() -> Instant:
 
 def pages(take: Callable[[], StatusSnapshot], **options: Any) -> Mapping[str, Page]:
     """Return the status page of a `bridge run`, its files and its stream."""
-    return status_page("bridge", lambda: view(take(), NOW, decode), **options)
+    return status_page("bridge", lambda: view(take(), NOW, show), **options)
 
 
 def application(pages: Mapping[str, Page], take: Callable[[], StatusSnapshot]) -> WSGIApplication:

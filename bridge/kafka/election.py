@@ -31,6 +31,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import TopologyError
+from bridge.formatting import format_duration
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Worker
 from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right
@@ -43,6 +44,8 @@ MAKE_SECONDS = 2.0
 CLOSE_SECONDS = 2.0
 HANDOVER_SECONDS = 5.0
 """How long a former owner may hold the rebalance until its socket is closed."""
+GROUP_LOOK_SECONDS = 60.0
+"""How long a look at the group may take, which is longer than the time-outs of its requests."""
 
 _NOT_A_MEMBER = {
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -312,14 +315,22 @@ class GroupLooks:
         self._settings = settings
         self._election = election
         self._client: AdminClient | None = None
+        self._name = name
         self._worker = Worker(name)
 
     async def look(self) -> Group | None:
         """Return the group; None if Kafka refuses. After an error the next look has a new client.
 
-        Raises KafkaUnavailable when no broker answers.
+        Raises KafkaUnavailable when no broker answers, or the call does not return.
         """
-        return await asyncio.wrap_future(self._worker.submit(self._look))
+        try:
+            async with asyncio.timeout(GROUP_LOOK_SECONDS):
+                return await asyncio.wrap_future(self._worker.submit(self._look))
+        except TimeoutError:
+            self._worker.close(0)
+            self._worker = Worker(self._name)  # the old thread is left behind with its client
+            what = f"no answer about the group in {format_duration(GROUP_LOOK_SECONDS)}"
+            raise KafkaUnavailable(what) from None
 
     def close(self) -> None:
         """Destroy the client, without waiting for that."""

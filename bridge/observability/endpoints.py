@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -91,6 +92,8 @@ def make_app(
     }
     index = "".join(f"{path}\n" for path in pages).encode()
     pages = {"/": lambda accept: Answer(HTTPStatus.OK, _TEXT, index), **pages, **more}
+    computing = threading.Lock()
+    """So that of many requests at once, one thread at most competes with the event loop."""
     names = {name.lower() for name in ("localhost", socket.gethostname(), web.host, *web.hosts)}
 
     def answer(environ: WSGIEnvironment) -> Answer:
@@ -101,7 +104,8 @@ def make_app(
             return Answer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return Answer(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n")
-        return page(environ.get("HTTP_ACCEPT", ""))
+        with computing:
+            return page(environ.get("HTTP_ACCEPT", ""))
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         status, content_type, body = answer(environ)

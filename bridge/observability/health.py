@@ -6,7 +6,7 @@ nothing outside the process, so a bridge that waits for something outside, and r
 
     state                          healthy                                              ready
     none yet                       for START_SECONDS after the start                    no
-    Standby                        yes                                                  yes
+    Standby                        yes                                                  if it can become owner
     Connecting, CatchingUp, Live,  while the last commit, or the start of the state,    yes
       Quiet, IdleTimeout              is within the patience
     WaitingForLimit, BackingOff    until the patience after the end of the wait         yes
@@ -100,7 +100,7 @@ def ready(status: StatusSnapshot, now: float) -> HealthStatus:
         return health
     if status.state is None:
         return HealthStatus(False, "still starting")
-    return HealthStatus(status.state in _SERVING, status.reason)
+    return HealthStatus(status.state in _SERVING and not status.is_unownable, status.reason)
 
 
 def _rounded(seconds: float | None) -> float | None:

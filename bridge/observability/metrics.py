@@ -65,13 +65,14 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
     )
     yield Gauge(
         "bridge_transactions_looked_timestamp_seconds",
-        "When all topics were last looked at for open transactions; at first the start of the process.",
+        "When all topics were last looked at for open transactions.",
         status.transactions_looked_at,
     )
     yield filled(
         Counter(
             "bridge_connections_total",
-            "Connection attempts since this process last became owner, by result.",
+            "Connection attempts since this process last became owner, by result; one that is accepted and "
+            "then closed because of a limit counts as refused too.",
             labels=["result"],
         ),
         {result: status.connections.get(result, 0) for result in ("accepted", "refused", "failed")},
@@ -80,6 +81,11 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
         "bridge_clock_skew_seconds", "How far the provider's clock is ahead of this machine's.", status.skew
     )
     yield Counter("bridge_gaps_total", "Gaps declared since this process last became owner.", status.gaps)
+    yield Gauge(
+        "bridge_last_gap_timestamp_seconds",
+        "When the last gap was declared, by this process or a former owner.",
+        max((gap.detected_at for gap in status.declared), default=None),
+    )
     yield Gauge(
         "bridge_unknown_fields",
         "Distinct undocumented fields received since this process last became owner.",
@@ -183,7 +189,7 @@ def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
     )
     yield Gauge(
         "bridge_next_connect_timestamp_seconds",
-        "Time from which the provider's limits allow a reconnect.",
+        "Time from which the provider's limits and the bridge's own pause allow a reconnect.",
         status.next_connect,
     )
     yield Gauge("bridge_dedup_entries", "Bets and dead letters in the deduplicator.", status.dedup_entries)

@@ -117,7 +117,7 @@ class StatusSnapshot:
     """Estimated time until the bridge has caught up."""
     usage: tuple[LimitUsage, ...] = ()
     next_connect: float | None = None
-    """When the provider's limits allow a reconnect."""
+    """When the provider's limits and the bridge's own pause allow a reconnect."""
     extras: Mapping[str, int] = field(default_factory=dict)
     """Messages with a field that the interface does not document, by the path of the field."""
     fallbacks: int = 0
@@ -127,7 +127,7 @@ class StatusSnapshot:
     open_transactions: tuple[OpenTransaction, ...] | None = None
     """Transactions that stay open and hide records of the feed's topics; None while that is unknown."""
     transactions_looked_at: float | None = None
-    """When all of these topics were last looked at; at first when the process started."""
+    """When all of these topics were last looked at; None before the first time."""
     batch_records: int = 0
     """Records not yet committed."""
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)
@@ -138,6 +138,11 @@ class StatusSnapshot:
         default_factory=lambda: DurationHistogram(bounds=LAG_BOUNDS)
     )
     """Times from the newest settlementTime of a transaction to its commit, by the provider's clock."""
+
+    @property
+    def is_unownable(self) -> bool:
+        """Whether it stands by for a feed that nobody can own."""
+        return self.state is State.STANDBY and self.group is not None and bool(self.group.gone)
 
     def revision_age(self, now: float) -> float | None:
         """How far the committed position is behind the provider's clock; None before the first commit."""

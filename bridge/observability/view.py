@@ -6,13 +6,13 @@ metrics are made of. All lists are bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bridge.feed.rate_limits import LimitUsage
-from bridge.formatting import format_duration, plural
-from bridge.observability.bets import ShownBet, shown
+from bridge.formatting import format_duration, format_utc, plural
+from bridge.observability.bets import ShownBet
 from bridge.observability.health import LOOP_SECONDS, healthy
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
@@ -25,10 +25,12 @@ NARROWEST = 4
 """Width of the shortest gap on it, so that it can be seen."""
 MOST_CAUSES = 10
 MOST_MEMBERS = 20
+SOON = 6
+"""A position older than all but this part of what the provider can replay is worth a notice."""
+UNWATCHED_SECONDS = 300.0
+"""Without a look at open transactions for this time, the alert fires too."""
 NEARLY = 0.8
 """Share of a limit from which it is nearly used up."""
-
-Decode = Callable[[bytes], Mapping[str, Any]]
 
 
 class Headline(NamedTuple):
@@ -49,10 +51,15 @@ _SILENT = Headline(
 _STUCK = Headline(
     "bad", "Stuck: the bridge makes no progress.", "Read in the log what it waits for; restart it."
 )
+_UNOWNABLE = Headline(
+    "bad",
+    "Standing by in vain: no process can own the feed.",
+    "“bridge topics plan” shows what is missing; docs/operations.md says how to restore it.",
+)
 _STARTING = Headline("busy", "Starting: neither owner nor standby yet.")
 _HEADLINES = {
     State.CONNECTING: Headline("busy", "Connecting to the provider."),
-    State.CATCHING_UP: Headline("busy", "Catching up: bets are late, and none is left out."),
+    State.CATCHING_UP: Headline("busy", "Catching up: bets arrive late."),
     State.LIVE: Headline("good", "Live: what the provider sends is in Kafka at once."),
     State.QUIET: Headline(
         "good",
@@ -67,7 +74,7 @@ _HEADLINES = {
     State.WAITING_FOR_LIMIT: Headline(
         "busy",
         "Waiting for a limit of the provider to allow the next connection attempt.",
-        "Nothing: a restart would not shorten the wait. The next connection replays what is missed now.",
+        "Nothing: a restart would not shorten the wait.",
     ),
     State.BACKING_OFF: Headline(
         "busy",
@@ -76,8 +83,8 @@ _HEADLINES = {
     ),
     State.WAITING_FOR_KAFKA: Headline(
         "bad",
-        "Waiting for Kafka: nothing is written, and nothing is lost.",
-        "Bring back the service that the reason names; the bridge then goes on by itself.",
+        "Waiting for Kafka: nothing is written.",
+        "If the reason names a service, restore it. The bridge resumes by itself.",
     ),
     State.STANDBY: Headline("good", "Standing by: this process takes over where no other one owns the feed."),
     State.STOPPED_ON_GAP: Headline(
@@ -150,16 +157,18 @@ class View:
     """When the next connection attempt is allowed."""
     causes: tuple[tuple[DeadLetterCause, int], ...]
     """The most frequent causes of dead letters."""
+    more_causes: int
     members: tuple[MemberRow, ...] | None
     bets: tuple[ShownBet, ...] | None
     """The last bets, the newest first; None if they are not to be shown."""
 
 
-def view(status: StatusSnapshot, now: float, decode: Decode) -> View:
-    """Return what there is to say at `now`, Unix seconds. `decode` returns the datum of a bet."""
+def view(status: StatusSnapshot, now: float, show: Callable[[bytes], ShownBet]) -> View:
+    """Return what there is to say at `now`, Unix seconds. `show` returns the line of a bet."""
     state, since, headline, reason = _state(status, now)
-    notices = tuple(_notices(status))
     age = status.revision_age(now)
+    left = None if age is None else status.memory_seconds - age
+    notices = tuple(_notices(status, left))
     most_frequent = sorted(status.dead_letters.items(), key=lambda item: -item[1])[:MOST_CAUSES]
     return View(
         now=now,
@@ -173,13 +182,14 @@ def view(status: StatusSnapshot, now: float, decode: Decode) -> View:
         accepted=status.connections.get("accepted", 0),
         failed=sum(status.connections.get(result, 0) for result in ("refused", "failed")),
         age=age,
-        left=None if age is None else status.memory_seconds - age,
+        left=left,
         line=_line(status, now),
         gauges=tuple(_gauges(status, now)),
         attempt=_attempt(status, now),
         causes=tuple(most_frequent),
+        more_causes=max(0, len(status.dead_letters) - MOST_CAUSES),
         members=_members(status),
-        bets=None if status.last_bets is None else tuple(shown(decode(b)) for b in status.last_bets[::-1]),
+        bets=None if status.last_bets is None else tuple(map(show, status.last_bets[::-1])),
     )
 
 
@@ -189,15 +199,26 @@ def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, st
         return "Silent", status.at, _SILENT, "it gives no heartbeat; all below is from before"
     name = "Starting" if status.state is None else status.state.value
     headline = _STARTING if status.state is None else _HEADLINES[status.state]
+    if status.is_unownable:
+        headline = _UNOWNABLE
     health = healthy(status, now)
     return name, status.since, headline if health.ok else _STUCK, health.reason
 
 
-def _notices(status: StatusSnapshot) -> list[str]:
+def _notices(status: StatusSnapshot, left: float | None) -> list[str]:
     """Return what somebody has to act on, whatever the state."""
     found = []
+    if left is not None and left <= 0:
+        found.append(
+            "The position is older than what the provider can replay: the next connection declares a gap."
+        )
+    elif left is not None and left < status.memory_seconds / SOON:
+        found.append(
+            f"Unless the position moves, a gap opens in {format_duration(left)}: the provider then discards "
+            "what is not published."
+        )
     lately = status.at - status.memory_seconds
-    if count := max(status.gaps, sum(gap.detected_at > lately for gap in status.declared)):
+    if count := sum(gap.detected_at > lately for gap in status.declared):
         found.append(
             f"{plural(count, 'gap')} declared: bets published in it may be missing. Get them from the "
             "provider; “bridge gaps” lists every gap."
@@ -205,6 +226,17 @@ def _notices(status: StatusSnapshot) -> list[str]:
     if hanging := [transaction for transaction in status.open_transactions or () if transaction.hangs]:
         found.append(
             f"An open transaction hides records from readers: {hanging[0]}. “bridge doctor” says whose it is."
+        )
+    looked_at = status.transactions_looked_at or status.started_at
+    if status.at - looked_at > UNWATCHED_SECONDS:
+        found.append(
+            f"Nobody could look for open transactions since {format_utc(round(looked_at))}: “bridge doctor” "
+            "says why."
+        )
+    if count := sum(status.dead_letters.values()):
+        found.append(
+            f"{plural(count, 'message')} could not be converted since this process became owner. “bridge "
+            "deadletters list” shows those that are open."
         )
     return found
 

@@ -8,7 +8,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NoReturn, TypeVar
 
 from bridge import __version__
@@ -29,13 +29,14 @@ from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients, with_fresh_clients
 from bridge.kafka.registry import Registry, RegistryUnavailable
 from bridge.log import get
+from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import judge
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
-from bridge.service import memory
+from bridge.service import last_bets, memory
 from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
@@ -94,6 +95,7 @@ class _Service:
         self._gaps = GapHistory(settings)
         self._known: dict[str, Any] = {}
         """What this process knows of the feed from its last term, until another one owns it."""
+        self._show_bet = lru_cache(2 * last_bets.MOST)(self._decode_and_show)
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
@@ -121,7 +123,7 @@ class _Service:
             lambda now: collect(self._snapshot, now),
             self._settings.web,
             self._clock,
-            status_page("bridge", lambda: view(self._snapshot, self._clock().wall, self._decode_bet)),
+            status_page("bridge", lambda: view(self._snapshot, self._clock().wall, self._show_bet)),
         )
         heartbeat = asyncio.create_task(self._heartbeat())
         try:
@@ -318,9 +320,9 @@ class _Service:
         found = self._owner.snapshot()
         return found | {"declared": self._gaps.and_own(found.get("declared", ()))}
 
-    def _decode_bet(self, value: bytes) -> dict[str, Any]:
+    def _decode_and_show(self, value: bytes) -> ShownBet:
         assert self._codecs is not None  # a bet was written
-        return self._codecs.bets.decode(value)
+        return shown(self._codecs.bets.decode(value))
 
     async def _heartbeat(self) -> None:
         while True:

@@ -8,8 +8,8 @@ from itertools import islice
 from bridge.kafka.batch import Batch
 
 MOST = 10
-LARGEST_BYTES = 64 * 1024
-"""A larger bet is passed over: each view of the page decodes them."""
+LARGEST_BYTES = 4 * 1024
+"""A larger bet is passed over: ten of them are decoded for the page each second."""
 
 
 class LastBets:

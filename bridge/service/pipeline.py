@@ -39,7 +39,7 @@ EXTRA_PATHS = 1_000
 """Distinct paths of unknown fields that are counted."""
 CAUSES = 100
 """Distinct causes of dead letters that are logged and counted."""
-OTHER_CAUSES: Final = DeadLetterCause("", "other reasons")
+OTHER_CAUSES: Final = DeadLetterCause("various", "other reasons")
 """Counts all further ones."""
 GAPS = 20
 """Declared gaps that are remembered."""

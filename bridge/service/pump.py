@@ -24,6 +24,7 @@ from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import State
+from bridge.state.counters import Counters
 from bridge.state.restore import deduplicated_from
 
 BURST = 500
@@ -79,7 +80,8 @@ class Pump:
         return {
             "revision": committed and committed.revision,
             "committed_at": committed.updated_at if committed and self.committer.durations.count else None,
-            "counters": pipeline.counters.copy(),
+            # Not the pipeline's: what is not committed yet may come again, and a counter must not go back.
+            "counters": committed.counters.copy() if committed else Counters(),
             "dedup_entries": len(pipeline.deduplicator),
             "skew": self.timekeeper.skew and self.timekeeper.skew.seconds,
             "gaps": pipeline.gaps,

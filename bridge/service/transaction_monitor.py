@@ -34,8 +34,8 @@ class TransactionMonitor:
         self._clock = clock
         self.open: tuple[OpenTransaction, ...] | None = None
         """What the last look has found; None while that is unknown."""
-        self.looked_at = clock().wall
-        """When all topics answered last, Unix seconds; before that, when this began."""
+        self.looked_at: float | None = None
+        """When all topics answered last, Unix seconds; None before that."""
         self._hanging: frozenset[Place] = frozenset()
         """Where those that are in the log begin."""
         self._unknown = ""

@@ -33,6 +33,12 @@ _FAILED = Headline(
     "Nothing if the next run succeeds; if they keep failing, act on the reason.",
 )
 _COMPLETE = Headline("good", "The last snapshot is complete.")
+_UNNAMED = Headline(
+    "busy",
+    "The last snapshot is complete, but names are missing.",
+    "See the coverage below. Ask the provider whether it translates into that language, or take it out of "
+    "api.languages.",
+)
 _NARROWED = Headline("good", "The last snapshot contains what --kind, --language or --event selected.")
 _LEFT_OUT = Headline(
     "busy",
@@ -138,7 +144,8 @@ def _last(status: JobStatus) -> tuple[str, Headline, str]:
         return "Running", Headline("good", ""), ""
     snapshot = status.last.snapshot
     if snapshot.complete:
-        return "Complete", _COMPLETE, ""
+        low = any(_covered(row).is_low for row in status.coverage.values())
+        return "Complete", _UNNAMED if low else _COMPLETE, ""
     if not snapshot.left_out:  # it owes what it was told not to ask for
         return "Narrowed", _NARROWED, ""
     first = min(snapshot.left_out, key=_urgency)

@@ -145,13 +145,30 @@ def test_a_transaction_that_hangs_is_told_as_soon_as_it_is_scraped(tmp_path: Pat
 
 
 def test_transactions_that_nobody_looks_for_are_told(tmp_path: Path) -> None:
-    """One process that looks is enough."""
+    """One process that looks is enough, and one that starts again and again has not looked."""
     name = 'bridge_transactions_looked_timestamp_seconds{feed="one",pod='
-    blind, looking = {f'{name}"a"}}': "60x100"}, {f'{name}"b"}}': "0+15x100"}
+    leader = {'bridge_leader{feed="one",pod="a"}': ALIVE, 'bridge_leader{feed="one",pod="c"}': CRASH_LOOP}
+    blind, looking = leader | {f'{name}"a"}}': "60x100"}, {f'{name}"b"}}': "0+15x100"}
     fires(tmp_path, "SettlementTransactionsUnwatched", blind, {"5m": [], "8m": [{"feed": "one"}]})
     fires(tmp_path, "SettlementTransactionsUnwatched", blind | looking, {"8m": [], "20m": []})
+    fires(tmp_path, "SettlementTransactionsUnwatched", leader, {"2m": [], "8m": [{"feed": "one"}]})
     again = {name: values.replace("x100", "x40 660+15x20") for name, values in blind.items()}
     fires(tmp_path, "SettlementTransactionsUnwatched", again, {"9m": [{"feed": "one"}], "11m": []})
+
+
+def test_a_gap_is_told_for_an_hour_and_not_again(tmp_path: Path) -> None:
+    """Whether its owner goes on or ends at once; a scrape that fails, or a pause of all, is no new gap."""
+    one, told = 'bridge_last_gap_timestamp_seconds{feed="one",pod="a"}', [{"feed": "one"}]
+    expected = {"5m": [], "11m": told, "69m": told, "71m": [], "2h10m": [], "4h": [], "4h8m": []}
+    fires(tmp_path, "SettlementGap", {one: "_x40 600x439 stale _x47 600x2000"}, expected)
+    fires(tmp_path, "SettlementGap", {one: "_x40 600x1 stale"}, {"11m": told, "69m": told, "71m": []})
+
+
+def test_names_of_a_job_without_a_process_grow_old(tmp_path: Path) -> None:
+    """Its pod is pending, or scaled to 0."""
+    series = {'bridge_snapshot_timestamp_seconds{snapshot="translations",pod="a"}': "0+15x720 stale"}
+    found = [{"snapshot": "translations"}]
+    fires(tmp_path, "SettlementNamesOld", series, {"4h": [], "9h": [], "9h10m": found, "3d": found})
 
 
 def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:

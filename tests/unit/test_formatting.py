@@ -47,6 +47,8 @@ def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
         (90_000, "1d 1h"),
         (86_400 + 300, "1d"),
         (345_600, "4d"),
+        (-3600, "-1h"),
+        (-0.25, "-0.25s"),
     ],
 )
 def test_a_duration_has_its_two_largest_units(seconds: float, text: str) -> None:

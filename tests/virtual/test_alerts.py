@@ -225,8 +225,11 @@ async def test_kafka_out_of_reach_for_hours(world: World, prometheus: Prometheus
 async def test_an_event_loop_that_has_stopped(world: World, prometheus: Prometheus) -> None:
     """All metrics stay as they are but for the time of day: the last commit grows old."""
     prometheus.stuck = True
-    await asyncio.sleep(8 * MINUTE)
-    prometheus.expect(SettlementCommitStalled=FEED)
+    hanging = {**FEED, "pod": "a"}
+    await asyncio.sleep(4 * MINUTE)
+    prometheus.expect(SettlementEventLoopSilent=hanging)
+    await asyncio.sleep(4 * MINUTE)
+    prometheus.expect(SettlementCommitStalled=FEED, SettlementEventLoopSilent=hanging)
     prometheus.stuck = False
     await asyncio.sleep(MINUTE)
     prometheus.expect()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 from dataclasses import replace
+from http import HTTPStatus
 
 import orjson
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from bridge.clock import Instant
 from bridge.config import WebSettings
 from bridge.kafka.open_transactions import OpenTransaction, Place
-from bridge.observability.endpoints import make_app
+from bridge.observability.endpoints import Answer, make_app
 from bridge.observability.health import judge
 from bridge.observability.hosts import is_ours
 from bridge.observability.metrics import collect
@@ -188,3 +191,30 @@ def test_a_request_for_another_name_is_refused(path: str, host: str) -> None:
     assert response.status == "421 Misdirected Request"
     assert b"web.hosts" in response.body
     assert b"settlement" not in response.body
+
+
+def test_one_answer_at_a_time_is_computed() -> None:
+    """However many clients ask: each thread that computes takes the interpreter from the event loop."""
+    computing, most = 0, []
+    begun = threading.Barrier(8)
+
+    def page(accept: str) -> Answer:
+        nonlocal computing
+        computing += 1
+        most.append(computing)
+        time.sleep(0.002)  # lets another thread run
+        computing -= 1
+        return Answer(HTTPStatus.OK, "text/plain", b"")
+
+    app = make_app({}, lambda now: judge(LIVE, now), lambda _: [], WebSettings(), more={"/page": page})
+
+    def ask_for_it() -> None:
+        begun.wait(30)
+        wsgi.ask(app, "/page", "GET", b"")
+
+    threads = [threading.Thread(target=ask_for_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8

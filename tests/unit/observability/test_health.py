@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.formatting import format_duration
+from bridge.kafka.group import Group
 from bridge.observability.health import (
     COMMIT_SECONDS,
     LOOP_SECONDS,
@@ -105,3 +106,11 @@ def test_a_wait_before_a_connection_has_an_end(state: State) -> None:
 @pytest.mark.parametrize("state", State)
 def test_a_bridge_that_waits_for_kafka_or_has_stopped_is_not_ready(state: State) -> None:
     assert ready(status(state, committed_at=NOW), NOW) == HealthStatus(state in READY, "why")
+
+
+def test_a_bridge_that_stands_by_for_a_feed_that_nobody_can_own_is_not_ready() -> None:
+    """A rollout would end the pods that it had."""
+    standby = replace(status(State.STANDBY), group=Group())
+    assert ready(standby, NOW).ok
+    gone = replace(standby, group=Group(gone="settlement.checkpoints"))
+    assert (healthy(gone, NOW).ok, ready(gone, NOW)) == (True, HealthStatus(False, "why"))

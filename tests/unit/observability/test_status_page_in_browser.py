@@ -11,7 +11,7 @@ from bridge.observability.status import StatusSnapshot
 from bridge.observability.view import view
 from bridge.snapshots.view import job_view
 from tests.browser import CHROMIUM, Tab, browser
-from tests.shown import GAP, LIVE, NOW, STANDBY, STATES, decode, pages, serving
+from tests.shown import CATCHING_UP, GAP, LIVE, NOW, STANDBY, STATES, pages, serving, show
 from tests.tools import lacking
 from tests.unit.snapshots import reports
 from tests.unit.snapshots.reports import JOBS, LATER
@@ -84,7 +84,7 @@ CONTRAST = """(() => {
 @pytest.mark.parametrize("name", STATES)
 def test_each_state_is_readable(shown: Shown, name: str, width: int) -> None:
     shown.status = STATES[name]
-    is_readable(shown, width, view(STATES[name], NOW, decode).headline.sentence)
+    is_readable(shown, width, view(STATES[name], NOW, show).headline.sentence)
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -151,7 +151,7 @@ def test_the_page_is_whole_without_javascript(shown: Shown) -> None:
 
 def test_a_screen_reader_finds_its_way(shown: Shown) -> None:
     """By headings and regions; the state is read out when it changes, and the line has words."""
-    shown.status = GAP
+    shown.status = replace(GAP, dead_letters=CATCHING_UP.dead_letters)
     shown.tab.open(shown.url)
     nodes = shown.tab.ask("Accessibility.getFullAXTree")["nodes"]
     found = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,8 @@ from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOwner, SettingsError
-from bridge.kafka import clients
-from bridge.kafka.election import LeaderElection
+from bridge.kafka import clients, election
+from bridge.kafka.election import GroupLooks, LeaderElection
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
 from bridge.service import app
@@ -74,6 +75,29 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
         await service._stand_by(Unseen())
     assert [line.get("reason", "") for line in logged] == ["a file is away", ""]
     assert len(made) == 3
+
+
+async def test_a_look_at_the_group_that_never_returns_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it last saw may be long over. The next look has another thread and another client."""
+    released = threading.Event()
+    group = Group((Member("1", "a", "h", True),))
+    ways: list[Callable[[], object]] = [lambda: released.wait(60), lambda: None]
+
+    class Hanging(Apart):
+        def look(self, _client: object) -> Group:
+            ways.pop(0)()
+            return group
+
+    monkeypatch.setattr(clients, "admin", lambda _: object())
+    monkeypatch.setattr(election, "GROUP_LOOK_SECONDS", 0.05)
+    looks = GroupLooks(KafkaSettings(), Hanging(), "test")
+    try:
+        with pytest.raises(KafkaUnavailable, match="no answer about the group"):
+            await looks.look()
+        assert await looks.look() is group
+    finally:
+        released.set()
+        looks.close()
 
 
 async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over(

@@ -26,7 +26,7 @@ class Seen(NamedTuple):
     """What a status snapshot would say after a look."""
 
     open: tuple[OpenTransaction, ...] | None
-    looked_at: float
+    looked_at: float | None
 
 
 async def watched(
@@ -84,7 +84,7 @@ async def test_a_watch_that_cannot_look_says_so_and_goes_on(
         lambda: Look((), {}),
     )
     assert [known.open for known in seen] == [(OPEN,), None, None, None, (OPEN,), ()]
-    times = [known.looked_at for known in seen]
+    times = [known.looked_at or 0 for known in seen]
     assert times[0] == times[1] == times[3] < times[4]
     assert [line["event"] for line in logged] == [
         "open transaction hides records",
