@@ -31,7 +31,7 @@ from bridge.kafka.registry import Registry, RegistryUnavailable
 from bridge.log import get
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import make_app, served
-from bridge.observability.health import judge
+from bridge.observability.health import healthy, judge
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
@@ -42,6 +42,7 @@ from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
 from bridge.service.transaction_monitor import TransactionMonitor
+from bridge.service.watchdog import watched
 from bridge.state.checkpoint import State
 from bridge.state.checkpoint_reader import CheckpointReader
 from bridge.state.restore import PublishedReader
@@ -127,7 +128,10 @@ class _Service:
         )
         heartbeat = asyncio.create_task(self._heartbeat())
         try:
-            with served(app, self._settings.web):
+            with (
+                served(app, self._settings.web),
+                watched(lambda: healthy(self._snapshot, self._clock().wall).ok),
+            ):
                 await self._stand_by_and_own()
         except asyncio.CancelledError:
             if not main.cancelling():

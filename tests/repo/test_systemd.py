@@ -17,6 +17,8 @@ import typer
 from bridge.cli import app
 from bridge.config import Settings, load
 from bridge.errors import GapError, LeftOut
+from bridge.observability import health
+from bridge.service import watchdog
 from tests.repo.source import ROOT
 from tests.repo.test_k8s import FINAL, NEEDS, spec
 from tests.tools import lacking
@@ -124,6 +126,18 @@ def test_it_is_not_started_again_where_a_person_has_to_act() -> None:
     [codes] = directives(RUN)["RestartPreventExitStatus"]
     final = {error.exit_code for error in (*FINAL, GapError)} - {LeftOut.exit_code}
     assert {int(code) for code in codes.split()} == final
+
+
+def test_a_bridge_that_hangs_is_ended_and_started_again() -> None:
+    """By the beats of its own process, which stop once the event loop has been silent for too long."""
+    given = directives(RUN)
+    assert given["NotifyAccess"] == ["main"]
+    assert "AF_UNIX" in given["RestrictAddressFamilies"][0]
+    assert given["Restart"] == ["on-failure"]
+    assert given["LimitCORE"] == ["0"], "a core would keep the secrets on the disk"
+    # A pause of the event loop that the bridge itself forgives must not end in a restart.
+    [seconds] = given["WatchdogSec"]
+    assert int(seconds) * (1 - 1 / watchdog.BEATS) > health.LOOP_SECONDS
 
 
 def test_it_has_the_bounds_of_the_manifests() -> None:
