@@ -26,8 +26,8 @@ from tests.tools import lacking
 FOLDER = ROOT / "systemd"
 RUN, SNAPSHOT = FOLDER / "settlement-bridge.service", FOLDER / "settlement-bridge-snapshot@.service"
 TIMERS = sorted(FOLDER.glob("*.timer"))
-PAGE = (ROOT / "docs" / "install.md").read_text("utf-8").partition("\n## With systemd\n")[2]
-PAGE = PAGE.partition("\n## ")[0]
+INSTALL = (ROOT / "docs" / "install.md").read_text("utf-8")
+PAGE = INSTALL.partition("\n## With systemd\n")[2].partition("\n## ")[0]
 WORST_EXPOSURE = 15
 """Tenths, as `systemd-analyze security` rates; a unit without any protection has 96."""
 PROCESSES = {
@@ -155,3 +155,59 @@ def test_the_timers_start_the_jobs() -> None:
     assert units == {
         job: [f"settlement-bridge-snapshot@{job}.service"] for job in ("translations", "currencies")
     }
+
+
+PYTHON = """\
+#!/bin/sh
+set -e
+case "$*" in
+    "-m pip wheel --no-deps --wheel-dir dist .")
+        mkdir -p dist build
+        touch "build/$RELEASE"
+        touch "dist/settlement_bridge-$(ls build | tr -d '\\n').whl" ;;
+    "-m venv "*)
+        mkdir -p "$3/bin" && cp "$STAND_INS/pip" "$3/bin/pip" ;;
+    *) echo "not known here: python3 $*" >&2; exit 1 ;;
+esac
+"""
+PIP = """\
+#!/bin/sh
+set -e
+case "$*" in
+    "install --require-hashes -r requirements/runtime.txt") ;;
+    "install --no-deps dist/"*)
+        test $# = 3  # one wheel
+        test ! -e "$(dirname "$0")/bridge"  # what is installed stays
+        printf '#!/bin/sh\\necho %s' "$3" > "$(dirname "$0")/bridge" && chmod +x "$(dirname "$0")/bridge" ;;
+    *) echo "not known here: pip $*" >&2; exit 1 ;;
+esac
+"""
+GIT = """\
+#!/bin/sh
+test "$*" = "describe --tags --always" && echo "$RELEASE"
+"""
+
+
+def test_the_commands_that_install_also_upgrade(tmp_path: Path) -> None:
+    """They touch nothing that is running, and what an earlier build has left is in no release."""
+    section = INSTALL.partition("\n## A wheel\n")[2].partition("\n## ")[0]
+    commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)[0].replace("/opt/", f"{tmp_path}/opt/")
+    (tmp_path / "opt").mkdir()
+    stand_ins = tmp_path / "stand-ins"
+    stand_ins.mkdir()
+    for name, script in {"python3": PYTHON, "pip": PIP, "git": GIT}.items():
+        (stand_ins / name).write_text(script)
+        (stand_ins / name).chmod(0o755)
+    given = {"STAND_INS": str(stand_ins), "PATH": f"{stand_ins}{os.pathsep}{os.environ['PATH']}"}
+    for release in ("v1", "v2"):
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=tmp_path,
+            env=os.environ | given | {"RELEASE": release},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.returncode, ran.stdout) == (0, f"dist/settlement_bridge-{release}.whl\n"), ran.stderr
+    assert len(list(tmp_path.glob("opt/*/bin/bridge"))) == 3
+    assert (tmp_path / "opt" / "bridge").is_symlink()
