@@ -121,6 +121,19 @@ def test_secrets_are_credentials_that_the_page_installs(unit: Path) -> None:
     assert set(credentials.values()) <= installed
 
 
+def test_the_shell_of_the_runbook_has_what_the_units_have() -> None:
+    """A command there sees the same secrets, in their own place: without one it would be refused."""
+    runbook = (ROOT / "docs" / "runbook.md").read_text("utf-8")
+    section = runbook.partition("\n## A shell\n")[2].partition("\n## ")[0]
+    exported = dict(re.findall(r"^export (\w+)=(\S+)$", section, re.MULTILINE))
+    given: dict[str, str] = {}
+    for unit in (RUN, SNAPSHOT):
+        places = dict(value.split(":") for value in directives(unit)["LoadCredential"])
+        for name, value in (variable.split("=") for variable in directives(unit)["Environment"]):
+            given[name] = places[value.removeprefix("%d/")] if value.startswith("%d/") else value
+    assert exported == given
+
+
 def test_it_is_not_started_again_where_a_person_has_to_act() -> None:
     """The exit codes that the manifests treat so for the jobs, and a gap; `bridge run` leaves nothing out."""
     [codes] = directives(RUN)["RestartPreventExitStatus"]
