@@ -1,1 +1,1 @@
-"""Programs that write pages of the documentation; `make docs` runs them."""
+"""Programs that write generated files: of the documentation (`make docs`), and the bill of materials."""

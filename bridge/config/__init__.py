@@ -1,4 +1,4 @@
-"""The settings, frozen and validated. `load` reads them; nothing else reads the environment."""
+"""The settings, frozen and validated. `load` reads them; nothing else reads `BRIDGE_…` variables."""
 
 from bridge.config.api import ApiSettings as ApiSettings
 from bridge.config.fields import address_error as address_error

@@ -1,4 +1,4 @@
-"""Reads and validates the settings. The only module that reads the environment.
+"""Reads and validates the settings. The only module that reads `BRIDGE_…` variables.
 
 Environment variables (`BRIDGE_…`, `__` between levels) take precedence over the TOML file of `--config`, and
 that over the defaults. A secret can be given by the path of a file (`…_FILE`), which is read at each use, so

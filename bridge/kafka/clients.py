@@ -1,4 +1,4 @@
-"""Creates librdkafka clients. No other module names librdkafka's properties."""
+"""Creates librdkafka clients. Only the sandbox sets librdkafka's properties elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web application of `bridge run` and of the snapshot jobs: health and metrics."""
+"""The web application of `bridge run` and of the snapshot jobs: health, metrics, and pages that they add."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Line(NamedTuple):
     """Where the committed position is."""
     gaps: tuple[Stretch, ...]
     words: str
-    """The same for who does not see it."""
+    """The same in words, for people who cannot see it."""
 
 
 class Gauge(NamedTuple):

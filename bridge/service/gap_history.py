@@ -15,7 +15,7 @@ from bridge.state.gap import Gap
 from bridge.state.gap_reader import gaps_since
 
 MOST = 20
-"""So many gaps are kept, the last ones."""
+"""Number of gaps that are kept: the last ones."""
 
 
 class GapHistory:

@@ -1,4 +1,4 @@
-"""The bets that were committed last, for who may see them on the status page."""
+"""The bets that were committed last, for the status page if it may show them."""
 
 from __future__ import annotations
 
