@@ -66,7 +66,7 @@ def main() -> Never:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
             _report(error)
         what = f"{error.filename or 'the output'} cannot be written: {error.strerror}"
-        print_text(f"error: {what}. Make room, or write elsewhere.", err=True)
+        print_text(f"error: {what}. Free some space, or write elsewhere.", err=True)
         sys.exit(1)
     except Exception as error:  # noqa: BLE001  # whatever it is
         _report(error)

@@ -94,7 +94,8 @@ def tail(
 ) -> None:
     """Print settled bets as they become visible to a read_committed consumer.
 
-    Filters narrow each other; the values of one filter widen it. Money is decimal in every format.
+    Different filters combine with AND, repeated values of one filter with OR. Money is decimal in every
+    format.
     """
     from itertools import islice
 
@@ -165,7 +166,8 @@ def replay(
     A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago.
     Ages count back from now, so 5m is before 2m. A redriven dead letter counts by the time of its redrive.
     Finds every version of a bet that the topic still has.
-    Filters narrow each other; the values of one filter widen it. Money is decimal in every format.
+    Different filters combine with AND, repeated values of one filter with OR. Money is decimal in every
+    format.
     """
     from bridge import clock
     from bridge.inspection.replay import Replay, identity, parse_window
@@ -222,10 +224,10 @@ def explain(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Tell all that the topics know of one bet, in the order in which it happened.
+    """Show everything the topics know about one bet, in the order in which it happened.
 
     Each version and correction with what changed, when it was received and committed, and its offset; dead
-    letters and samples that name the bet; gaps and hand-overs within an hour. Exit 1 if nothing names it.
+    letters and samples that mention the bet; gaps and hand-overs within an hour. Exit 1 if nothing does.
     """
     from bridge.inspection.explain import as_data, as_lines
     from bridge.inspection.explain import explain as explained
@@ -237,7 +239,7 @@ def explain(
         say(found.lacking)
     show(as_data(found), as_lines(found), json=json)
     if not found.found:
-        raise BridgeError(f"nothing names the bet {bet}: no record, no dead letter. Is the id complete?")
+        raise BridgeError(f"no record or dead letter mentions the bet {bet}. Is the id complete?")
 
 
 def _export(

@@ -149,7 +149,7 @@ def export(
         text = f"{plural(len(letters), 'dead letter')} exported to {to_directory}"
         show({"exported": len(letters), "directory": str(to_directory)}, text, json=json)
     elif not letters:
-        say("no dead letter fits")
+        say("no matching dead letter")
 
 
 @deadletters.command("redrive")

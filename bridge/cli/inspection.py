@@ -42,12 +42,10 @@ def doctor(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check all that a bridge depends on, and say what to do.
+    """Check everything a bridge depends on, and say what to do.
 
-    Settings, tokens, disk, host names, certificates, Kafka, topics, rights, registry, leadership,
-    transactions, checkpoint, limits, clocks and the REST side. Changes nothing, does not connect to the feed
-    and asks no endpoint. Exit 1 if a check fails (✗: `bridge run` would end) or finds trouble (~: it would
-    start, and wait where it has to).
+    Changes nothing, does not connect to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge
+    run` would end) or finds trouble (~: it would start, and wait where it has to).
     """
     from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines, legend
     from bridge.doctor.runner import CHECKS, run_checks

@@ -120,7 +120,7 @@ def is_proxy(*socks_packages: str) -> AfterValidator:
 def address_error(section: str) -> SettingsError:
     """Return the error for a base address that the HTTP client refuses."""
     return SettingsError(
-        f"{section}.base_url ({env_name(section, 'base_url')}) is no address. Give one such as "
+        f"{section}.base_url ({env_name(section, 'base_url')}) is not an address. Give one such as "
         "https://provider.example."
     )
 

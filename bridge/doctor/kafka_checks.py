@@ -243,7 +243,7 @@ def find_open_transactions(settings: Settings) -> Look:
 def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
     """Whether a transaction hides records from readers and from the next owner, at `now`, Unix seconds."""
     if not look.open and not look.unknown:
-        return Finding(Outcome.OK, "none stays open")
+        return Finding(Outcome.OK, "no transaction stays open")
     lines = [
         f"{transaction}: open for {format_duration(max(0.0, now - transaction.began))} by its first record"
         for transaction in look.open

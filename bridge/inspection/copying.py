@@ -173,7 +173,7 @@ class TopicCopy:
             needed = f"Write the topic {self._target}", f"Write the transactional id {self.group}"
             return SinkBroken(text + denied(error, *needed))
         fenced = error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL)
-        text += "the same copy was begun elsewhere, which ends this one" if fenced else error.str()
+        text += "another process has started the same copy and taken over" if fenced else error.str()
         text += ". What was copied stays: repeat the command to go on."
         if fenced or triage(error) is ErrorAction.REFUSED:
             return SinkBroken(text)

@@ -335,5 +335,5 @@ def letter_as_lines(letter: Letter, message: Message) -> str:
     if letter.outcome is not None and letter.redriven is not None:
         tried = f"{letter.outcome.value}, {format_utc(letter.redriven)}, tries: {letter.tries}"
         lines.append(f"redriven  {tried}" + (f", {letter.reason}" if letter.open else ""))
-    cut = "" if len(text) <= SHOWN_CHARACTERS else "…\n(`bridge deadletters export` has all of it)"
+    cut = "" if len(text) <= SHOWN_CHARACTERS else "…\n(`bridge deadletters export` writes the whole message)"
     return "\n".join([*lines, "", text[:SHOWN_CHARACTERS] + cut])

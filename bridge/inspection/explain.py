@@ -148,10 +148,10 @@ def _committed(bet: Bet, commits: Sequence[_Commit]) -> str:
     """Return when it was committed: with the first checkpoint after its receipt, if that is still there."""
     received = bet.timestamp / 1000
     if not commits or received < commits[0].at:
-        return "committed at a time that is compacted away"
+        return "commit time unknown: its checkpoint has been compacted away"
     found = next((commit for commit in commits if commit.at >= received), None)
     return (
-        "committed after the last checkpoint"
+        "not yet covered by a visible checkpoint"
         if found is None
         else f"in the checkpoint of {format_utc(found.at)}"
     )

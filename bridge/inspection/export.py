@@ -30,12 +30,14 @@ class Export:
     """
 
     def __init__(self, path: Path, format_: Format, wanted: Mapping[str, Any], names: NamesOf = None) -> None:
+        if not path.name:
+            raise SettingsError(f"--output {path}: give the name of a file")
         try:
-            is_usable = path.name and path.parent.is_dir()
+            is_usable = path.parent.is_dir()
         except OSError:  # one above it may not be searched
             is_usable = False
         if not is_usable:
-            raise SettingsError(f"--output {path}: give the name of a file in a directory that is there")
+            raise SettingsError(f"--output {path}: the directory {path.parent} does not exist")
         self._path = path
         self._format = format_
         self._names = names
@@ -55,7 +57,7 @@ class Export:
         if path.exists():
             self._lock.release()
             raise SettingsError(
-                f"--output {path}: the file is there already; remove it, or choose another name"
+                f"--output {path}: the file already exists; remove it, or choose another name"
             )
         if self._resume.exists():
             self._restore()
@@ -132,7 +134,7 @@ class Export:
         _synced(temporary).replace(self._resume)
 
     def _restore(self) -> None:
-        begin_anew = f"remove {self._resume} to begin anew"
+        begin_anew = f"remove {self._resume} to start over"
         try:
             note = orjson.loads(self._resume.read_bytes())
             offsets = {int(partition): offset for partition, offset in note["offsets"].items()}
@@ -142,12 +144,14 @@ class Export:
             raise SettingsError(f"{self._resume} cannot be read: {error}; {begin_anew}") from None
         if wanted != orjson.loads(orjson.dumps(self._wanted, default=str)):
             raise SettingsError(
-                f"--output {self._path}: was begun with other options, or before a gap was declared "
+                f"--output {self._path}: was started with other options, or before a gap was declared "
                 f"(--gap); repeat those, or {begin_anew}"
             )
         pieces = [self._part(number) for number in range(1, parts + 1)] if parts else [self._partial]
         if not all(piece.exists() for piece in pieces) or (size and self._partial.stat().st_size < size):
-            raise SettingsError(f"--output {self._path}: what was written before is not there; {begin_anew}")
+            raise SettingsError(
+                f"--output {self._path}: the partial file is missing or too short; {begin_anew}"
+            )
         self.offsets, self.ends, self.window = offsets, ends, (begin, end)
         self.bets, self._size, self._parts = bets, size, parts
 

@@ -260,7 +260,7 @@ class Registry:
         except SchemaRegistryError as error:
             raise self._error(what, error) from error
         except ValueError as error:  # the body is no JSON
-            raise self._no_registry(what, "what is no JSON") from error
+            raise self._no_registry(what, "something that is not JSON") from error
         except RegistryUnavailable:  # no new client
             raise
         except Exception as error:  # the errors of the client's HTTP library, which differs by version

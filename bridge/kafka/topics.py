@@ -190,7 +190,7 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
         elif count < topic.partitions:
             changes.append(
                 # Adding partitions would move keys to others than those of their earlier records.
-                Change(topic, Action.LEAVE, f"it has {count} partitions, declared are {topic.partitions}")
+                Change(topic, Action.LEAVE, f"it has {count} partitions, but {topic.partitions} are declared")
             )
     return changes
 

@@ -117,7 +117,7 @@ def retire(
     with owning(old, beside=settings.feed.name) as owned:
         last, batch = owned.checkpoint, Batch()
         if last is None or owned.checkpoints.is_retired(owned.lost, report):
-            raise BridgeError(f"the feed {name} is over already: there is nothing to retire")
+            raise BridgeError(f"the feed {name} has already been retired: there is nothing to do")
         own = read_checkpoint(settings)
         is_over = own is not None and owned.checkpoints.of_feed(settings).is_retired(owned.lost, report)
         succession = succeed(

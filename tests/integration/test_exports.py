@@ -158,8 +158,8 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
         (["--format", "parquet"], 2, "use `bridge replay --output FILE`"),
         (["--output", "bets.xlsx"], 2, "no format has this suffix"),
         (["--output", ".", "--format", "csv"], 2, "give the name of a file"),
-        (["--output", str(tmp_path / "none" / "a.csv")], 2, "in a directory that is there"),
-        (["--output", str(there)], 2, "the file is there already"),
+        (["--output", str(tmp_path / "none" / "a.csv")], 2, "none does not exist"),
+        (["--output", str(there)], 2, "the file already exists"),
         (["--output", str(tmp_path / "t"), "--format", "table"], 2, "a file is json, csv or parquet"),
         (["--output", "a.csv", "--to-topic", "b"], 2, "--output and --to-topic: choose one"),
         (["--to-topic", "b", "--names", "en"], 2, "copies records as they are"),
@@ -507,4 +507,7 @@ async def test_a_bet_is_explained(place: Place) -> None:
     assert move["details"][0].endswith(": resent")
     assert key in shown.stdout.splitlines()[0]
     nobody = place.run("explain", "nobody")
-    assert (nobody.returncode, nobody.stderr.count("error: nothing names the bet nobody")) == (1, 1)
+    assert (
+        nobody.returncode,
+        nobody.stderr.count("error: no record or dead letter mentions the bet nobody"),
+    ) == (1, 1)

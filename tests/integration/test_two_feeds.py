@@ -165,7 +165,7 @@ async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Pla
         assert audited.returncode == 0, audited.stdout
         twice = await asyncio.to_thread(lambda: place.run(*retire, **new))
         assert twice.returncode == 1
-        assert "the feed old is over already" in twice.stderr
+        assert "the feed old has already been retired" in twice.stderr
         unknown = await asyncio.to_thread(
             lambda: place.run("checkpoint", "retire", "typo", "--yes", FEED__NAME="new")
         )

@@ -242,7 +242,7 @@ def test_a_full_disk_is_one_line_too(tmp_path: Path) -> None:
         )
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[0] == (
-        "error: the output cannot be written: No space left on device. Make room, or write elsewhere."
+        "error: the output cannot be written: No space left on device. Free some space, or write elsewhere."
     )
 
 

@@ -15,6 +15,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 
 TARGET, ID = "test-bets", "settlement.replay.test-bets."
+TAKEN_OVER = "another process has started the same copy and taken over"
 AGAIN = "What was copied stays: repeat the command to go on."
 
 
@@ -61,9 +62,9 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Refused:
         (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, SinkBroken, f"Write the transactional id {ID}"),
         (KafkaError.GROUP_AUTHORIZATION_FAILED, TopologyError, f"no right to Read the group {ID}"),
         (KafkaError.MSG_SIZE_TOO_LARGE, SinkBroken, AGAIN),
-        (KafkaError._FENCED, SinkBroken, f"the same copy was begun elsewhere, which ends this one. {AGAIN}"),
-        (KafkaError._FATAL, SinkBroken, f"the same copy was begun elsewhere, which ends this one. {AGAIN}"),
-        (None, SinkBroken, f"the same copy was begun elsewhere, which ends this one. {AGAIN}"),
+        (KafkaError._FENCED, SinkBroken, f"{TAKEN_OVER}. {AGAIN}"),
+        (KafkaError._FATAL, SinkBroken, f"{TAKEN_OVER}. {AGAIN}"),
+        (None, SinkBroken, f"{TAKEN_OVER}. {AGAIN}"),
         (KafkaError._TRANSPORT, KafkaUnavailable, AGAIN),
         (KafkaError._TIMED_OUT, KafkaUnavailable, AGAIN),
     ],

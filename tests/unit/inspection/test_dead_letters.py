@@ -187,6 +187,6 @@ def test_a_letter_for_people_is_cut() -> None:
     tried = letter(1, "data.y: wrong", outcome=Outcome.FAILED, tries=2, redriven=AT)
     text = letter_as_lines(tried, Message(b"x" * (SHOWN_CHARACTERS + 1)))  # type: ignore[arg-type]
     assert "redriven  failed, 2026-09-21T14:13:20Z, tries: 2, data.y: wrong" in text.splitlines()
-    assert text.endswith("x…\n(`bridge deadletters export` has all of it)")
+    assert text.endswith("x…\n(`bridge deadletters export` writes the whole message)")
     assert text.count("x" * 100) == SHOWN_CHARACTERS // 100
     assert "bet       b" in letter_as_lines(letter(), Message(b'{"data":{"betId":"b"}}'))  # type: ignore[arg-type]

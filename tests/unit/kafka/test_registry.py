@@ -234,7 +234,7 @@ def test_refusals_are_explained(
         ((404, b""), "HTTP 404"),
         ((404, b"<html>none</html>"), "HTTP 404"),
         ((400, b"<html>bad</html>"), "HTTP 400"),
-        ((200, b"<html>hello</html>"), "no JSON"),
+        ((200, b"<html>hello</html>"), "not JSON"),
     ],
 )
 def test_a_path_that_is_no_registry_is_a_wrong_setting(

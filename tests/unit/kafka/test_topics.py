@@ -211,7 +211,7 @@ def test_what_a_broker_would_refuse_a_record_for_is_altered(
 def test_partitions_are_never_added() -> None:
     """Keys would move away from what is published: fewer than declared are left, more are no difference."""
     [change] = planned(cluster(bets=3))
-    assert (change.action, change.detail) == (Action.LEAVE, "it has 3 partitions, declared are 6")
+    assert (change.action, change.detail) == (Action.LEAVE, "it has 3 partitions, but 6 are declared")
     assert not change.harmful
     assert planned(cluster(bets=50)) == []
 
