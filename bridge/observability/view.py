@@ -49,7 +49,9 @@ _SILENT = Headline(
     "A liveness probe on /healthz restarts the bridge; without one, restart it. Keep its log.",
 )
 _STUCK = Headline(
-    "bad", "Stuck: the bridge makes no progress.", "Read in the log what it waits for; restart it."
+    "bad",
+    "Stuck: the bridge makes no progress.",
+    "Check the log for what it is waiting for, then restart it.",
 )
 _UNOWNABLE = Headline(
     "bad",
@@ -60,7 +62,7 @@ _STARTING = Headline("busy", "Starting: neither owner nor standby yet.")
 _HEADLINES = {
     State.CONNECTING: Headline("busy", "Connecting to the provider."),
     State.CATCHING_UP: Headline("busy", "Catching up: bets arrive late."),
-    State.LIVE: Headline("good", "Live: what the provider sends is in Kafka at once."),
+    State.LIVE: Headline("good", "Live: messages reach Kafka as they arrive."),
     State.QUIET: Headline(
         "good",
         "Quiet: pings arrive, but no bets.",
@@ -68,25 +70,25 @@ _HEADLINES = {
     ),
     State.IDLE_TIMEOUT: Headline(
         "busy",
-        "Nothing arrives, not even a ping: the bridge connects again.",
-        "Check the network if this happens again and again.",
+        "Nothing arrives, not even a ping: the bridge is reconnecting.",
+        "Check the network if this keeps happening.",
     ),
     State.WAITING_FOR_LIMIT: Headline(
         "busy",
-        "Waiting for a limit of the provider to allow the next connection attempt.",
+        "Waiting until the provider's limits allow the next connection attempt.",
         "Nothing: a restart would not shorten the wait.",
     ),
     State.BACKING_OFF: Headline(
         "busy",
         "Pausing after a failure before the next connection attempt.",
-        "If it lasts, read the failure in the log, event “disconnected”.",
+        "If it lasts, look for the failure in the log, event “disconnected”.",
     ),
     State.WAITING_FOR_KAFKA: Headline(
         "bad",
         "Waiting for Kafka: nothing is written.",
         "If the reason names a service, restore it. The bridge resumes by itself.",
     ),
-    State.STANDBY: Headline("good", "Standing by: this process takes over where no other one owns the feed."),
+    State.STANDBY: Headline("good", "Standing by: this process takes over when no other one owns the feed."),
     State.STOPPED_ON_GAP: Headline(
         "bad",
         "Stopped on a gap: the provider can no longer replay what is missing.",
@@ -196,7 +198,7 @@ def view(status: StatusSnapshot, now: float, show: Callable[[bytes], ShownBet]) 
 def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, str]:
     """Return the state's name, since when it lasts, what to say, and the reason."""
     if now - status.at > LOOP_SECONDS:
-        return "Silent", status.at, _SILENT, "it gives no heartbeat; all below is from before"
+        return "Silent", status.at, _SILENT, "it gives no heartbeat; everything below is out of date"
     name = "Starting" if status.state is None else status.state.value
     headline = _STARTING if status.state is None else _HEADLINES[status.state]
     if status.is_unownable:
@@ -220,7 +222,7 @@ def _notices(status: StatusSnapshot, left: float | None) -> list[str]:
     lately = status.at - status.memory_seconds
     if count := sum(gap.detected_at > lately for gap in status.declared):
         found.append(
-            f"{plural(count, 'gap')} declared: bets published in it may be missing. Get them from the "
+            f"{plural(count, 'gap')} declared: bets published then may be missing. Get them from the "
             "provider; “bridge gaps” lists every gap."
         )
     if hanging := [transaction for transaction in status.open_transactions or () if transaction.hangs]:

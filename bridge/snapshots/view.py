@@ -18,19 +18,21 @@ NEARLY_ALL: Final = 95
 """Percent of ids with a name, below which the alert fires, too."""
 
 _STUCK = Headline(
-    "bad", "Stuck: this job makes no progress.", "Read in the log what it waits for; restart it."
+    "bad",
+    "Stuck: this job makes no progress.",
+    "Check the log for what it is waiting for, then restart it.",
 )
 _TROUBLE = Headline(
     "bad",
-    "Kafka fails, and the run tries again. The last snapshot is unchanged.",
-    "Bring back what the reason names; the run then goes on by itself.",
+    "Kafka is failing; the run keeps trying. The last snapshot is unchanged.",
+    "Restore the service named in the reason; the run resumes by itself.",
 )
 _WAITING = Headline("busy", "Waiting for another run of this job to end, or for Kafka.")
 _RUNNING = Headline("busy", "A run is under way. The topic changes when it is complete, in one transaction.")
 _FAILED = Headline(
     "bad",
     "The last run failed. The last snapshot is unchanged.",
-    "Nothing if the next run succeeds; if they keep failing, act on the reason.",
+    "Nothing if the next run succeeds; if runs keep failing, act on the reason.",
 )
 _COMPLETE = Headline("good", "The last snapshot is complete.")
 _UNNAMED = Headline(
@@ -43,7 +45,7 @@ _NARROWED = Headline("good", "The last snapshot contains what --kind, --language
 _LEFT_OUT = Headline(
     "busy",
     "The last snapshot is partial: some requests failed.",
-    "The next run asks again. If the same is left out again and again, tell the provider.",
+    "The next run asks again. If the same things are left out every time, tell the provider.",
 )
 _TOO_LARGE = Headline(
     "bad",

@@ -20,7 +20,7 @@ function listen() {
 function look() {
   const silent = Date.now() - heard > PATIENCE;
   const since = new Date(heard).toISOString().slice(11, 19);
-  const text = silent ? `No word from this process since ${since} UTC: what is shown is from then.` : "";
+  const text = silent ? `No word from this process since ${since} UTC: the page is out of date.` : "";
   document.body.classList.toggle("lost", silent);
   if (lost.textContent !== text) lost.textContent = text; // an alert is read out each time it is set
   if (source.readyState === EventSource.CLOSED) listen(); // it was refused; a lost stream comes back by itself

@@ -155,7 +155,7 @@ def test_a_screen_reader_finds_its_way(shown: Shown) -> None:
     shown.tab.open(shown.url)
     nodes = shown.tab.ask("Accessibility.getFullAXTree")["nodes"]
     found = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]}
-    for title in ("Flow", "Position", "Limits of the provider", "Dead letters", "Owner and standbys"):
+    for title in ("Flow", "Position", "Provider limits", "Dead letters", "Owner and standbys"):
         assert {("heading", title), ("region", title)} <= found
     assert ("image", "The last 3d: the position at 100%, 1 gap") in found
     assert {name for role, name in found if role == "columnheader"} == {"Field", "Reason", "Count"}

@@ -42,7 +42,7 @@ HANGING = OpenTransaction(Place("settlement.bets", 3, 7), NOW - 60, 60)
         ("live", "good", "Live", "Nothing."),
         ("catching-up", "busy", "Catching up", ""),
         ("quiet", "good", "no bets", "Ask the provider"),
-        ("waiting-for-limit", "busy", "limit of the provider", "a restart would not shorten the wait"),
+        ("waiting-for-limit", "busy", "the provider's limits", "a restart would not shorten the wait"),
         ("gap", "good", "Live", ""),
         ("standby", "good", "Standing by", "Nothing."),
         ("kafka-down", "bad", "nothing is written", "restore it"),
