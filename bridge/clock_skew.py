@@ -52,7 +52,7 @@ def must_be_near(seconds: float, limit: float, setting: str, harm: str, *, also:
     if abs(seconds) > limit:
         by = f"{format_duration(abs(seconds))} {'ahead of' if seconds > 0 else 'behind'}"
         raise ClockError(
-            f"the provider's clock is {by} ours, and {setting} = {limit:g}: {harm}. Set this machine's clock "
-            "right (is NTP running?); if the provider's is wrong, tell them, and "
-            f"raise that limit{also} until then."
+            f"the provider's clock is {by} ours, and {setting} = {limit:g}: {harm}. Correct this machine's "
+            "clock (is NTP running?); if the provider's is wrong, tell them, and "
+            f"raise that limit{also} until it is fixed."
         )

@@ -36,5 +36,5 @@ class LettersCheck:
             if headers.get("outcome") != Outcome.FAILED.value:
                 self.redriven[feed] += 1
         elif kind != DeadLetterKind.SAMPLE.value:
-            text = "no dead letter of a bridge: its headers lack a kind and a feed"
+            text = "not a dead letter of a bridge: its headers lack a kind and a feed"
             self._findings.warn(place._replace(proof=Proof.DEAD_LETTERS, text=text))

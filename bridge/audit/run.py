@@ -160,7 +160,7 @@ class _Audit:
             if value is None:
                 self._was_removed = True
                 self._checkpoints.removed(place.key or "")
-                self._findings.warn(place._replace(text="the checkpoint was removed: the feed began anew"))
+                self._findings.warn(place._replace(text="the checkpoint was removed: the feed started over"))
                 return
             try:
                 checkpoint = Checkpoint.from_avro(codec.decode(value))
@@ -274,7 +274,9 @@ class _Audit:
     ) -> None:
         unproven = self._findings.unproven
         if self._feed is not None or self._since is not None:
-            unproven[Proof.PUBLISHED] = "only all bets of all feeds can be counted, without --feed and --from"
+            unproven[Proof.PUBLISHED] = (
+                "bets can be counted only for all feeds at once: leave out --feed and --from"
+            )
             return
         if self._was_removed:
             unproven[Proof.PUBLISHED] = "a checkpoint was removed, and its counters with it"
@@ -284,7 +286,7 @@ class _Audit:
         )
         if not self._whole:
             unproven[Proof.PUBLISHED] = (
-                "compaction may have removed earlier versions: only that there are not more than published"
+                "compaction may have removed earlier versions: only a surplus would have been noticed"
             )
         self._compare(
             Proof.PUBLISHED, self._topics.bets.name, "bets", bets.records, (least, most), self._whole
@@ -294,7 +296,7 @@ class _Audit:
         topic, unproven = self._topics.deadletters.name, self._findings.unproven
         if self._since is not None or self._was_removed:
             unproven[Proof.DEAD_LETTERS] = (
-                "only all dead letters can be counted, without --from"
+                "dead letters can be counted only from the beginning: leave out --from"
                 if self._since is not None
                 else "a checkpoint was removed, and its counters with it"
             )
@@ -302,9 +304,7 @@ class _Audit:
         count = admin.partition_count(self._client, topic)
         complete = not any(admin.start_offsets(self._client, topic, count))
         if not complete:
-            unproven[Proof.DEAD_LETTERS] = (
-                "dead letters were deleted: only that there are not more than counted"
-            )
+            unproven[Proof.DEAD_LETTERS] = "dead letters were deleted: only a surplus would have been noticed"
         letters, none = self._letters, Counters()
         for name in sorted({*last, *letters.letters, *letters.redriven}):
             before, after = (feeds[name].counters if name in feeds else none for feeds in (first, last))

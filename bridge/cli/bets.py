@@ -63,7 +63,7 @@ Language = Annotated[
     typer.Option(
         "--names",
         metavar="LANGUAGE",
-        help="Add the names of what was bet on, such as en.",
+        help="Add the names of what was bet on, in this language, such as en.",
         callback=in_utf_8,
     ),
 ]
@@ -136,7 +136,7 @@ def replay(
         bool,
         typer.Option(
             "--all-partitions",
-            help="With --bet: search all partitions. Needed where the topic was given more of them.",
+            help="With --bet: search all partitions. Needed if partitions were added to the topic.",
         ),
     ] = False,
     format_: Format = None,
@@ -175,7 +175,7 @@ def replay(
     if output is not None and to_topic is not None:
         raise SettingsError("--output and --to-topic: choose one")
     if to_topic == "":
-        raise SettingsError("--to-topic is empty: give the whole name of a topic, with its prefix")
+        raise SettingsError("--to-topic is empty: give the full name of a topic, with its prefix")
     if to_topic and (format_ or names or json):
         raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
     if everywhere and not bet:
@@ -258,7 +258,7 @@ def _export(
     if export.offsets is None:
         export.window = window.begin, window.end
     else:
-        say(f"going on after {export.bets:,} bets")
+        say(f"resuming after {export.bets:,} bets")
     with Replay(
         settings,
         Window(*export.window),
@@ -291,7 +291,7 @@ def _copy(
 
     try:
         if copy.begin is not None:
-            say("going on after what was copied before")
+            say("resuming after the records already copied")
             window = window._replace(begin=copy.begin)
         found = Replay(settings, window, selection, offsets=copy.offsets, strict=True)
         with found, _progress(found), _resumable():
@@ -386,7 +386,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
 
 def _nothing(selection: Selection) -> str:
     if selection.bets and not selection.everywhere:
-        return "nothing found, in the partition of its key (--all-partitions)"
+        return "nothing found in the partition of its key; --all-partitions searches all of them"
     return "nothing found"
 
 
@@ -396,7 +396,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted: repeat the command to go on")
+        say("interrupted: repeat the command to resume")
         raise
 
 

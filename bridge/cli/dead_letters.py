@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 deadletters = typer.Typer(
     help="List, show, export and redrive the messages that could not be converted.", no_args_is_help=True
 )
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Only those whose reason has this.")]
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Only those whose reason contains this text.")
+]
 Field = Annotated[
     str,
     typer.Option(
@@ -112,7 +114,10 @@ def export(
         typer.Option("--dir", metavar="DIR", help="Write files here: KEY.message and KEY.json."),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="With --dir, print the number as JSON; else all output is JSON.")
+        bool,
+        typer.Option(
+            "--json", help="With --dir, print the number as JSON; otherwise all output is JSON anyway."
+        ),
     ] = False,
 ) -> None:
     """Export dead letters with their original bytes and headers, in order of receipt.
@@ -126,7 +131,7 @@ def export(
         try:
             to_directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            text = f"--dir {to_directory} cannot be made: {error.strerror}. Name a directory, or one to make."
+            text = f"--dir {to_directory} cannot be created: {error.strerror}. Name another directory."
             raise SettingsError(text) from None
     letters = [letter for letter in read_letters(settings, wanted) if all_ or letter.open]
     for portion in in_portions(letters, settings.batch):
@@ -161,7 +166,8 @@ def redrive(
     to: To = None,
     bet: Bet = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would become of each; write nothing, need no lock.")
+        bool,
+        typer.Option("--dry-run", help="Show what would happen to each; write nothing, and take no lock."),
     ] = False,
     json: Json = False,
 ) -> None:

@@ -117,7 +117,7 @@ def _unknown_if_interrupted() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("Interrupted: `bridge checkpoint show` tells what was committed.")
+        say("Interrupted: `bridge checkpoint show` shows what was committed.")
         raise
 
 
@@ -142,6 +142,6 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
         typer.confirm("Move the position?", abort=True)
     with _unknown_if_interrupted(), owning(settings) as owned:
         commit_move(owned, plan, reason)
-    say("The position is moved. `bridge run` goes on from there.")
+    say("The position has been moved. `bridge run` resumes from there.")
     if json:
         print_json(plan_as_json(plan, changed=True))

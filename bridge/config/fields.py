@@ -96,7 +96,7 @@ def is_address(example: str, *schemes: str) -> AfterValidator:
         if not (re.match(rf"({'|'.join(schemes)})://[^/?#\s]+[^?#\s]*$", value) and has_host(value)):
             raise ValueError(f"must be an address such as {example}, without a query")
         if not re.fullmatch("[!-~]+", value):
-            raise ValueError("must be of ASCII characters: a name in another script begins with xn-- there")
+            raise ValueError("must be ASCII: write an internationalized name in its xn-- form")
         return value
 
     return AfterValidator(check)
@@ -128,9 +128,9 @@ def address_error(section: str) -> SettingsError:
 def proxy_error(section: str) -> SettingsError:
     """Return the error for a proxy that cannot be used. Its address may hold a password and is left out."""
     return SettingsError(
-        f"{section}.proxy ({env_name(section, 'proxy')}), or HTTPS_PROXY and its kin, cannot be used. Give "
-        'an address such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio, and '
-        "python-socks for the feed."
+        f"{section}.proxy ({env_name(section, 'proxy')}), or HTTPS_PROXY or a similar variable, cannot be "
+        'used. Give an address such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package '
+        "socksio, and python-socks for the feed."
     )
 
 
@@ -142,7 +142,7 @@ def env_name(*path: str) -> str:
 def only_one(settings: BaseModel, secret: str) -> None:
     """Raise ValueError if a secret is given both as a value and by its file."""
     if getattr(settings, secret) is not None and getattr(settings, f"{secret}_file") is not None:
-        raise ValueError(f"give one of {secret} and {secret}_file")
+        raise ValueError(f"give either {secret} or {secret}_file, not both")
 
 
 def secret_of(

@@ -94,7 +94,9 @@ class KafkaSettings(BaseModel):
         refused = {name: _refusal(_key(name), value) for name, value in self._given().items()}
         counts = Counter(name for name, _ in self.secrets())
         refused |= {
-            f"{name}_file": f"give one of {name} and {name}_file" for name in counts if counts[name] > 1
+            f"{name}_file": f"give either {name} or {name}_file, not both"
+            for name in counts
+            if counts[name] > 1
         }
         errors: list[InitErrorDetails] = [
             {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}

@@ -79,9 +79,9 @@ class Settings(BaseSettings):
         start = self.feed.start
         if is_age(start) and age_seconds(start) >= self.limits.memory_seconds:
             raise ValueError(
-                f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
-                f"{format_duration(self.limits.memory_seconds)}: it is older when the bridge connects. "
-                "Choose a little less, such as 71h."
+                f"feed.start (BRIDGE_FEED__START) = {start} is beyond the feed's memory of "
+                f"{format_duration(self.limits.memory_seconds)}: it will be too old when the bridge "
+                "connects. Choose a little less, such as 71h."
             )
         return self
 
@@ -166,7 +166,7 @@ RENAMED: Final = {
 }
 """Old name of a setting → new name. An old name is refused."""
 REMOVED: Final = {
-    "feed.converter": "every message takes the fastest way that accepts it",
+    "feed.converter": "every message takes the fastest path that accepts it",
 }
 """Former setting → why it is not needed. It is refused."""
 

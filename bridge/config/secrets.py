@@ -32,7 +32,7 @@ class Form(Enum):
         if re.fullmatch(self.value, secret, re.DOTALL):
             return ""
         if self is Form.HEADER:
-            return "holds what no header can: give one line of ASCII characters"
+            return "cannot be sent in a header: give one line of ASCII characters"
         return (
             "holds a text that cannot be a bearer token: give the token alone, one word of ASCII characters, "
             "without `Bearer` in front of it"

@@ -140,7 +140,7 @@ class FeedSettings(TlsSection):
     def _auth_is_complete(self) -> Self:
         given = self.auth_value is not None, self.auth_value_file is not None
         if self.auth != "none" and sum(given) != 1:
-            raise ValueError(f"auth = {self.auth} needs one of auth_value and auth_value_file")
+            raise ValueError(f"auth = {self.auth} needs either auth_value or auth_value_file")
         if self.auth in ("header", "query") and not self.auth_name:
             raise ValueError(f"auth = {self.auth} needs auth_name")
         if self.auth == "header" and not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", self.auth_name or "", re.ASCII):

@@ -20,7 +20,8 @@ def check_encryption(settings: Settings) -> Finding:
     """Whether credentials are sent over TLS, unless to this machine, and certificates are verified."""
     if exposed := dict.fromkeys([*_unencrypted(settings), *_of_kafka(settings)]):
         advice = (
-            "Use TLS with verified certificates: whoever is on the way can read what is sent, or change it."
+            "Use TLS with verified certificates: without it, anyone on the network path can read or change "
+            "what is sent."
         )
         return Finding(Outcome.WARN, "\n".join(exposed), advice)
     return Finding(Outcome.OK, "no credential is sent unencrypted, and certificates are verified")
@@ -45,7 +46,7 @@ def _unencrypted(settings: Settings) -> Iterator[str]:
         proxy = proxy_to(base, given) or ""
         found = urlsplit(proxy).hostname
         if found and _has_password(proxy) and not proxy.startswith("https://") and not _is_local(found):
-            where = "HTTPS_PROXY (or one of its kin)" if given == "env" else name
+            where = "HTTPS_PROXY (or a similar variable)" if given == "env" else name
             yield f"{where} is not https://: the password of the proxy is sent to {found} unencrypted"
 
 
@@ -56,11 +57,11 @@ def _has_password(address: str | None) -> bool:
 def _of_kafka(settings: Settings) -> Iterator[str]:
     given = {name: str(value) for name, value in settings.kafka.public_properties().items()}
     if given.get("enable.ssl.certificate.verification", "").lower() in _FALSE:
-        yield "kafka.enable_ssl_certificate_verification is false: anyone can pass for a broker"
+        yield "kafka.enable_ssl_certificate_verification is false: anyone can impersonate a broker"
     if given.get("ssl.endpoint.identification.algorithm", "").lower() == "none":
         yield (
             "kafka.ssl_endpoint_identification_algorithm is none: anyone with a certificate of the authority "
-            "can pass for a broker"
+            "can impersonate a broker"
         )
     issuer = urlsplit(given.get("sasl.oauthbearer.token.endpoint.url", ""))
     if issuer.scheme == "http" and issuer.hostname and not _is_local(issuer.hostname):

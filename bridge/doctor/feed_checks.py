@@ -61,7 +61,7 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
         return Finding(
             Outcome.WARN,
             f"{begins}: the provider decides what it replays, and what it leaves out is no gap",
-            "For all that it still has, set feed.start (BRIDGE_FEED__START) to an age, such as 71h.",
+            "To get everything it still has, set feed.start (BRIDGE_FEED__START) to an age, such as 71h.",
         )
     outcome, message, advice = _position(settings, checkpoint, now)
     limits = LimitForecast(settings, checkpoint, now, checkpoint.revision)

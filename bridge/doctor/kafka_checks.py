@@ -178,7 +178,7 @@ def check_rights(settings: Settings) -> Finding:
 def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = ()) -> Finding:
     """Whether the allowed operations suffice. `unseen` are topics that are missing or hidden."""
     if lacking := [resource for resource in needed if resource.missing]:
-        message = "\n".join(f"{r.name}: {', '.join(sorted(r.missing))} is not allowed" for r in lacking)
+        message = "\n".join(f"{r.name}: missing {', '.join(sorted(r.missing))}" for r in lacking)
         advice = 'Grant it: "Rights" in docs/kafka.md lists what is needed, with the commands.'
         outcome = Outcome.TROUBLE if all(resource.of_jobs for resource in lacking) else Outcome.FAIL
         return Finding(outcome, message, advice)
@@ -219,7 +219,7 @@ def assess_leadership(name: str, group: Group) -> Finding:
         return Finding(
             Outcome.WARN,
             f"{name} has {members} members, none of which owns the feed",
-            "Repeat: an assignment takes seconds. If it stays so, look at the logs of the bridges.",
+            "Run this again: an assignment takes seconds. If nothing changes, check the logs of the bridges.",
         )
     return Finding(
         Outcome.OK, f"owned from {', '.join(group.owner_hosts)}, {plural(group.standbys, 'standby')}"
@@ -252,11 +252,11 @@ def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
     if not look.open:
         return Finding(Outcome.TROUBLE, "\n".join(lines))
     steps = [
-        "Repeat in a minute: what a bridge has open, or one that died, has ended by then.",
-        "Find the producer of one that has not; `ProducerId` is in the row with that offset:",
+        "Run this again in a minute: transactions of bridges, even of dead ones, have ended by then.",
+        "If one has not, find its producer; `ProducerId` is in the row with that offset:",
         *(show_producer(settings.kafka, transaction.place) for transaction in look.open),
-        'Go on as in "A transaction hangs" in docs/operations.md.',
-        "Never abort one of a bridge that runs: bets would be lost.",
+        'Continue as in "A transaction hangs" in docs/operations.md.',
+        "Never abort a transaction of a running bridge: bets would be lost.",
     ]
     return Finding(Outcome.TROUBLE, "\n".join(lines), "\n".join(steps))
 

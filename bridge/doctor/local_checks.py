@@ -38,7 +38,7 @@ def check_settings(settings: Settings) -> Finding:
         advice = "Give a secret as a value or as the path of a readable file." if unusable or of_jobs else ""
         outcome = Outcome.FAIL if missing or unusable else Outcome.TROUBLE
         return Finding(outcome, "\n".join(missing + unusable + of_jobs), advice)
-    readable = f"secrets that are readable: {', '.join(secrets)}" if secrets else "no secrets configured"
+    readable = f"readable secrets: {', '.join(secrets)}" if secrets else "no secrets configured"
     return Finding(Outcome.OK, f"set: {', '.join(names)}\n{readable}")
 
 
@@ -74,7 +74,7 @@ def assess_form(is_compiled: bool, outdated: Collection[str]) -> Finding:
     if outdated:
         return Finding(
             Outcome.WARN,
-            f"the hot path is compiled from an older source than {', '.join(outdated)}, and that runs",
+            f"the compiled hot path is what runs, but it is older than the source of {', '.join(outdated)}",
             "Run `make setup` to compile the current sources.",
         )
     return Finding(Outcome.OK, "the hot path is compiled")

@@ -30,7 +30,7 @@ def resolve(wanted: Iterable[Address]) -> Finding:
         else:
             known.add(address.host)
     if unknown:
-        advice = "Correct the setting, or ask who runs the name server."
+        advice = "Correct the setting, or ask whoever runs the name server."
         return Finding(Outcome.TROUBLE, "\n".join(unknown), advice)
     if not known:
         return Finding(Outcome.OK, "no host is configured")
@@ -42,11 +42,11 @@ def check_rest(settings: Settings) -> Finding:
     try:
         status = asyncio.run(_knock(settings.api))
     except (Unavailable, SettingsError) as error:
-        advice = "Check api.base_url, api.proxy and api.ca_file; `bridge run` does without."
+        advice = "Check api.base_url, api.proxy and api.ca_file; `bridge run` does not need it."
         return Finding(Outcome.TROUBLE, f"the provider's REST side cannot be reached: {error}", advice)
     message = f"the provider's REST side answers (HTTP {status}); no endpoint was asked"
     if status >= 500:
-        return Finding(Outcome.WARN, message, "If it stays so, the snapshot jobs fail: ask the provider.")
+        return Finding(Outcome.WARN, message, "If this persists, the snapshot jobs fail: ask the provider.")
     return Finding(Outcome.OK, message)
 
 

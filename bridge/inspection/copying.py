@@ -41,18 +41,18 @@ class TopicCopy:
         declared = topics.declare(settings)
         source = declared.bets.name
         if target in {topic.name for topic in declared.all()}:
-            raise SettingsError(f"--to-topic {target}: is a topic of the bridge itself; choose another")
+            raise SettingsError(f"--to-topic {target}: this is a topic of the bridge itself; choose another")
         client = admin.look_for(settings.kafka, source)
         count = admin.partition_count(client, source)
         if admin.topic_id(client, target) is None:
             raise TopologyError(
-                f"--to-topic {target}: there is no such topic. Create it with {count} partitions, "
+                f"--to-topic {target}: the topic does not exist. Create it with {count} partitions, "
                 f"as {source} has."
             )
         if (found := admin.partition_count(client, target)) != count:
             raise TopologyError(
                 f"--to-topic {target}: has {found} partitions, {source} has {count}: keys would "
-                "not stay where they are"
+                "move to other partitions"
             )
         # A target that was made anew is another copy.
         wanted = {**wanted, "target": admin.topic_id(client, target)}
@@ -174,7 +174,7 @@ class TopicCopy:
             return SinkBroken(text + denied(error, *needed))
         fenced = error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL)
         text += "another process has started the same copy and taken over" if fenced else error.str()
-        text += ". What was copied stays: repeat the command to go on."
+        text += ". What was copied stays: repeat the command to resume."
         if fenced or triage(error) is ErrorAction.REFUSED:
             return SinkBroken(text)
         return KafkaUnavailable(text)

@@ -129,7 +129,7 @@ def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[E
                 if bet.version == before.version
                 else "settled again"
                 if bet.version > before.version
-                else "gone back to an earlier version"
+                else "went back to an earlier version"
             )
         details = [
             f"stake {format_stake(amount)}, payout {format_payout(bet.value['payout'], amount)}, "

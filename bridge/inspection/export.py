@@ -72,7 +72,7 @@ class Export:
             self._resume.unlink(missing_ok=True)
         except OSError as error:
             raise BridgeError(
-                f"{self._path} cannot be written: {error.strerror}. Repeat the command to go on."
+                f"{self._path} cannot be written: {error.strerror}. Repeat the command to resume."
             ) from None
         self._lock.release()
 

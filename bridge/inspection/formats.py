@@ -31,7 +31,7 @@ def lacking(names: Names, language: str) -> str:
     if language in names.languages():
         return ""
     there = ", ".join(sorted(names.languages())) or "none, `bridge translations` has published no names"
-    return f"no translations in {language!r}; languages there: {there}"
+    return f"no translations in {language!r}; available languages: {there}"
 
 
 _PAYOUT: Final = 18
@@ -243,7 +243,9 @@ def join_parquet(parts: Sequence[Path], path: Path) -> None:
     try:
         _join(parts, path, parquet)
     except arrow.ArrowInvalid as error:
-        raise BridgeError(f"{path}: a part of it cannot be read: {error}. Remove its .resume file.") from None
+        raise BridgeError(
+            f"{path}: one of its parts cannot be read: {error}. Remove its .resume file."
+        ) from None
 
 
 def _join(parts: Sequence[Path], path: Path, parquet: Any) -> None:

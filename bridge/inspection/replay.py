@@ -48,7 +48,7 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
     if first >= last:
         raise SettingsError(
             f"--from {begin or format_utc(first)} is not before --to {end or 'now'}: "
-            f"{format_utc(first)} and {format_utc(last)}. An age such as 2h is a time ago."
+            f"{format_utc(first)} and {format_utc(last)}. An age such as 2h counts back from now."
         )
     return Window(round(first * 1000), None if end is None else round(last * 1000))
 

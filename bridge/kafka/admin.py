@@ -108,7 +108,7 @@ def partition_count(client: AdminClient, topic: str) -> int:
     if found is None:
         topic_id(client, topic)  # raises if the right to describe it is missing
     if found is None or found.error is not None or not found.partitions:
-        raise KafkaUnavailable(f"{topic} is not there, or not yet: {found and found.error}")
+        raise KafkaUnavailable(f"{topic} does not exist, or not yet: {found and found.error}")
     return len(found.partitions)
 
 

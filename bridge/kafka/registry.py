@@ -267,7 +267,7 @@ class Registry:
             self.close()
             raise RegistryUnavailable(
                 f"the schema registry at {self._address} did not answer for {what}: {plain_error(error)}. "
-                f"Check {_SETTINGS[self._address.partition(':')[0]]}, and that it runs."
+                f"Check {_SETTINGS[self._address.partition(':')[0]]}, and that it is running."
             ) from error
 
     def _no_registry(self, what: str, answer: str) -> TopologyError:

@@ -149,7 +149,7 @@ def _dead_letter(place: _Place, message: Message) -> DeadLetter:
 def _time(micros: int) -> datetime:
     """Return a time that a bridge has read from its clock. Raises SchemaError for one that is none."""
     if (found := moment(micros)) is None:
-        raise SchemaError(f"{micros} microseconds are no time between the years 1 and 9999")
+        raise SchemaError(f"{micros} microseconds are not a time between the years 1 and 9999")
     return found
 
 

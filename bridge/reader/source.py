@@ -99,8 +99,8 @@ class Source:
             self._waited = 0.0
         elif not self._follows and self._waited > STALL_SECONDS:
             what = f"{self.topic} could not be read to its end: nothing came for "
-            what += f"{format_duration(STALL_SECONDS)}. No broker answers any more, or there is much to "
-            what += "skip that was aborted"
+            what += f"{format_duration(STALL_SECONDS)}. No broker answers any more, or there are many "
+            what += "aborted records to skip"
             raise KafkaUnavailable(outage.explain(what))
 
     def _ends(self, until: Until) -> list[float]:

@@ -70,7 +70,7 @@ class Model:
             reason = f"{len(body)} bytes are more than feed.max_message_bytes = {self._most}"
             return Verdict(Outcome.FAILED, reason)
         if identity(body).decode() != key:
-            return Verdict(Outcome.FAILED, "its bytes are not those that its key was made of")
+            return Verdict(Outcome.FAILED, "its bytes do not match its key, which is their hash")
         try:
             ping_id, bet, _ = self._converter.convert(body)
         except ConversionError as error:
@@ -93,9 +93,7 @@ class Model:
 TIE_SECONDS: Final = 0.00101
 """Times of receipt nearer than this do not tell an order: a record has its own cut to milliseconds, which may
 lose a whole one, and what came in one read has one."""
-_TIE: Final = (
-    "other content of its version was received in the same millisecond: which is the later is unknown"
-)
+_TIE: Final = "other content of its version was received in the same millisecond: which is later is unknown"
 
 
 class Judge:

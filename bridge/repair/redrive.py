@@ -114,7 +114,7 @@ def _commit(
     """Commit the bets and marks of some letters, and the checkpoint with their counters."""
     last, batch = owned.checkpoint, Batch()
     if last is None:
-        raise BridgeError(f"there is no checkpoint of the feed {owned.settings.feed.name} to go on from")
+        raise BridgeError(f"there is no checkpoint of the feed {owned.settings.feed.name} to resume from")
     # By a clock that is behind, the next owner would not find the bets where it looks for recent ones.
     now = max(clock.now().wall, last.updated_at)
     counters, timestamp = last.counters.copy(), int(now * 1000)

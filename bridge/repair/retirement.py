@@ -132,7 +132,7 @@ def retire(
         confirm(succession.text)
         refuse_members(settings, members(settings))
         if read_checkpoint(settings) != own:
-            raise NotOwner(f"the feed {settings.feed.name} has run meanwhile. Nothing was changed")
+            raise NotOwner(f"the feed {settings.feed.name} has run in the meantime. Nothing was changed")
         batch.add(owned.record(succession.checkpoint, [(SUCCEEDS, name)]))
         now = succession.checkpoint.updated_at
         over = replace(

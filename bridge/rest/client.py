@@ -238,8 +238,8 @@ class Client:
             if pause > LONGEST_PAUSE_SECONDS:
                 until = format_utc(round(now.wall + pause)) if pause < 366 * 86_400 else "a time years ahead"
                 self._stopped = ProviderPause(
-                    f"{request} answered HTTP {answer.status}: the provider wants nothing to be sent "
-                    f"before {until} (Retry-After), and a run waits for an hour at most. Is that a quota?",
+                    f"{request} answered HTTP {answer.status}: the provider accepts no request before "
+                    f"{until} (Retry-After), and a run waits for an hour at most. Is it a quota?",
                     pause,
                 )
                 raise self._stopped

@@ -218,7 +218,7 @@ class Connector:
         if self.certain_revision is None or self._clock_was_wrong():
             raise ClockError(
                 f"the committed position {format_utc(position.revision)} is in the future: this machine's "
-                "clock is behind, or was wrong until now. Set it right (is NTP running?) and start the "
+                "clock is behind, or was wrong until now. Correct it (is NTP running?) and start the "
                 "bridge again: what was promised too early, if anything, is then received again and "
                 "declared as a gap."
             )

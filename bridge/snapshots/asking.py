@@ -267,7 +267,7 @@ class Account:
         number = len(flaws) + answered.more
         if flaws and (not items or number > max(FEW, self._share * items)):
             raise ApiError(
-                f"{request} answered a list of {items:,} valid and {number:,} invalid items, more than "
+                f"{request} answered with a list of {items:,} valid and {number:,} invalid items, more than "
                 f"api.max_left_out_share. The first: {flaws[0].why}"
             )
         return answered

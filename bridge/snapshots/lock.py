@@ -101,7 +101,7 @@ class Lock:
                 # No broker, no assignment: then nobody is at work, as far as anyone can tell.
                 admin.metadata(clients.admin(self._settings.kafka))
                 raise Busy(
-                    f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end "
+                    f"another `bridge {self._job}` is running with this topics.prefix; wait for it or stop "
                     "it. `kafka-consumer-groups --describe --members --group "
                     f"{group_of_job(self._settings, self._job)}` shows on which host it runs. One that was "
                     "killed keeps its place until its session ends (kafka.session_timeout_ms, 10 s)."
@@ -135,7 +135,7 @@ class Lock:
     def must_have_topics(self) -> None:
         """Raise KafkaUnavailable if a topic is missing now, for the moment or for good."""
         if missing := self._missing_topics():
-            raise KafkaUnavailable(f"the topic {min(missing)} is not there")
+            raise KafkaUnavailable(f"the topic {min(missing)} does not exist")
 
     # The lease.
 
@@ -213,7 +213,7 @@ class Lock:
         gone, self._missing = missing & self._missing, missing
         if gone:
             raise TopologyError(
-                f"the topic {min(gone)} is gone: it was deleted while this run was at work, or the right to "
+                f"the topic {min(gone)} is gone: it was deleted during this run, or the right to "
                 "describe it was taken away. The next run creates it again."
             )
         if not owner:

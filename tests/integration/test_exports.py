@@ -103,7 +103,7 @@ def item(sport: int, league: int) -> dict[str, Any]:
     "command", [("replay",), ("tail", "--from-beginning", "--until-end")], ids=lambda c: c[0]
 )
 def test_filters_narrow_each_other(written: Written, command: tuple[str, ...]) -> None:
-    """Values of one filter widen it; both commands understand the same."""
+    """Values of one filter are combined with OR; both commands understand the same."""
     written.bet("plain", NOW)
     written.bet("again", NOW + 1)
     written.bet("again", NOW + 2, settlementVersion=2, betSettlement="Lose")
@@ -146,7 +146,9 @@ def test_a_bet_is_looked_for_where_its_key_belongs(written: Written) -> None:
     assert keys(written.place, "replay", "--bet", "b", "--all-partitions") == ["b", "b"]
     nothing = written.place.run("replay", "--bet", "nobody")
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr == "nothing found, in the partition of its key (--all-partitions)\n"
+    assert (
+        nothing.stderr == "nothing found in the partition of its key; --all-partitions searches all of them\n"
+    )
 
 
 def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
@@ -167,7 +169,7 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
         (
             ["--to-topic", f"{written.place.prefix}.none"],
             6,
-            "there is no such topic. Create it with 6 partitions",
+            "the topic does not exist. Create it with 6 partitions",
         ),
     ):
         ran = written.place.run("replay", *arguments)
@@ -296,7 +298,7 @@ def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
         [group] = [each.group_id for each in groups if target in each.group_id]
         [found] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
         assert {place.partition for place in found.result().topic_partitions} == {*range(6)}
-        assert "going on after" in place.run(*copy).stderr
+        assert "resuming after" in place.run(*copy).stderr
         assert len([*place.messages("sparse")]) == 1
     finally:
         admin.delete_topics([target])[target].result(30)
@@ -445,7 +447,7 @@ def test_names_follow_the_translations(written: Written) -> None:
     assert "Fußball" in shown.stdout
     shown = written.place.run("replay", "--names", "xx", "--format", "csv")
     assert (shown.returncode, "Fußball" in shown.stdout) == (0, False)
-    assert shown.stderr.startswith("no translations in 'xx'; languages there: de, en")
+    assert shown.stderr.startswith("no translations in 'xx'; available languages: de, en")
 
 
 async def test_a_bet_is_explained(place: Place) -> None:

@@ -327,6 +327,6 @@ def test_a_look_makes_no_topic(guarded: Place) -> None:
     """Otherwise a deleted one would exist again, without its settings."""
     client, name = guarded.admin(), f"{guarded.prefix}.bets"
     assert admin.topic_id(client, name, 10) is None
-    with pytest.raises(KafkaUnavailable, match=f"{name} is not there"):
+    with pytest.raises(KafkaUnavailable, match=f"{name} does not exist"):
         admin.partition_count(client, name)
     assert name not in admin.metadata(client).topics

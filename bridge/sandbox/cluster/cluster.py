@@ -205,8 +205,8 @@ def _cluster_id(data: Path, brokers: int) -> str:
     cluster_id, count = file.read_text("utf-8").split()
     if int(count) != brokers:
         raise DevError(
-            f"the data in {data} is of a cluster of {count}, not {brokers}. "
-            f"Start it with --brokers {count}, name another directory by --data, or delete this one."
+            f"the data in {data} belongs to a cluster of {count}, not {brokers}. "
+            f"Start it with --brokers {count}, choose another directory with --data, or delete this one."
         )
     return cluster_id
 
@@ -222,8 +222,8 @@ def start(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) 
     with _locked(data, progress):
         if (running := state.load(data)).now() == "running":
             raise DevError(
-                f"a cluster runs in {data} already, at {running.bootstrap_servers}. "
-                "Stop it with `bridge dev down`, or name another directory by --data."
+                f"a cluster is already running in {data}, at {running.bootstrap_servers}. "
+                "Stop it with `bridge dev down`, or choose another directory with --data."
             )
         _stop(data)
         return _launch(data, prepare(progress), progress, **wanted)
@@ -237,7 +237,7 @@ def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> 
             progress(f"already running in {data}")
             return running
         if _stop(data):
-            progress(f"a part of the cluster in {data} had died: starting all of it again")
+            progress(f"part of the cluster in {data} had died: restarting all of it")
         return _launch(data, prepare(progress), progress, **wanted).detach()
 
 
@@ -255,7 +255,7 @@ def _locked(data: Path, progress: Progress) -> AbstractContextManager[None]:
         data.mkdir(0o700, parents=True, exist_ok=True)  # one that is there already stays as it is
     except OSError as error:
         raise SettingsError(
-            f"--data {data} cannot be made: {error.strerror}. Name a directory, or one to make."
+            f"--data {data} cannot be created: {error.strerror}. Name another directory."
         ) from None
     return lock(data / "lock", progress, f"another start or stop in {data}")
 
@@ -303,7 +303,7 @@ def prepare(progress: Progress) -> Artifacts:
         try:
             with lock(artifacts.aot.with_name("aot.lock"), progress, "another first start"):
                 if not artifacts.aot.is_dir():
-                    progress("preparing the servers for quicker starts, once")
+                    progress("preparing the servers for faster starts, once")
                     _record(artifacts)
         except (DevError, OSError) as error:
             reason = str(error).partition("\n")[0].partition(". The end of its log")[0]

@@ -122,6 +122,6 @@ def _explained(what: str) -> Iterator[None]:
         reason = str(error).partition("\n")[0][:300]
         raise DevError(
             f"cannot download {what}: {reason}\n"
-            "Is the machine online, and does HTTPS_PROXY, where one is needed, name the proxy? "
-            "What has arrived is kept: start again to go on from there."
+            "Is the machine online, and does HTTPS_PROXY name the proxy if one is needed? "
+            "What has been downloaded is kept: start again to resume."
         ) from error

@@ -64,7 +64,7 @@ JOB = {
     "--every 1h --json": "--every serves metrics over HTTP: it excludes --plan, --json",
     "--metrics-file /no/dir/file": "--metrics-file: cannot write /no/dir/file: No such file or directory",
 }
-FILE_AS_DIRECTORY = {"--data a-file": "a-file cannot be made: File exists. Name a directory"}
+FILE_AS_DIRECTORY = {"--data a-file": "a-file cannot be created: File exists. Name another directory"}
 COMMANDS = {
     "run": Command(
         {**NO_FILE, "--config .": "the settings file . is not a regular file", "--quiet": "No such option"},
@@ -90,7 +90,7 @@ COMMANDS = {
             "--output bets.xml": "--output bets.xml: no format has this suffix; use .json",
             "--output bets --format table": "--format table is for a terminal: a file is json, csv or",
             "--output a.csv --to-topic b": "--output and --to-topic: choose one",
-            "--to-topic=": "--to-topic is empty: give the whole name",
+            "--to-topic=": "--to-topic is empty: give the full name",
             "--to-topic b --json": "--to-topic copies records as they are: leave out --format, --json",
         }
     ),
@@ -158,7 +158,11 @@ COMMANDS = {
         {"": "Missing argument 'KEY'", " ": "KEY is empty: give a key or its beginning"}
     ),
     "deadletters export": Command(
-        {**NO_FILE, **LETTERS, "--dir a-file": "--dir a-file cannot be made: File exists. Name a directory"}
+        {
+            **NO_FILE,
+            **LETTERS,
+            "--dir a-file": "--dir a-file cannot be created: File exists. Name another directory",
+        }
     ),
     "deadletters redrive": Command({**NO_FILE, **LETTERS}),
 }

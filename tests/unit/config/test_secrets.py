@@ -117,7 +117,7 @@ def test_the_secret_of_an_oauth_client_is_masked_as_an_issuer_gets_it(prefix: st
 @pytest.mark.parametrize(
     ("auth", "trouble"),
     [
-        ("header", "holds what no header can: give one line of ASCII characters"),
+        ("header", "cannot be sent in a header: give one line of ASCII characters"),
         ("bearer", "holds a text that cannot be a bearer token"),
     ],
 )
@@ -254,5 +254,7 @@ def test_a_secret_is_given_once(section: str, secret: str, monkeypatch: pytest.M
     """As a value or by its file. The feed's depends on `feed.auth`."""
     monkeypatch.setenv(f"BRIDGE_{section}__{secret}", "hush")
     monkeypatch.setenv(f"BRIDGE_{section}__{secret}_FILE", "file")
-    with pytest.raises(SettingsError, match=f"give one of {secret.lower()} and {secret.lower()}_file"):
+    with pytest.raises(
+        SettingsError, match=f"give either {secret.lower()} or {secret.lower()}_file, not both"
+    ):
         load()

@@ -192,7 +192,7 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     )
     found = local_checks.check_settings(settings(full))
     assert found.outcome is Outcome.OK
-    assert found.message.endswith(f"\nsecrets that are readable: {', '.join(names)}")
+    assert found.message.endswith(f"\nreadable secrets: {', '.join(names)}")
     assert "s3cret" not in found.message
     empty = local_checks.check_settings(settings(blank))
     assert empty.outcome is Outcome.FAIL
@@ -227,7 +227,7 @@ def test_a_missing_setting_does_not_hide_a_missing_secret(tmp_path: Path) -> Non
     ("is_compiled", "outdated", "outcome", "words"),
     [
         (True, [], Outcome.OK, "is compiled"),
-        (True, ["bridge/old.py"], Outcome.WARN, "an older source than bridge/old.py"),
+        (True, ["bridge/old.py"], Outcome.WARN, "older than the source of bridge/old.py"),
         (False, [], Outcome.WARN, "plain Python, which is slower"),
         (False, ["bridge/old.py"], Outcome.WARN, "plain Python"),
     ],
@@ -373,12 +373,12 @@ ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
     [
         ({"settlement.bets": ALL}, {"READ", "DESCRIBE"}, Outcome.OK, "transactional id"),
         *(
-            ({"a": ALL, "b": ALL - {right}}, {"READ"}, Outcome.FAIL, f"b: {right} is not allowed")
+            ({"a": ALL, "b": ALL - {right}}, {"READ"}, Outcome.FAIL, f"b: missing {right}")
             for right in sorted(kafka_checks.TOPIC_RIGHTS)
         ),
-        ({}, {"DESCRIBE"}, Outcome.FAIL, "the group g: READ is not allowed"),
+        ({}, {"DESCRIBE"}, Outcome.FAIL, "the group g: missing READ"),
         ({"a": None}, {"READ"}, Outcome.WARN, "does not report"),
-        ({"a": None}, set(), Outcome.FAIL, "the group g: READ is not allowed"),
+        ({"a": None}, set(), Outcome.FAIL, "the group g: missing READ"),
     ],
 )
 def test_rights_are_judged_by_what_is_needed(

@@ -51,7 +51,7 @@ UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
         (
             "kafka",
             {"ssl_endpoint_identification_algorithm": "none"},
-            "certificate of the authority can pass",
+            "certificate of the authority can impersonate",
         ),
         ("kafka", {"ssl_endpoint_identification_algorithm": "https"}, ""),
         (
@@ -103,10 +103,8 @@ def test_the_password_of_the_environment_s_proxy_is_told_once(monkeypatch: pytes
         "registry": {"url": "https://registry.example"},
     }
     found = check_encryption(Settings.model_validate(sections))
-    told = (
-        "HTTPS_PROXY (or one of its kin) is not https://: the password of the proxy is sent to proxy.example"
-    )
-    assert (found.outcome, found.message) == (Outcome.WARN, f"{told} unencrypted")
+    told = "HTTPS_PROXY (or a similar variable) is not https://: the password of the proxy is sent to"
+    assert (found.outcome, found.message) == (Outcome.WARN, f"{told} proxy.example unencrypted")
     monkeypatch.setenv("no_proxy", "registry.example")
     alone = {name: {**given, "proxy": "none"} for name, given in sections.items() if name != "registry"}
     found = check_encryption(Settings.model_validate({**sections, **alone}))

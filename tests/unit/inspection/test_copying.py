@@ -16,7 +16,7 @@ from bridge.kafka.errors import KafkaUnavailable
 
 TARGET, ID = "test-bets", "settlement.replay.test-bets."
 TAKEN_OVER = "another process has started the same copy and taken over"
-AGAIN = "What was copied stays: repeat the command to go on."
+AGAIN = "What was copied stays: repeat the command to resume."
 
 
 class Refused:

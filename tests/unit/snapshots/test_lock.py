@@ -93,7 +93,7 @@ def test_a_stop_ends_the_wait_and_the_run(run: Run) -> None:
 
 def test_a_vain_wait_names_command_and_group(run: Run) -> None:
     run.time -= 1
-    with pytest.raises(Busy, match=r"`bridge translations` is at work.* settlement\.translations\.owner"):
+    with pytest.raises(Busy, match=r"`bridge translations` is running.* settlement\.translations\.owner"):
         run.lock.acquire(0, lambda: setattr(run, "time", run.time + 1))
 
 

@@ -78,7 +78,7 @@ class Caches:
         return sorted(file.name for file in self.directory.rglob("*") if file.suffix != ".lock")
 
 
-PREPARING = "preparing the servers for quicker starts, once"
+PREPARING = "preparing the servers for faster starts, once"
 WHOLE = ["aot-1", "kafka.aot", "registry.aot"]
 
 
