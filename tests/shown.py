@@ -123,7 +123,7 @@ STANDBY = StatusSnapshot(
 UNOWNABLE = replace(
     STANDBY,
     reason="nobody can own the feed: the topic settlement.checkpoints is gone",
-    group=GROUP._replace(gone="settlement.checkpoints"),
+    group=Group((GROUP.members[0]._replace(holds=False), GROUP.members[1]), gone="settlement.checkpoints"),
 )
 KAFKA_DOWN = replace(  # for longer than a session: nobody owns, and this process did
     STANDBY,
