@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from fastavro import parse_schema, schemaless_reader
@@ -90,8 +91,8 @@ class Codec:
     def as_ours(self, data: bytes) -> bytes:
         """Return a record of a later version of the schema as a bridge with this one writes it.
 
-        One of this version or an earlier one is returned as it is: `in_schema` compares with those. Raises as
-        `decode`.
+        One of this version or an earlier one is returned as it is: `in_schema` compares with those. So is one
+        that cannot be read with this version. Raises NotOurs, and what `schema_by_id` raises.
         """
         if data.startswith(self.header):  # nearly all
             return data
@@ -102,7 +103,10 @@ class Codec:
             self._later[schema_id] = any(
                 not _members(type_) <= _members(self.named.get(name, {})) for name, type_ in named.items()
             )
-        return self.encode(self.decode(data)) if self._later[schema_id] else data
+        if self._later[schema_id]:
+            with suppress(SchemaError):
+                return self.encode(self.decode(data))
+        return data
 
     def decode(self, data: bytes) -> dict[str, Any]:
         """Return the datum of a record written with any version of the schema, resolved to this one.
