@@ -20,7 +20,7 @@ from tests.harness import Place
 from tests.integration.publishing import prepared, settings_of
 
 HOUR = 3600
-CODEC = Codec(load("settled-bet"), 7)
+CODEC = Codec(load("settled-bet"), 7, lambda _: load("settled-bet"))
 COUNT = 12_000
 """Bets published in a row, one every ten seconds."""
 
