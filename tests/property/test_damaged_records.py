@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 import pytest
+from confluent_kafka import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ from bridge.inspection.dead_letters import (
 from bridge.inspection.gaps import gap_as_json, gap_as_line
 from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines
 from bridge.inspection.readers import checkpoint_as_json, checkpoint_as_lines
+from bridge.kafka.batch import Header
 from bridge.kafka.reader import headers_of, original_receipt
 from bridge.reader.decoding import DEAD_LETTERS, GAPS
 from bridge.state.checkpoint import Checkpoint, Move, State
@@ -57,7 +59,6 @@ from bridge.state.dead_letter import (
     redrive_mark,
 )
 from bridge.state.gap import Cause, Gap
-from tests.unit.state.log import Message
 
 damaged = settings(
     max_examples=int(os.environ.get("DAMAGED", "200")),
@@ -275,8 +276,7 @@ RECORDS = [
 
 
 def text_of(headers: Any) -> dict[str, str]:
-    message: Any = Message((0, 0), marks=headers)
-    return headers_of(message)
+    return headers_of(Message(headers=headers))
 
 
 LETTER, MARK = text_of(RECORDS[0].headers), text_of(RECORDS[2].headers)
@@ -287,9 +287,10 @@ def as_bytes(value: str | bytes | None) -> bytes:
 
 
 @st.composite
-def damaged_headers(draw: st.DrawFn) -> list[tuple[str, bytes]]:
+def damaged_headers(draw: st.DrawFn) -> list[Header]:
     """Those of a dead letter or a mark, with some missing, changed or there twice."""
-    found = [(name, as_bytes(value)) for name, value in draw(st.sampled_from(RECORDS)).headers or ()]
+    headers = draw(st.sampled_from(RECORDS)).headers or ()
+    found: list[Header] = [(name, as_bytes(value)) for name, value in headers]
     for _ in range(draw(st.integers(0, 3))):
         index = draw(st.integers(0, len(found)))
         match draw(st.sampled_from(["missing", "changed", "twice", "foreign"])):
@@ -299,7 +300,7 @@ def damaged_headers(draw: st.DrawFn) -> list[tuple[str, bytes]]:
                 found.insert(index, (draw(st.text(max_size=8)), draw(st.binary(max_size=8))))
             case how if found:
                 name = found[index % len(found)][0]
-                value: Any = draw(VALUES)
+                value = draw(VALUES)
                 if how == "changed":
                     found[index % len(found)] = (name, value)
                 else:
@@ -311,13 +312,11 @@ def damaged_headers(draw: st.DrawFn) -> list[tuple[str, bytes]]:
 
 @damaged
 @given(st.lists(damaged_headers(), max_size=4), st.sampled_from([KEY, KEY, KEY, b"\xff", b"short"]))
-def test_letters_and_marks_are_read_whole_or_not_at_all(
-    records: list[list[tuple[str, bytes]]], key: bytes
-) -> None:
+def test_letters_and_marks_are_read_whole_or_not_at_all(records: list[list[Header]], key: bytes) -> None:
     """What is read can be shown and written again; a damaged mark changes nothing."""
     letters = dict[str, Letter]()
     for offset, headers in enumerate(records):
-        message: Any = Message((0, offset), content=b"{}", called=key, marks=headers)
+        message = Message("t", 0, offset, key, b"{}", headers)
         before = {name: (one.outcome, one.tries, one.redriven, one.reason) for name, one in letters.items()}
         try:
             letter = letter_after(message, "f", letters)
@@ -341,11 +340,11 @@ def test_letters_and_marks_are_read_whole_or_not_at_all(
 @damaged
 @given(damaged_headers())
 def test_headers_are_those_of_a_letter_that_can_be_written_again_or_not_ours(
-    headers: list[tuple[str, bytes]],
+    headers: list[Header],
 ) -> None:
     """For the commands, the reader and the audit."""
     text = text_of(headers)
-    message: Any = Message((0, 0), content=b"{}", marks=headers)
+    message = Message("t", 0, 0, KEY, b"{}", headers)
     place = {"topic": "t", "partition": 0, "offset": 0, "timestamp": 0, "key": KEY.decode()}
     with suppress(NotOurs):
         DEAD_LETTERS.make(place, message)
@@ -407,9 +406,8 @@ def test_a_number_is_within_its_bounds(
 def test_a_damaged_mark_leaves_a_letter_open() -> None:
     """What is right in it must not count alone."""
 
-    def message(offset: int, headers: dict[str, str]) -> Any:
-        marks = [(name, value.encode()) for name, value in headers.items()]
-        return Message((0, offset), content=b"{}", called=KEY, marks=marks)
+    def message(offset: int, headers: dict[str, str]) -> Message:
+        return Message("t", 0, offset, KEY, b"{}", [*headers.items()])
 
     letter = letter_after(message(0, LETTER), "f", {})
     assert letter is not None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
 from bridge.config import BatchSettings
 from bridge.errors import SettingsError
+from bridge.feed.received import Received
 from bridge.inspection.dead_letters import (
     SHOWN_CHARACTERS,
     Filter,
@@ -24,7 +25,7 @@ from bridge.inspection.dead_letters import (
     the_one,
 )
 from bridge.inspection.replay import Window
-from bridge.state.dead_letter import DeadLetterKind, Outcome
+from bridge.state.dead_letter import DeadLetterKind, Outcome, dead_letter
 
 AT = 1_790_000_000.0
 
@@ -34,43 +35,17 @@ def letter(number: int = 0, reason: str = "data.x[0]: wrong, got 1", size: int =
     return Letter(f"{number:064x}", kind, reason, AT + number, 17, size, 1, number, **more)
 
 
-class Message:
+def record(body: bytes) -> Message:
     """The record of a letter."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def value(self) -> bytes:
-        return self._body
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        return [("reason", b"data.x[0]: wrong"), ("kind", b"error")]
-
-    def topic(self) -> str:
-        return "t.deadletters"
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_790_000_000_000
+    return Message("t.deadletters", value=body, headers=[("reason", b"data.x[0]: wrong"), ("kind", b"error")])
 
 
 def test_a_letter_that_comes_again_was_received_by_the_later_time() -> None:
     """Other content of its bet may have come between: a redrive compares the two times."""
     known = letter()
-    headers = {
-        "kind": "error",
-        "reason": "data.x: wrong",
-        "received": f"{AT + 500}",
-        "revision": "18",
-        "feed": "f",
-        "size": "100",
-    }
-    again = SimpleNamespace(
-        key=known.key.encode,
-        headers=lambda: [(name, value.encode()) for name, value in headers.items()],
-        partition=lambda: 2,
-        offset=lambda: 9,
-    )
-    message: Any = again
+    again = Received(b"", AT + 500)
+    headers = dead_letter("t", again, DeadLetterKind.ERROR, "data.x: wrong", feed="f", revision=18).headers
+    message = Message("t", 2, 9, known.key.encode(), headers=headers)
     assert letter_after(message, "f", {known.key: known}) is None
     assert (known.received, known.revision, known.place) == (AT + 500, 18, (2, 9))
 
@@ -173,20 +148,20 @@ def test_a_key_must_be_that_of_one_letter() -> None:
 
 def test_a_letter_for_scripts_has_its_bytes() -> None:
     """As text, or in base64."""
-    shown = letter_as_json(letter(1), Message(b"{}"))  # type: ignore[arg-type]
+    shown = letter_as_json(letter(1), record(b"{}"))
     assert (shown["value"], shown["headers"], shown["outcome"]) == (
         "{}",
         {"reason": "data.x[0]: wrong", "kind": "error"},
         None,
     )
-    assert letter_as_json(letter(1), Message(b"\xff"))["base64"] == "/w=="  # type: ignore[arg-type]
+    assert letter_as_json(letter(1), record(b"\xff"))["base64"] == "/w=="
 
 
 def test_a_letter_for_people_is_cut() -> None:
     """And says what became of it."""
     tried = letter(1, "data.y: wrong", outcome=Outcome.FAILED, tries=2, redriven=AT)
-    text = letter_as_lines(tried, Message(b"x" * (SHOWN_CHARACTERS + 1)))  # type: ignore[arg-type]
+    text = letter_as_lines(tried, record(b"x" * (SHOWN_CHARACTERS + 1)))
     assert "redriven  failed, 2026-09-21T14:13:20Z, tries: 2, data.y: wrong" in text.splitlines()
     assert text.endswith("x…\n(`bridge deadletters export` writes the whole message)")
     assert text.count("x" * 100) == SHOWN_CHARACTERS // 100
-    assert "bet       b" in letter_as_lines(letter(), Message(b'{"data":{"betId":"b"}}'))  # type: ignore[arg-type]
+    assert "bet       b" in letter_as_lines(letter(), record(b'{"data":{"betId":"b"}}'))

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
 from bridge.config import Settings
 from bridge.kafka import acknowledged, admin, clients
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
-from tests.unit.state.log import Message
 
 TOPIC = "t.bets"
 
 
 def message(offset: int, value: bytes) -> Message:
     """A record of partition 0."""
-    return Message((0, offset), content=value, name=TOPIC, called=b"bet", marks=[("received", b"1")])
+    return Message(TOPIC, 0, offset, b"bet", value, [("received", b"1")])
 
 
 class Log:

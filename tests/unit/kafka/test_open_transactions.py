@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from functools import partial
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from bridge.clock import Instant
@@ -215,13 +215,9 @@ def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch
 def test_a_record_without_a_timestamp_is_of_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of the year 1969."""
 
-    def record(place: Place, at: int) -> SimpleNamespace:
-        values = {"topic": place.topic, "partition": place.partition, "offset": place.offset, "error": None}
-        said = {name: partial(lambda value: value, value) for name, value in values.items()}
-        return SimpleNamespace(timestamp=lambda: (1, at), **said)
-
     reader = MagicMock()
-    reader.consume.return_value = [record(FIRST, -1), record(OTHER, 2_000)]
+    messages = [Message(*FIRST, timestamp=(1, -1)), Message(*OTHER, timestamp=(1, 2_000))]
+    reader.consume.return_value = messages
     monkeypatch.setattr(clients, "reader", lambda *_, **__: reader)
     monkeypatch.setattr(clients, "admin", lambda _: None)
     assert first_times(Settings(), [FIRST, OTHER]) == {OTHER: 2.0}

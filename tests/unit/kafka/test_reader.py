@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message
 from structlog.testing import capture_logs
 
 from bridge.config import Settings
@@ -18,7 +18,7 @@ from bridge.kafka import clients, reader
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Place
 from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
-from tests.unit.state.log import NEVER, Log, Message
+from tests.unit.state.log import NEVER, Log
 
 SETTINGS = Settings()
 FIRST, OTHER = Place("t", 3, 7), Place("t", 4, 1)
@@ -27,6 +27,10 @@ FIRST, OTHER = Place("t", 3, 7), Place("t", 4, 1)
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return Log().installed(monkeypatch)
+
+
+def place(message: Message) -> tuple[int, int]:
+    return message.partition() or 0, message.offset() or 0
 
 
 def places(*partitions: range) -> list[tuple[int, int]]:
@@ -55,7 +59,7 @@ def test_what_is_read_and_how_far(
     if "visible" in asked:
         log.stable = [3, 3]
     taken: list[tuple[int, int]] = []
-    scan = TopicScan("t", lambda m: taken.append(m.at), **asked)  # type: ignore[attr-defined]
+    scan = TopicScan("t", lambda m: taken.append(place(m)), **asked)
     assert scan.read(SETTINGS) == position
     assert sorted(taken, key=itemgetter(0)) == expected
 
@@ -70,7 +74,7 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
     """Another try goes on where the last one was interrupted."""
     log.breaks = 3
     taken: list[tuple[int, int]] = []
-    TopicScan("t", lambda m: taken.append(m.at)).read(SETTINGS)  # type: ignore[attr-defined]
+    TopicScan("t", lambda m: taken.append(place(m))).read(SETTINGS)
     assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
     assert len(log.prompt) == 4
 
@@ -100,21 +104,10 @@ def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
     assert len(taken) == 10
 
 
-class News:
+def got(offset: int, code: int | None = None, **flags: bool) -> Message:
     """A record, or an error, at an offset of the only partition."""
-
-    def __init__(self, offset: int, code: int | None = None, **flags: bool) -> None:
-        self.at = offset
-        self.failed = None if code is None else KafkaError(code, "on purpose", **flags)
-
-    def error(self) -> KafkaError | None:
-        return self.failed
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.at
+    error = None if code is None else KafkaError(code, "on purpose", **flags)
+    return Message("t", 0, offset, error=error)
 
 
 END = KafkaError._PARTITION_EOF
@@ -123,19 +116,19 @@ END = KafkaError._PARTITION_EOF
 @pytest.mark.parametrize(
     ("end", "news", "taken", "next_offset"),
     [
-        (6, [News(3), News(5), News(6)], [3, 5], 6),
-        (6, [News(2), News(3)], [3], 4),
-        (6, [News(6)], [], 6),
-        (6, [News(5, END)], [], 5),
-        (6, [News(9, END)], [], 6),
-        (6, [News(4, KafkaError._TRANSPORT)], [], 3),
-        (inf, [News(3), News(10**9)], [3, 10**9], 10**9 + 1),
-        (inf, [News(5, END)], [], 5),
-        (inf, [News(0), News(1)], [0, 1], 2),
+        (6, [got(3), got(5), got(6)], [3, 5], 6),
+        (6, [got(2), got(3)], [3], 4),
+        (6, [got(6)], [], 6),
+        (6, [got(5, END)], [], 5),
+        (6, [got(9, END)], [], 6),
+        (6, [got(4, KafkaError._TRANSPORT)], [], 3),
+        (inf, [got(3), got(10**9)], [3, 10**9], 10**9 + 1),
+        (inf, [got(5, END)], [], 5),
+        (inf, [got(0), got(1)], [0, 1], 2),
     ],
 )
 def test_a_cursor_moves_to_its_end_or_follows(
-    end: float, news: list[Any], taken: list[int], next_offset: int
+    end: float, news: list[Message], taken: list[int], next_offset: int
 ) -> None:
     """Each record once and none beyond the end; one that follows also goes back with a log that was cut."""
     cursor = Cursor("t", [3], [end])
@@ -146,7 +139,7 @@ def test_a_cursor_moves_to_its_end_or_follows(
 def test_a_record_that_its_reader_cannot_handle_is_read_again() -> None:
     """The cursor moves behind it only afterwards."""
     cursor = Cursor("t", [3], [6])
-    news: list[Any] = [News(3), News(4)]
+    news: list[Message] = [got(3), got(4)]
     for message in cursor.records(news):
         if message.offset() == 4:
             break
@@ -156,7 +149,7 @@ def test_a_record_that_its_reader_cannot_handle_is_read_again() -> None:
 def test_an_end_may_be_lowered_while_reading() -> None:
     """By a reader that has seen all it wants."""
     cursor = Cursor("t", [3], [9])
-    news: list[Any] = [News(3), News(4), News(5)]
+    news: list[Message] = [got(3), got(4), got(5)]
     for _ in cursor.records(news):
         cursor.ends[0] = 4
     assert (cursor.reached, cursor.left) == (4, [])
@@ -165,12 +158,12 @@ def test_an_end_may_be_lowered_while_reading() -> None:
 @pytest.mark.parametrize(
     ("news", "says"),
     [
-        (News(3, KafkaError.TOPIC_AUTHORIZATION_FAILED), r"\. .* no right to Read the topic p\.t; grant it"),
-        (News(3, KafkaError.GROUP_AUTHORIZATION_FAILED), r"\. .* no right to Describe the group p\.reader;"),
-        (News(3, KafkaError._FATAL, fatal=True), "$"),
+        (got(3, KafkaError.TOPIC_AUTHORIZATION_FAILED), r"\. .* no right to Read the topic p\.t; grant it"),
+        (got(3, KafkaError.GROUP_AUTHORIZATION_FAILED), r"\. .* no right to Describe the group p\.reader;"),
+        (got(3, KafkaError._FATAL, fatal=True), "$"),
     ],
 )
-def test_an_error_that_needs_a_person_ends_the_reading(news: Any, says: str) -> None:
+def test_an_error_that_needs_a_person_ends_the_reading(news: Message, says: str) -> None:
     """A missing right, which is named, and whatever the client calls fatal."""
     with pytest.raises(TopologyError, match=rf"^reading p\.t: on purpose{says}"):
         list(Cursor("p.t", [3], [9]).records([news]))
@@ -228,9 +221,9 @@ def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
     taken = [] if taken is None else taken
 
     def take(message: Message) -> None:
-        taken.append(message.at)
+        taken.append(place(message))
 
-    scan = TopicScan("t", take, clock=log.clock)  # type: ignore[arg-type]
+    scan = TopicScan("t", take, clock=log.clock)
     with capture_logs() as lines:
         with_fresh_clients(
             SETTINGS, lambda admin, consumer: scan.resume(admin, consumer, lambda: False), lambda: False

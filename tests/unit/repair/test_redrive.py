@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
@@ -31,35 +32,6 @@ SCHEMA = load("settled-bet")
 CODEC = Codec(SCHEMA, 7, lambda _: SCHEMA)
 
 
-class Message:
-    """A record at its offset."""
-
-    def __init__(self, record: Record, offset: int) -> None:
-        self._record = record
-        self._offset = offset
-
-    def topic(self) -> str:
-        return self._record.topic
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self._offset
-
-    def key(self) -> bytes | None:
-        return self._record.key
-
-    def value(self) -> bytes | None:
-        return self._record.value
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, self._record.timestamp
-
-    def headers(self) -> list[Any]:
-        return list(self._record.headers or ())
-
-
 class Written:
     """Topics of one partition in memory."""
 
@@ -80,16 +52,19 @@ class Written:
         self._add(Record(TOPICS.bets.name, bet[0], bet[3], int(at * 1000)))
 
     def _add(self, record: Record) -> None:
-        before = [message for message in self.messages if message.topic() == record.topic]
-        self.messages.append(Message(record, len(before)))
+        offset = sum(message.topic() == record.topic for message in self.messages)
+        at = (1, record.timestamp)
+        self.messages.append(
+            Message(record.topic, 0, offset, record.key, record.value, record.headers, timestamp=at)
+        )
 
     def read(self, scan: TopicScan, _settings: Settings) -> dict[int, int]:
         """Read as `TopicScan.read`."""
         starts: Any = scan.start or {}
         for message in self.messages:
             begin, end = starts.get(0, 0), (scan.ends or {}).get(0, len(self.messages))
-            if message.topic() == scan.topic and begin <= message.offset() < end:
-                scan.take(message)  # type: ignore[arg-type]
+            if message.topic() == scan.topic and begin <= (message.offset() or 0) < end:
+                scan.take(message)
         return {}
 
     def redriven(self) -> list[tuple[Outcome, int | None]]:

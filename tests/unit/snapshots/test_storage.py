@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 from structlog.testing import capture_logs
 
 from bridge.avro.codec import Codec
@@ -15,7 +15,7 @@ from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOurs, SchemaError
 from bridge.kafka import admin, clients
-from bridge.kafka.reader import Cursor, TopicScan
+from bridge.kafka.reader import Cursor, TopicScan, received_at
 from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots import storage
@@ -32,35 +32,9 @@ TRANSLATIONS = "settlement.translations"
 HEADER = bytes(5)
 
 
-@dataclass
-class Message:
+def record(key: bytes | None, value: bytes | None, at: float = NOW, offset: int = 14) -> Message:
     """A record of partition 0."""
-
-    a_key: bytes | None
-    a_value: bytes | None
-    at: float = NOW
-    an_offset: int = 14
-
-    def key(self) -> bytes | None:
-        return self.a_key
-
-    def value(self) -> bytes | None:
-        return self.a_value
-
-    def topic(self) -> str:
-        return BETS
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.an_offset
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, round(self.at * 1000)
-
-    def error(self) -> None:
-        return None
+    return Message(BETS, 0, offset, key, value, timestamp=(1, round(at * 1000)))
 
 
 class Topics(defaultdict[str, list[Message]]):
@@ -83,7 +57,7 @@ class Topics(defaultdict[str, list[Message]]):
 
     def add(self, value: bytes, at: float = NOW) -> None:
         """Add a record to the topic of bets."""
-        self[BETS].append(Message(b"key", value, at, len(self[BETS])))
+        self[BETS].append(record(b"key", value, at, len(self[BETS])))
 
     def learn(
         self, state: JobState, job: Job = "currencies", save: Callable[[], None] = lambda: None, **api: Any
@@ -98,14 +72,14 @@ class Topics(defaultdict[str, list[Message]]):
         return load("settled-bet")
 
     def _read(self, scan: TopicScan) -> dict[int, int]:
-        messages: list[Any] = self[scan.topic]
+        messages = self[scan.topic]
         start, end = scan.start, len(messages)
         if start is None:
             for message in messages[: end - scan.visible]:
                 scan.take(message)
             return {0: end}
         if isinstance(start, float):
-            start = {0: min((m.offset() for m in messages if m.at >= start), default=end)}
+            start = {0: next((n for n, m in enumerate(messages) if received_at(m) >= start), end)}
         scan.cursor = Cursor(scan.topic, [start[0]], [end])
         for message in scan.cursor.records(messages[start[0] :]):
             self.read.append(message.offset() or 0)
@@ -120,18 +94,18 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
 
 def test_a_compacted_topic_is_its_last_values(topics: Topics) -> None:
     topics[TRANSLATIONS] = [
-        Message(b"sport:1", HEADER + b"old"),
-        Message(b"sport:2", HEADER + b"gone"),
-        Message(b"sport:1", HEADER + b"new"),
-        Message(b"sport:2", None),
-        Message(b"sport:3", None),
+        record(b"sport:1", HEADER + b"old"),
+        record(b"sport:2", HEADER + b"gone"),
+        record(b"sport:1", HEADER + b"new"),
+        record(b"sport:2", None),
+        record(b"sport:3", None),
     ]
     assert JobStorage(SETTINGS, "translations").published() == {b"sport:1": HEADER + b"new"}
 
 
 def test_only_what_is_visible_now_may_be_wanted(topics: Topics) -> None:
     """Otherwise the end of open transactions is waited for."""
-    topics[TRANSLATIONS] = [Message(b"sport:1", HEADER + b"old"), Message(b"sport:1", HEADER + b"new")]
+    topics[TRANSLATIONS] = [record(b"sport:1", HEADER + b"old"), record(b"sport:1", HEADER + b"new")]
     assert JobStorage(SETTINGS, "translations", visible=True).published() == {b"sport:1": HEADER + b"old"}
 
 
@@ -141,8 +115,8 @@ def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
     others = [b"\xff", None, b"", b"sport", b"sport:", b"sport:99999999999999999999", b"sport:01"]
     others += [b"sport:1:2", b"market:1", b"sport:9223372036854775808", "sport:٣".encode(), b"Sport:1"]
     others += [b" sport:1", b"x" * 10**6]
-    topics[TRANSLATIONS] = [Message(key, b"\0\0\0\0\7") for key in [*ours, *others, b"league:1"]]
-    topics[TRANSLATIONS].append(Message(b"league:1", b"{}"))
+    topics[TRANSLATIONS] = [record(key, b"\0\0\0\0\7") for key in [*ours, *others, b"league:1"]]
+    topics[TRANSLATIONS].append(record(b"league:1", b"{}"))
     with capture_logs() as lines:
         assert [*JobStorage(SETTINGS, "translations").published()] == ours
     [line] = lines
@@ -152,13 +126,13 @@ def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
 
 def test_an_invalid_snapshot_record_is_named_by_its_place(topics: Topics) -> None:
     """The one before it is out of date."""
-    topics["settlement.snapshots"] = [Message(b"currencies", b"{}"), Message(b"x", b"y")]
+    topics["settlement.snapshots"] = [record(b"currencies", b"{}"), record(b"x", b"y")]
     with pytest.raises(NotOurs, match=r"^settlement\.bets partition 0 offset 14 was not written by"):
         last_snapshot(SETTINGS, "currencies")
 
 
 def test_a_job_reads_only_its_own_snapshots(topics: Topics) -> None:
-    topics["settlement.snapshots"] = [Message(b"currencies", b"")]
+    topics["settlement.snapshots"] = [record(b"currencies", b"")]
     assert last_snapshot(SETTINGS, "translations") is None
     assert topic_of(SETTINGS, "currencies") == "settlement.currencies"
 

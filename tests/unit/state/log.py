@@ -9,52 +9,17 @@ from math import ceil
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from bridge.clock import Instant
 from bridge.kafka import admin, clients, reader
+from bridge.kafka.batch import Header
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import Outage
 
 NEVER = float("inf")
 PATIENCE = 1e6
 """Seconds after which no reader is still to be waiting for what never comes: millions of tries."""
-
-
-@dataclass(frozen=True)
-class Message:
-    """A record at its place, or the end of a partition."""
-
-    at: tuple[int, int]
-    end: bool = False
-    content: bytes | None = None
-    name: str = "t"
-    called: bytes | None = None
-    marks: list[tuple[str, bytes]] = field(default_factory=list)
-
-    def topic(self) -> str:
-        return self.name
-
-    def error(self) -> KafkaError | None:
-        return KafkaError(KafkaError._PARTITION_EOF) if self.end else None
-
-    def partition(self) -> int:
-        return self.at[0]
-
-    def offset(self) -> int:
-        return self.at[1]
-
-    def key(self) -> bytes:
-        return self.called or b"%d-%d" % self.at
-
-    def value(self) -> bytes | None:
-        return self.content
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        return self.marks
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, self.at[1] * 1000
 
 
 @dataclass
@@ -73,7 +38,7 @@ class Log:
     """Of each record, or what gives it by its offset."""
     keys: list[bytes] = field(default_factory=list)
     """Of the records by offset; without them, each has its place."""
-    marks: dict[int, list[tuple[str, bytes]]] = field(default_factory=dict)
+    marks: dict[int, list[Header]] = field(default_factory=dict)
     """Headers, by offset."""
     leaderless: set[int] = field(default_factory=set)
     """Partitions of which nothing comes, not even their end."""
@@ -197,10 +162,11 @@ class Client:
             self._next[partition] = offset + 1
             log.given.append((partition, offset))
             content = log.content(offset) if callable(log.content) else log.content
-            key = log.keys[offset] if log.keys else None
-            marks = log.marks.get(offset, [])
-            return [Message((partition, offset), False, content, self._topic, key, marks)]
+            key = log.keys[offset] if log.keys else b"%d-%d" % (partition, offset)
+            headers, at = log.marks.get(offset, []), (1, offset * 1000)
+            return [Message(self._topic, partition, offset, key, content, headers, timestamp=at)]
         if partition not in self._at_end:
             self._at_end.add(partition)
-            return [Message((partition, offset), end=True)]
+            end = KafkaError(KafkaError._PARTITION_EOF)
+            return [Message(self._topic, partition, offset, error=end)]
         return []
