@@ -76,8 +76,6 @@ class Batch:
 
     records: list[Record] = field(default_factory=list)
     bytes: int = 0
-    messages: int = 0
-    """Feed messages that this batch covers, pings and duplicates included."""
     opened_at: float | None = None
     """Monotonic time at which the first message was handled."""
     received_at: float | None = None
@@ -91,8 +89,7 @@ class Batch:
         self.bytes += len(record.value or b"") + OVERHEAD_BYTES
 
     def touch(self, now: float, received_at: float) -> None:
-        """Count a message, whether or not it adds a record. `now` is monotonic."""
-        self.messages += 1
+        """Open the batch with a message, whether or not it adds a record. `now` is monotonic."""
         if self.opened_at is None:
             self.opened_at, self.received_at = now, received_at
 

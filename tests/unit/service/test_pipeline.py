@@ -401,7 +401,7 @@ def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
     line.handle(bet(2))
     assert line.pipeline.full
     taken = line.pipeline.take_batch()
-    assert (len(taken.records), taken.messages) == (3, 5)
+    assert len(taken.records) == 3
     assert (line.records, line.pipeline.full, line.pipeline.batch.opened_at) == ([], False, None)
 
 
@@ -427,7 +427,7 @@ def test_each_message_ends_in_exactly_one_counter(messages: list[bytes | Oversiz
         line.handle(body)
         assert line.counters.received == before.received + 1
     letters = [headers["kind"] for _, headers in line.letters()]
-    assert line.counters.received == len(messages) == line.pipeline.batch.messages
+    assert line.counters.received == len(messages)
     assert line.counters.dead_lettered == len(letters) - letters.count("sample")
     assert line.counters.published == len(line.records) - len(letters)
 
