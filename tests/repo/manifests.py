@@ -20,8 +20,8 @@ BASE = K8S / "base"
 DEV, PRODUCTION = K8S / "overlays" / "dev", K8S / "overlays" / "production"
 OVERLAYS = (DEV, PRODUCTION)
 SERVING_JOBS = K8S / "components" / "serving-jobs"
-ROOTS = (BASE, *OVERLAYS, K8S / "topics", K8S / "user", K8S / "observe")
-"""What is applied: the programs, and apart from them the topics, Kafka's user and what watches them."""
+ROOTS = (BASE, *OVERLAYS, K8S / "topics", K8S / "user", K8S / "user" / "admin", K8S / "observe")
+"""What is applied: the programs, and apart from them the topics, Kafka's users and what watches them."""
 
 OF_OPERATORS = {"KafkaTopic", "KafkaUser", "PodMonitor", "PrometheusRule"}
 """Kinds that Kubernetes itself does not know."""

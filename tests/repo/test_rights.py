@@ -49,9 +49,9 @@ def test_the_commands_grant_them_and_creation() -> None:
     assert granted == rights.NEEDED | {TOPIC: rights.NEEDED[TOPIC] | rights.TO_CREATE_TOPICS}
 
 
-def user() -> Resource:
-    """The only KafkaUser."""
-    [found] = of_kind("KafkaUser", build(K8S / "user").resources).values()
+def user(folder: str = "user") -> Resource:
+    """The only KafkaUser there."""
+    [found] = of_kind("KafkaUser", build(K8S / folder).resources).values()
     return found
 
 
@@ -66,6 +66,20 @@ def test_strimzi_s_user_has_them_and_no_other() -> None:
         granted[OF_STRIMZI[rule["resource"]["type"]]] = frozenset(map(operation, rule["operations"]))
     assert len(granted) == len(authorization["acls"])
     assert granted == rights.NEEDED
+
+
+def test_who_ends_a_transaction_has_what_the_page_says_and_no_other() -> None:
+    """The cluster has no name; what begins with the prefix is all else that there is to see."""
+    [sentence] = re.findall(r"^Who ends a transaction.*?\.$", PAGE, re.MULTILINE | re.DOTALL)
+    told = dict(re.findall(r"(\w+) on the (topics|transactional ids|cluster)", " ".join(sentence.split())))
+    granted = {}
+    for rule in user("user/admin")["spec"]["authorization"]["acls"]:
+        kind = rule["resource"].pop("type")
+        assert rule["resource"] == ({} if kind == "cluster" else {"name": PREFIX, "patternType": "prefix"})
+        [granted[kind]] = rule["operations"]
+    kinds = {"topics": "topic", "transactional ids": "transactionalId", "cluster": "cluster"}
+    assert granted == {kinds[kind]: name for name, kind in told.items()}
+    assert kustomization(K8S / "user" / "admin")["labels"] == kustomization(K8S / "topics")["labels"]
 
 
 def test_it_is_the_user_of_the_programs() -> None:
