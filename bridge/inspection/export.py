@@ -33,10 +33,10 @@ class Export:
         if not path.name:
             raise SettingsError(f"--output {path}: give the name of a file")
         try:
-            is_usable = path.parent.is_dir()
-        except OSError:  # one above it may not be searched
-            is_usable = False
-        if not is_usable:
+            has_directory = path.parent.is_dir()
+        except OSError as error:  # one above it may not be searched
+            raise SettingsError(f"--output {path} cannot be written: {error.strerror}") from None
+        if not has_directory:
             raise SettingsError(f"--output {path}: the directory {path.parent} does not exist")
         self._path = path
         self._format = format_
