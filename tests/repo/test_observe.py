@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.alerts import ALERTS, QUERIES, RULES, judge, run
+from tests.repo.manifests import SERVING_JOBS, build, of_kind
 from tests.repo.source import ROOT
 
 NAMES = [alert["alert"] for alert in ALERTS]
@@ -65,6 +66,18 @@ def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:
     _, _, *entries = re.split(r"^## ", RUNBOOK, flags=re.MULTILINE)  # behind the introduction and the shell
     for entry in entries:
         assert re.match(r"\w+\n\n```\n(bridge|kubectl) ", entry), entry
+
+
+def test_the_entry_of_old_names_begins_where_the_cause_is() -> None:
+    """In the log of the job: a plan sends nothing to the provider. The alert says which job."""
+    entry = RUNBOOK.partition("\n## SettlementNamesOld\n")[2].partition("\n## ")[0]
+    deployments = of_kind("Deployment", build(SERVING_JOBS).resources)
+    [logged] = re.findall(r"^kubectl -n settlement logs deployment/(\S+) ", entry, re.MULTILINE)
+    assert logged in deployments
+    assert logged.replace("translations", "currencies") in deployments
+    [unit] = re.findall(r"^journalctl .*-u (\S+?)@", entry, re.MULTILINE)
+    assert (ROOT / "systemd" / f"{unit}@.service").exists()
+    assert "translations --plan" not in entry
 
 
 FIRED = {
