@@ -157,6 +157,12 @@ def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
         assert met(selector) == {"bridge"}
 
 
+def test_a_node_that_takes_no_pods_of_ours_does_not_keep_the_standby_waiting() -> None:
+    """By default a tainted one counts as an empty place, and then the only other node is full."""
+    for constraint in spec("bridge")["topologySpreadConstraints"]:
+        assert constraint["nodeTaintsPolicy"] == "Honor"
+
+
 def test_the_monitor_meets_what_can_serve() -> None:
     """The jobs by their component, whether they stay and serve or not; nobody scrapes the shell."""
     [monitor] = of_kind("PodMonitor", build(K8S / "observe").resources).values()
