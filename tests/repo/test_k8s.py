@@ -200,8 +200,9 @@ def test_the_settings_are_settings(component: str, settings: Settings) -> None:
 @each_pod
 def test_secrets_are_files_of_mounted_secrets(component: str) -> None:
     """None is in a variable, and each file is one that the README says how to make."""
-    volumes = {volume["name"]: volume["secret"]["secretName"] for volume in spec(component)["volumes"]}
-    mounted = {m["mountPath"]: volumes.pop(m["name"]) for m in container(component)["volumeMounts"]}
+    volumes = {v["name"]: v["secret"]["secretName"] for v in spec(component)["volumes"] if "secret" in v}
+    mounts = [m for m in container(component)["volumeMounts"] if m["name"] in volumes]
+    mounted = {m["mountPath"]: volumes.pop(m["name"]) for m in mounts}
     assert not volumes
     given = environment(PODS[component])
     assert not [name for name in given if re.search(r"(PASSWORD|TOKEN|SECRET|AUTH_VALUE)$", name)]
@@ -224,7 +225,10 @@ def test_no_secret_is_committed() -> None:
 
 @each_pod
 def test_a_pod_may_do_nothing_that_it_need_not(component: str) -> None:
-    """No root, no writing, no capability, no token, nothing in its environment that nobody asked for."""
+    """No root, no capability, no token, nothing in its environment that nobody asked for, and no writing.
+
+    But the shell's exports.
+    """
     pod = spec(component)
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
@@ -241,9 +245,19 @@ def test_a_pod_may_do_nothing_that_it_need_not(component: str) -> None:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
-        assert all(mount["readOnly"] for mount in each["volumeMounts"])
+        written = [m["mountPath"] for m in each["volumeMounts"] if not m.get("readOnly")]
+        assert written == ([each.get("workingDir")] if component == "shell" else [])
         asked, allowed = (each["resources"][key] for key in ("requests", "limits"))
         assert asked.keys() == allowed.keys() == {"cpu", "memory", "ephemeral-storage"}
+
+
+def test_an_export_has_room_in_the_shell() -> None:
+    """A folder of its own that ends with the pod, less than what the pod may take of the node's disk."""
+    [room] = [v["emptyDir"]["sizeLimit"] for v in spec("shell")["volumes"] if "emptyDir" in v]
+    limit = container("shell")["resources"]["limits"]["ephemeral-storage"]
+    assert int(room.removesuffix("Gi")) < int(limit.removesuffix("Gi"))
+    runbook = (K8S.parent / "docs" / "runbook.md").read_text("utf-8")
+    assert f"`{container('shell')['workingDir']}`" in runbook.partition("\n## SettlementTargetDown")[0]
 
 
 def test_the_doctor_looks_at_what_the_bridge_is_given() -> None:

@@ -89,7 +89,8 @@ def test_its_pods_are_restricted(overlay: Path) -> None:
     for pod in pods(kustomized(overlay)).values():
         spec = pod["spec"]
         assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC", "ephemeralContainers"}
-        assert {kind for volume in spec["volumes"] for kind in volume.keys() - {"name"}} <= {"secret"}
+        kinds = {kind for volume in spec["volumes"] for kind in volume.keys() - {"name"}}
+        assert kinds <= {"secret", "emptyDir"}
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["runAsUser"] != 0
         assert spec["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"

@@ -108,8 +108,9 @@ def test_the_programs_find_their_secrets(cluster: list[Resource]) -> None:
     secrets = {n: r["data"] for n, r in of_kind("Secret", cluster).items() if "data" in r}
     for pod in pods(cluster).values():
         [container] = pod["spec"]["containers"]
-        volumes = {v["name"]: v["secret"]["secretName"] for v in pod["spec"]["volumes"]}
-        mounted = {m["mountPath"]: secrets[volumes[m["name"]]] for m in container["volumeMounts"]}
+        volumes = {v["name"]: v["secret"]["secretName"] for v in pod["spec"]["volumes"] if "secret" in v}
+        mounts = [m for m in container["volumeMounts"] if m["name"] in volumes]
+        mounted = {m["mountPath"]: secrets[volumes[m["name"]]] for m in mounts}
         files = [Path(v) for n, v in environment(pod, cluster).items() if re.search("(_FILE|_LOCATION)$", n)]
         assert files
         for file in files:
