@@ -135,11 +135,7 @@ class Limiter:
     """
 
     def __init__(
-        self,
-        limits: LimitsSettings,
-        connect_timeout: float,
-        skew: float = 0.0,
-        ledger: Iterable[Attempt] = (),
+        self, limits: LimitsSettings, connect_timeout: float, skew: float, ledger: Iterable[Attempt]
     ) -> None:
         scale, memory, large = limits.scale, limits.memory_seconds, limits.large_age_seconds / limits.scale
         self._windows = (

@@ -16,7 +16,7 @@ from bridge.kafka.registry import Registry
 from bridge.state.gap import Gap
 
 
-def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
+def read_gaps(settings: Settings, feed: str | None) -> list[Gap]:
     """Return all gaps declared under the prefix, or those of one feed, in the order of detection.
 
     Skips records that no bridge can have written, and logs their number. Raises KafkaUnavailable if no broker

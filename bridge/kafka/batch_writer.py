@@ -107,7 +107,7 @@ class BatchWriter:
         election: LeaderElection,
         committed: ReadMarker,
         on_error: Callable[[str], None],
-        acknowledged: Acknowledged | None = None,
+        acknowledged: Acknowledged,
     ) -> None:
         self._term = _Term(election, committed, on_error)
         self._acknowledged = acknowledged
@@ -154,8 +154,7 @@ class BatchWriter:
 
     def _reopen(self) -> bytes | None:
         found = self._writer.reopen()
-        if self._acknowledged is not None:
-            self._acknowledged.begin()
+        self._acknowledged.begin()
         return found
 
     def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
@@ -174,12 +173,9 @@ class BatchWriter:
 
         def restore() -> None:
             """Write again what an abort has discarded although Kafka had acknowledged it, before the rest."""
-            if self._acknowledged is not None:
-                lost = self._acknowledged.discarded(batch.records)
-                if lost:
-                    get().warning("acknowledged records were discarded, writing them again", count=len(lost))
-                batch.records[:0] = lost
+            if lost := self._acknowledged.discarded(batch.records):
+                get().warning("acknowledged records were discarded, writing them again", count=len(lost))
+            batch.records[:0] = lost
 
         self._writer.commit(fill, check_generation=check_generation, aborted=restore)
-        if self._acknowledged is not None:
-            self._acknowledged.accept(batch.records)
+        self._acknowledged.accept(batch.records)

@@ -153,8 +153,8 @@ def _records_since(settings: Settings, since: float) -> int:
     return sum(ends) - sum(admin.offsets_since(client, topic, since, ends))
 
 
-def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
-    """Commit the new position, and the gap if there is one. Returns the new checkpoint.
+def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> None:
+    """Commit the new position, and the gap if there is one.
 
     Raises BridgeError if the checkpoint is not the one of the plan, and as `OwnedFeed.commit`.
     """
@@ -194,7 +194,6 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
         why=reason,
         gap=plan.gap is not None,
     )
-    return checkpoint
 
 
 def operator() -> str:

@@ -91,9 +91,7 @@ def _apart(chosen: Checkpoint, other: Checkpoint | None, whose: str) -> str:
     return f", {format_duration(abs(seconds))} {'later' if seconds > 0 else 'earlier'} than {whose}"
 
 
-def retire(
-    settings: Settings, name: str, *, position: str = "", confirm: Callable[[str], object] = lambda _: None
-) -> Succession:
+def retire(settings: Settings, name: str, *, position: str, confirm: Callable[[str], object]) -> Succession:
     """Retire the feed of that name, once `confirm` has returned; it gets the text of the succession.
 
     Returns how `feed.name` goes on. `position` as in `succeed`.

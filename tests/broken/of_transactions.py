@@ -156,8 +156,8 @@ FAULTS = (
         (
             Patch(
                 "kafka/batch_writer.py",
-                "                lost = self._acknowledged.discarded(batch.records)",
-                "                lost = []",
+                "            if lost := self._acknowledged.discarded(batch.records):",
+                "            if lost := []:",
             ),
         ),
     ),

@@ -84,7 +84,7 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
     )
     client, member = place.admin(), Member(cluster)
     committed = lambda *_, **__: next(reversed(visible(place, CHECKPOINTS)), None)  # noqa: E731
-    acknowledged = Acknowledged(settings, [BETS]) if is_known else None
+    acknowledged = Acknowledged(settings, [BETS] if is_known else [])
     writer = BatchWriter(settings, member, committed, lambda _: None, acknowledged)  # type: ignore[arg-type]
     number = 10 * is_known
 
@@ -101,8 +101,7 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
     try:
         writer.run(writer.open).result(SECONDS)
         commit(b"first")
-        if acknowledged is not None:
-            acknowledged.offer({BETS: admin.end_offsets(client, BETS, 1, visible=True)})
+        acknowledged.offer({BETS: admin.end_offsets(client, BETS, 1, visible=True)})
         commit(b"second")
         member.before = [lose_the_leader]
         commit(b"third, acknowledged", b"fourth, acknowledged")

@@ -218,7 +218,7 @@ def test_the_limiter_returns_the_earliest_time(
     revision = None if ask is None else int(start - ask)
 
     def until(wall: float) -> float:
-        return Limiter(LimitsSettings(), TIMEOUT, ledger=ledger).decide(Instant(wall, wall), revision).until
+        return Limiter(LimitsSettings(), TIMEOUT, 0.0, ledger).decide(Instant(wall, wall), revision).until
 
     answer = until(start)
     assert start <= answer <= start + 2 * 3600

@@ -85,7 +85,7 @@ class Desk:
             clock=self.clock,
         )
         position = Position(self.settings.feed, int(revision))
-        self.limiter = Limiter(self.settings.limits, 10, 15)
+        self.limiter = Limiter(self.settings.limits, 10, 15, ())
         self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
         wake = asyncio.Event()
         self.committer = Committer(dependencies.writer, self.clock, wake, lambda _: None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.config import LimitsSettings
-from bridge.feed.rate_limits import Attempt, Decision, Limiter, LimitUsage
+from bridge.feed.rate_limits import Attempt, Decision, LimitUsage
 from tests.unit.feed.ledgers import NEVER_ANSWERED, NOW, at, attempt, limiter, used, wait
 
 HOUR, DAYS = 3600, 259_200
@@ -185,13 +184,6 @@ def test_what_falls_out_of_the_memory_while_it_waits_is_taken_for_its_edge(recov
     longer = {"initial_connections": 1, "initial_window_seconds": 7200}
     made = limiter(*[attempt(1000, LARGE)] * 4, attempt(1000, INITIAL), **longer)
     assert wait(made, recovery) == 1800 - 1000 + 2
-
-
-def test_the_clocks_agree_where_nothing_is_said_of_them() -> None:
-    """No skew is the default, and an empty ledger."""
-    made = Limiter(LimitsSettings(), connect_timeout=10)
-    assert made.oldest_replayable(NOW) == NOW - DAYS + 23
-    assert made.ledger == ()
 
 
 @pytest.mark.parametrize(

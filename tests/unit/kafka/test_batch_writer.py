@@ -15,6 +15,7 @@ from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import batch_writer as module
 from bridge.kafka import clients
+from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import MAX_FAILURES, BatchWriter
 from bridge.kafka.errors import KafkaUnavailable
@@ -42,12 +43,14 @@ def checkpoint_record(number: int) -> Record:
 
 CHECKPOINT = checkpoint_record(1)
 SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+NOTHING = Acknowledged(SETTINGS, [])
 
 
 @pytest.fixture
 def topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Topic]:
     made = Topic()
     monkeypatch.setattr(clients, "producer", lambda *_, **__: FakeProducer(made))
+    monkeypatch.setattr(clients, "admin", lambda _: None)
     monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
     yield made
     made.release.set()
@@ -61,7 +64,7 @@ def owner() -> Owner:
 @pytest.fixture
 def closed(topic: Topic, owner: Owner) -> Iterator[BatchWriter]:
     """A writer that is not open yet."""
-    made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None)  # type: ignore[arg-type]
+    made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None, NOTHING)  # type: ignore[arg-type]
     yield made
     made.close(abandon=True)
 
@@ -192,7 +195,7 @@ def test_a_hidden_checkpoint_that_may_be_committed_is_waited_for(topic: Topic, c
 def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner) -> None:
     """The cause of an outage that may be over is not the cause of a broker's error."""
     reasons: list[str] = []
-    writer = BatchWriter(SETTINGS, owner, topic.checkpoint, reasons.append)  # type: ignore[arg-type]
+    writer = BatchWriter(SETTINGS, owner, topic.checkpoint, reasons.append, NOTHING)  # type: ignore[arg-type]
     writer.run(writer.open).result(10)
     topic.faults = {
         "commit": [fails(code) for code in (KafkaError._TRANSPORT, KafkaError.ILLEGAL_GENERATION)]
@@ -396,7 +399,7 @@ def test_a_feed_that_may_not_go_on_writes_nothing_again(topic: Topic, owner: Own
             raise TopologyError("another feed uses the topics")
         return topic.checkpoint(*given, **options)
 
-    writer = BatchWriter(SETTINGS, owner, committed, lambda _: None)  # type: ignore[arg-type]
+    writer = BatchWriter(SETTINGS, owner, committed, lambda _: None, NOTHING)  # type: ignore[arg-type]
     writer.run(writer.open).result(10)
     topic.faults, others[0] = {"commit": [FATAL]}, True
     with pytest.raises(TopologyError, match=r"^another feed"):
@@ -416,7 +419,7 @@ def test_closed_writers_leave_no_thread(topic: Topic, owner: Owner) -> None:
     """One is opened for each term of leadership."""
     before = threading.active_count()
     for _ in range(5):
-        made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None)  # type: ignore[arg-type]
+        made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None, NOTHING)  # type: ignore[arg-type]
         made.run(made.open).result(10)
         made.close()
     for thread in threading.enumerate():

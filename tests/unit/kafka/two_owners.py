@@ -30,12 +30,14 @@ from confluent_kafka import KafkaError, KafkaException
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotOwner
 from bridge.kafka import batch_writer, blocking, clients, transactions
+from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import BatchWriter
 
 T = TypeVar("T")
 
 SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+NOTHING = Acknowledged(SETTINGS, [])
 OVERLAP = 1
 """How many bets the revision stays behind what was received."""
 FENCED = KafkaError(KafkaError._FENCED, "fenced", fatal=True)
@@ -255,7 +257,7 @@ def own(run: Run, bets: tuple[bytes, ...]) -> None:
     Fence, read back, restore, commit the attempt, connect, ask for the ownership, publish what is new.
     """
     term = run.term
-    writer = BatchWriter(SETTINGS, run, run.checkpoint, lambda _: None)  # type: ignore[arg-type]
+    writer = BatchWriter(SETTINGS, run, run.checkpoint, lambda _: None, NOTHING)  # type: ignore[arg-type]
     found = writer.run(writer.open).result()
     last = Checkpoint("", 0, 0, (), attempt=False) if found is None else decoded(found)
     number = 0
@@ -324,6 +326,7 @@ class Exploration:
             patch.setattr(module, "Worker", Inline)
         patch.setattr(transactions, "backoff_seconds", lambda _: 0.0)
         patch.setattr(clients, "producer", lambda *_, **__: Producer(self._producing))  # type: ignore[arg-type]
+        patch.setattr(clients, "admin", lambda _: None)
 
     def schedules(self) -> int:
         """Check every order to its end; return their number."""
