@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import re
 from typing import Annotated, Final, Literal, Self
@@ -315,15 +314,24 @@ def is_age(text: str) -> bool:
     return re.fullmatch(r"\d+[smhd]( ?\d+[smhd])*", text, re.ASCII) is not None
 
 
+def parse_time(text: str, now: float) -> float:
+    """Return the Unix time of an age before `now`, or of a time with its zone. Raises SettingsError."""
+    if is_age(text):
+        return now - age_seconds(text)
+    if (found := parse_instant(text)) is None:
+        raise SettingsError(
+            f"{shortened(text)!r} is not a time: give one with its zone such as 2026-01-31T12:00:00Z, "
+            "or an age such as 2h"
+        )
+    return found
+
+
 def parse_start(text: str, now: float) -> int | None:
     """Return where a first start begins, in Unix seconds; None for `0`, an initial connection.
 
-    `text` is `0`, an age (`90s`, `30m`, `2h`, `3d`) or an ISO 8601 time with its zone. Raises ValueError.
+    `text` is `0`, or a time as for `parse_time`. Raises ValueError.
     """
-    if text == "0":
-        return None
-    with contextlib.suppress(SettingsError):
-        return int(now) - age_seconds(text)
-    if (moment := parse_instant(text)) is None:
-        raise ValueError("must be 0, an age such as 2d, or a time with its zone such as 2026-01-31T12:00:00Z")
-    return int(moment)
+    try:
+        return None if text == "0" else int(parse_time(text, now))
+    except SettingsError as error:
+        raise ValueError(f"must be 0, an age or a time: {error}") from None

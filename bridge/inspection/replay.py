@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from confluent_kafka import Message
 
-from bridge.config import Settings, age_seconds, is_age
+from bridge.config import Settings, parse_time
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, of_option
-from bridge.formatting import format_utc, parse_instant
+from bridge.formatting import format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients, topics
@@ -54,15 +54,8 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
 
 
 def _seconds(option: str, text: str, now: float) -> float:
-    if is_age(text):
-        with of_option(option):
-            return now - age_seconds(text)
-    if (found := parse_instant(text)) is None:
-        raise SettingsError(
-            f"{option}: {text!r} is not a time: give one with its zone such as 2026-01-31T12:00:00Z, "
-            "or an age such as 2h"
-        )
-    return found
+    with of_option(option):
+        return parse_time(text, now)
 
 
 def identity(settings: Settings) -> dict[str, Any]:

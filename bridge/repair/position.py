@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bridge import clock
-from bridge.config import Settings, age_seconds, is_age, parse_start
-from bridge.errors import BridgeError, SettingsError
-from bridge.formatting import format_duration, format_utc, parse_instant
+from bridge.config import Settings, parse_start, parse_time
+from bridge.errors import BridgeError, SettingsError, of_option
+from bridge.formatting import format_duration, format_utc
 from bridge.inspection.gaps import gap_as_json
 from bridge.inspection.limits import LimitForecast, forecast_as_json
 from bridge.inspection.readers import format_move
@@ -42,14 +42,8 @@ def parse_revision(text: str, now: float) -> int:
     """
     if re.fullmatch(r"\d{1,12}", text):
         return int(text)
-    if is_age(text):
-        return int(now - age_seconds(text))
-    if (found := parse_instant(text)) is None:
-        raise SettingsError(
-            f"--revision {text}: give Unix seconds, a time with its zone such as 2026-01-31T12:00:00Z, or an "
-            "age such as 2h"
-        )
-    return int(found)
+    with of_option("--revision"):
+        return int(parse_time(text, now))
 
 
 def first_revision(settings: Settings, now: float) -> int:

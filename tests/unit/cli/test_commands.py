@@ -140,7 +140,7 @@ COMMANDS = {
     "checkpoint set": Command(
         {
             "": "Missing option '--revision'",
-            "--revision yesterdayish": "--revision yesterdayish: give Unix seconds, a time with its zone",
+            "--revision yesterdayish": f"--revision: 'yesterdayish' {TIME}",
             "--revision 1h --config nowhere.toml": "there is no settings file nowhere.toml",
         }
     ),
