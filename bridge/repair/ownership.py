@@ -29,7 +29,7 @@ from bridge.kafka.group import Group, release
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import Topics, declare
 from bridge.log import get
-from bridge.state.checkpoint import Checkpoint
+from bridge.state.checkpoint import Checkpoint, checkpoint_record
 from bridge.state.checkpoint_reader import CheckpointReader
 from bridge.state.restore import PublishedReader
 
@@ -88,14 +88,7 @@ class OwnedFeed:
 
     def record(self, checkpoint: Checkpoint, headers: list[Header] | None = None) -> Record:
         """Return the record of a checkpoint."""
-        return Record(
-            self.topics.checkpoints.name,
-            checkpoint.feed.encode(),
-            self.codecs.checkpoints.encode(checkpoint.to_avro()),
-            round(checkpoint.updated_at * 1000),
-            headers,
-            partition=0,
-        )
+        return checkpoint_record(self.topics.checkpoints.name, self.codecs.checkpoints, checkpoint, headers)
 
 
 @contextmanager

@@ -22,13 +22,13 @@ from bridge.inspection.gaps import gap_as_json
 from bridge.inspection.limits import LimitForecast, forecast_as_json
 from bridge.inspection.readers import format_move
 from bridge.kafka import admin, topics
-from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch import Batch
 from bridge.kafka.group import Group
 from bridge.kafka.topics import DAY_MS
 from bridge.log import get
 from bridge.repair.ownership import OwnedFeed, members
 from bridge.state.checkpoint import Checkpoint, Move, State
-from bridge.state.gap import Cause, Gap
+from bridge.state.gap import Cause, Gap, gap_record
 from bridge.state.restore import deduplicated_from
 
 DEDUPLICATOR_BYTES = 60
@@ -175,9 +175,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> None:
     )
     batch = Batch()
     if plan.gap is not None:
-        value = owned.codecs.gaps.encode(plan.gap.to_avro())
-        name = owned.topics.gaps.name
-        batch.add(Record(name, before.feed.encode(), value, round(now * 1000), partition=0))
+        batch.add(gap_record(owned.topics.gaps.name, owned.codecs.gaps, plan.gap))
     owned.commit(batch, checkpoint)
     get().warning(
         "position moved by an operator",

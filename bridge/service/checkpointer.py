@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
-from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
+from bridge.kafka.batch import BACKLOG, Batch, batch_linger
 from bridge.observability.status import LAG_BOUNDS, DurationHistogram
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
 from bridge.service.last_bets import LastBets
 from bridge.service.pipeline import Pipeline
 from bridge.service.timekeeper import Timekeeper
-from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.checkpoint import Checkpoint, State, checkpoint_record
 
 
 @dataclass(eq=False, repr=False)
@@ -136,12 +136,9 @@ class Checkpointer:
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
             moved=None if self._latest is None else self._latest.moved,
         )
-        record = Record(
-            self.dependencies.topics.checkpoints.name,
-            checkpoint.feed.encode(),
-            self.dependencies.codecs.checkpoints.encode(checkpoint.to_avro()),
-            int(now.wall * 1000),
-            partition=0,
+        dependencies = self.dependencies
+        record = checkpoint_record(
+            dependencies.topics.checkpoints.name, dependencies.codecs.checkpoints, checkpoint
         )
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
         follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)

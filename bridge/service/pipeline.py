@@ -27,7 +27,7 @@ from bridge.messages.transcoder import Bet
 from bridge.state.counters import Counters
 from bridge.state.dead_letter import DeadLetterCause, DeadLetterKind, cause_of, dead_letter, identity
 from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
-from bridge.state.gap import Cause, Gap
+from bridge.state.gap import Cause, Gap, gap_record
 
 SAMPLES = 3
 """Original messages kept of each unknown field."""
@@ -131,15 +131,7 @@ class Pipeline:
         """Add a gap to the batch, whose checkpoint continues after it."""
         self.declared.append(gap)
         self.gaps += 1
-        self.batch.add(
-            Record(
-                self._topics.gaps.name,
-                gap.feed.encode(),
-                self._gaps.encode(gap.to_avro()),
-                int(gap.detected_at * 1000),
-                partition=0,
-            )
-        )
+        self.batch.add(gap_record(self._topics.gaps.name, self._gaps, gap))
 
     def handle(self, messages: list[Received], now: float) -> list[tuple[str, bytes]]:
         """Handle messages, in order, at a monotonic time. Returns the ping id and the body of each ping."""

@@ -13,11 +13,13 @@ from math import inf, isfinite
 from operator import attrgetter
 from typing import Any, Final
 
+from bridge.avro.codec import Codec
 from bridge.clock import MICROS
 from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
 from bridge.formatting import camel_case, is_time
+from bridge.kafka.batch import Header, Record
 from bridge.state.counters import Counters
 
 _counts = attrgetter(*(counter.name for counter in fields(Counters)))
@@ -222,6 +224,15 @@ class Checkpoint:
         for name, number, least, most in numbers:
             if number is not None and not (isfinite(number) and least <= number <= most):
                 yield name, number
+
+
+def checkpoint_record(
+    topic: str, codec: Codec, checkpoint: Checkpoint, headers: list[Header] | None = None
+) -> Record:
+    """Return the record of a checkpoint."""
+    at = int(checkpoint.updated_at * 1000)
+    value = codec.encode(checkpoint.to_avro())
+    return Record(topic, checkpoint.feed.encode(), value, at, headers, partition=0)
 
 
 _AVRO_COUNTERS = tuple(camel_case(counter.name) for counter in fields(Counters))

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from bridge.avro.codec import Codec
 from bridge.clock import MICROS
 from bridge.errors import SchemaError
 from bridge.formatting import is_time
+from bridge.kafka.batch import Record
 
 
 class Cause(Enum):
@@ -68,3 +70,9 @@ class Gap:
             cause=Cause(datum["cause"]),
             detected_at=datum["detectedAt"] / MICROS,
         )
+
+
+def gap_record(topic: str, codec: Codec, gap: Gap) -> Record:
+    """Return the record of a gap."""
+    at = int(gap.detected_at * 1000)
+    return Record(topic, gap.feed.encode(), codec.encode(gap.to_avro()), at, partition=0)

@@ -320,9 +320,9 @@ FAULTS = (
         (Anomaly.GAP_IN_VAIN,),
         (
             Patch(
-                "service/pipeline.py",
-                "self._gaps.encode(gap.to_avro())",
-                'self._gaps.encode({**gap.to_avro(), "from": round((gap.start - 60) * 1e6)})',
+                "state/gap.py",
+                "codec.encode(gap.to_avro())",
+                'codec.encode({**gap.to_avro(), "from": round((gap.start - 60) * 1e6)})',
             ),
         ),
         {Anomaly.GAP_IN_VAIN: "it begins before the position"},
@@ -334,9 +334,9 @@ FAULTS = (
         (Anomaly.GAP_IN_VAIN,),
         (
             Patch(
-                "service/pipeline.py",
-                "self._gaps.encode(gap.to_avro())",
-                'self._gaps.encode({**gap.to_avro(), "to": round((gap.end + 3600) * 1e6)})',
+                "state/gap.py",
+                "codec.encode(gap.to_avro())",
+                'codec.encode({**gap.to_avro(), "to": round((gap.end + 3600) * 1e6)})',
             ),
         ),
         {Anomaly.GAP_IN_VAIN: "it goes on in the future"},
@@ -348,9 +348,9 @@ FAULTS = (
         (Anomaly.GAP_IN_VAIN,),
         (
             Patch(
-                "service/pipeline.py",
-                "self._gaps.encode(gap.to_avro())",
-                'self._gaps.encode({**gap.to_avro(), "to": round((gap.end + 10) * 1e6)})',
+                "state/gap.py",
+                "codec.encode(gap.to_avro())",
+                'codec.encode({**gap.to_avro(), "to": round((gap.end + 10) * 1e6)})',
             ),
         ),
         {Anomaly.GAP_IN_VAIN: "it ends too late"},
