@@ -11,6 +11,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from confluent_kafka.admin import AdminClient
@@ -38,39 +39,32 @@ JOIN_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 
 
+@dataclass(eq=False, repr=False)
 class OwnedFeed:
     """A feed that this process owns. Its calls block."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        topics: Topics,
-        codecs: Codecs,
-        owner_id: str,
-        checkpoints: CheckpointReader,
-        published: PublishedReader,
-        writer: BatchWriter,
-        election: LeaderElection,
-    ) -> None:
-        self.settings = settings
-        self.topics = topics
-        self.codecs = codecs
-        self.owner_id = owner_id
-        """Name of this process in the checkpoints that it writes."""
-        self.checkpoints = checkpoints
-        self.published = published
-        self._writer = writer
-        self._election = election
-        self._term = election.term
-        value = writer.run(writer.open).result()
-        self.checkpoint = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
+    settings: Settings
+    topics: Topics
+    codecs: Codecs
+    owner_id: str
+    """Name of this process in the checkpoints that it writes."""
+    checkpoints: CheckpointReader
+    published: PublishedReader
+    writer: BatchWriter
+    election: LeaderElection
+
+    def __post_init__(self) -> None:
+        self._term = self.election.term
+        value = self.writer.run(self.writer.open).result()
+        decode = self.codecs.checkpoints.decode
+        self.checkpoint = None if value is None else Checkpoint.from_avro(decode(value))
         """The last committed checkpoint, None before the first."""
         if self.checkpoint is not None:
             self.checkpoint.counters.balance()
 
     def lost(self) -> bool:
         """Return whether the feed is not owned any more."""
-        return not self._election.holds(self._term)
+        return not self.election.holds(self._term)
 
     def commit(self, batch: Batch, checkpoint: Checkpoint, headers: list[Header] | None = None) -> None:
         """Commit the batch with the checkpoint that covers it, in one transaction.
@@ -83,7 +77,7 @@ class OwnedFeed:
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
         record = self.record(checkpoint, headers)
         # The group is asked each time: a command commits seldom.
-        self._writer.run(partial(self._writer.commit, batch, record, check_generation=True)).result()
+        self.writer.run(partial(self.writer.commit, batch, record, check_generation=True)).result()
         self.checkpoint = checkpoint
 
     def record(self, checkpoint: Checkpoint, headers: list[Header] | None = None) -> Record:
