@@ -30,13 +30,23 @@ class Cluster:
         self._file = file
         self._resources: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else GIVEN
 
-    def find(self, kind: str, name: str, namespace: str | None) -> None:
-        """Exit as kubectl does if there is no such resource."""
+    def find(self, kind: str, name: str, namespace: str | None) -> dict[str, Any]:
+        """Return a resource; exits as kubectl does if there is none."""
         for resource in self._resources:
             metadata = resource["metadata"]
             if (resource["kind"], metadata["name"], metadata.get("namespace")) == (kind, name, namespace):
-                return
+                return resource
         sys.exit(f'Error from server (NotFound): {kind} "{name}" not found in {namespace}')
+
+    def scale(self, name: str, namespace: str | None, replicas: int) -> None:
+        """Have so many pods of a Deployment."""
+        self.find("Deployment", name, namespace)["spec"]["replicas"] = replicas
+        self._file.write_text(json.dumps(self._resources))
+
+    def enter(self, name: str, namespace: str | None) -> None:
+        """Exit as kubectl does if a Deployment has no pod."""
+        if not self.find("Deployment", name, namespace)["spec"]["replicas"]:
+            sys.exit(f"error: no pod of {name}")
 
     def apply(self, resource: dict[str, Any], namespace: str | None) -> None:
         """Keep a resource; exits if its namespace is missing or another than the command's."""
@@ -69,8 +79,12 @@ def main(cluster: Cluster, kubectl: str, arguments: list[str]) -> None:
             print(base64.b64encode(name.encode()).decode(), end="")
         case ["wait", *_, target] if target.startswith("kafkauser/"):
             cluster.find("KafkaUser", target.partition("/")[2], namespace)
-        case ["rollout", "status", target] | ["exec", target, "--", "bridge", "doctor"]:
+        case ["rollout", "status", target]:
             cluster.find("Deployment", target.partition("/")[2], namespace)
+        case ["scale", target, replicas]:
+            cluster.scale(target.partition("/")[2], namespace, int(replicas.removeprefix("--replicas=")))
+        case ["exec", target, "--", "bridge", "doctor"]:
+            cluster.enter(target.partition("/")[2], namespace)
         case other:
             sys.exit(f"not known here: kubectl {' '.join(other)}")
 

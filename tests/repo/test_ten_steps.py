@@ -103,6 +103,19 @@ def test_the_programs_run_the_image_that_was_pushed(cluster: list[Resource]) -> 
     assert images == {f"registry.example/settlement-bridge@{DIGEST}"}
 
 
+def test_each_program_is_waited_for_and_the_doctor_has_the_settings_of_all(cluster: list[Resource]) -> None:
+    """In the shell, which is none of them, and is gone again at the end."""
+    last = steps()[-1]
+    waited = set(re.findall(r"rollout status deployment/(\S+)", last))
+    assert waited == of_kind("Deployment", cluster).keys()
+    [asked] = re.findall(r"exec deployment/(\S+) -- bridge doctor", last)
+    deployments = of_kind("Deployment", cluster)
+    [shell] = pods([deployments[asked]]).values()
+    given = environment(shell, cluster)
+    assert all(environment(pod, cluster).items() <= given.items() for pod in pods(cluster).values())
+    assert deployments[asked]["spec"]["replicas"] == 0
+
+
 def test_the_programs_find_their_secrets(cluster: list[Resource]) -> None:
     """Each file that a setting names is in the Secret that is mounted there, in the same namespace."""
     secrets = {n: r["data"] for n, r in of_kind("Secret", cluster).items() if "data" in r}
