@@ -25,7 +25,8 @@ from bridge.avro.field_reader import FieldReader
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import TopicScan, decode, headers_of
+from bridge.kafka.reader import TopicScan
+from bridge.kafka.records import decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import DAY_MS, Topics
 from bridge.state.checkpoint import Checkpoint

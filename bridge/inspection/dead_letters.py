@@ -17,7 +17,8 @@ from bridge.formatting import format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import Foreign, TopicScan, at, headers_of, key_of
+from bridge.kafka.reader import TopicScan
+from bridge.kafka.records import Foreign, at, headers_of, key_of
 from bridge.state.dead_letter import (
     DeadLetterCause,
     DeadLetterKind,

@@ -20,7 +20,8 @@ from bridge.inspection.readers import ANSWER_SECONDS, format_move
 from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
 from bridge.kafka import topics
-from bridge.kafka.reader import TopicScan, decode, headers_of
+from bridge.kafka.reader import TopicScan
+from bridge.kafka.records import decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
 from bridge.reader.money import format_payout, format_stake

@@ -11,7 +11,8 @@ from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import Foreign, TopicScan, decode
+from bridge.kafka.reader import TopicScan
+from bridge.kafka.records import Foreign, decode
 from bridge.kafka.registry import Registry
 from bridge.state.gap import Gap
 

@@ -18,7 +18,8 @@ from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.reader import Cursor, Foreign
+from bridge.kafka.reader import Cursor
+from bridge.kafka.records import Foreign
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder

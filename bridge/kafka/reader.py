@@ -10,17 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.codec import Codec
 from bridge.clock import Clock
 from bridge.config import Settings
-from bridge.errors import NotOurs, SchemaError, TopologyError
-from bridge.formatting import format_duration, format_utc, parse_unix
+from bridge.errors import TopologyError
+from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, lacks_right
@@ -29,8 +28,6 @@ from bridge.kafka.outage import outage
 from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
 
-RECEIVED: Final = "received"
-"""Header with the time of receipt: of dead letters, and of bets that were redriven."""
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 CONSUME_SECONDS = 0.02
@@ -111,73 +108,6 @@ def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
 def ends_of(settings: Settings, topic: str) -> dict[int, int]:
     """Return the high watermark of each partition. Raises as `admin.high_watermarks`."""
     return admin.high_watermarks(clients.admin(settings.kafka), topic)
-
-
-def key_of(message: Message) -> bytes:
-    """Return the key of a record. Raises NotOurs where it is not UTF-8 text, as all of ours are."""
-    key = message.key()
-    try:
-        if isinstance(key, bytes) and key.decode():
-            return key
-    except UnicodeDecodeError:
-        pass
-    raise NotOurs("its key is not UTF-8 text" if key else "it has no key")
-
-
-def headers_of(message: Message) -> dict[str, str]:
-    """Return the headers of a record as text."""
-    return {
-        name: value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")
-        for name, value in dict(message.headers() or []).items()
-    }
-
-
-def received_at(message: Message) -> float:
-    """Return the timestamp of a record, Unix seconds: when its message was received, or it was committed."""
-    return message.timestamp()[1] / 1000
-
-
-def original_receipt(headers: Mapping[str, str]) -> float | None:
-    """Return when the message of a redriven bet was received, Unix seconds; None for any other bet."""
-    try:
-        return parse_unix(headers[RECEIVED])
-    except (LookupError, ValueError):
-        return None
-
-
-def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
-    """Decode a message's value. Raises SchemaError or NotOurs, which name the record's place."""
-    try:
-        return codec.decode(value)
-    except SchemaError as error:
-        raise at(message, error) from None
-
-
-def at(message: Message, error: SchemaError) -> SchemaError:
-    """Return the error with the place of the record that cannot be read."""
-    place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
-    if isinstance(error, NotOurs):
-        return NotOurs(f"{place} was not written by a bridge: {error}")
-    return type(error)(f"{place} cannot be read: {error}")
-
-
-class Foreign:
-    """Counts the records that a reader skips because no bridge wrote them, and keeps the first."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first = ""
-        """Its place and what is wrong with it."""
-
-    def add(self, error: SchemaError) -> None:
-        """Count a record."""
-        self.count += 1
-        self.first = self.first or str(error)
-
-    def log(self) -> None:
-        """Log the count, if there were any. Call it once, after reading."""
-        if self.count:
-            get().warning("foreign records skipped", count=self.count, first=self.first)
 
 
 class Cursor:

@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from bridge.errors import NotOurs, SchemaError
 from bridge.formatting import is_time, parse_whole
-from bridge.kafka.reader import at, headers_of, key_of, original_receipt
+from bridge.kafka.records import at, headers_of, key_of, original_receipt
 from bridge.kafka.registry import Registry
 from bridge.reader.records import (
     Bet,

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
-from bridge.kafka.reader import Foreign
+from bridge.kafka.records import Foreign
 from bridge.kafka.registry import Registry
 from bridge.reader.decoding import TRANSLATIONS
 from bridge.reader.records import Bet, BetBuilderItem, Market, SettledBetItem

@@ -7,7 +7,7 @@ from threading import Event
 
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
-from bridge.kafka.reader import Foreign
+from bridge.kafka.records import Foreign
 from bridge.kafka.registry import Registry
 from bridge.log import get
 from bridge.reader.decoding import Decoder, T_co, Topic

@@ -22,7 +22,7 @@ from bridge.errors import BridgeError
 from bridge.inspection.dead_letters import Filter, Letter, in_portions, read_bodies, read_letters
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Batch, Header, Record
-from bridge.kafka.reader import RECEIVED
+from bridge.kafka.records import RECEIVED
 from bridge.kafka.registry import Registry
 from bridge.log import get
 from bridge.repair.judge import Judge, Model, Verdict, in_order

@@ -12,7 +12,8 @@ from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import shortened
 from bridge.kafka import admin, clients, topics
-from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of
+from bridge.kafka.reader import OffsetProgress, TopicScan
+from bridge.kafka.records import Foreign, at, decode, key_of
 from bridge.kafka.registry import Registry
 from bridge.log import get
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key

@@ -18,7 +18,8 @@ from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import format_utc
 from bridge.kafka import admin
-from bridge.kafka.reader import TopicScan, at, key_of, received_at, reports_progress, with_fresh_clients
+from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
+from bridge.kafka.records import at, key_of, received_at
 from bridge.kafka.topics import Topics
 from bridge.state.checkpoint import Checkpoint
 

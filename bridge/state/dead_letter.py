@@ -34,7 +34,7 @@ from bridge.errors import NotOurs
 from bridge.feed.received import Oversized, Received
 from bridge.formatting import is_time, parse_unix, parse_whole, shortened
 from bridge.kafka.batch import Header, Record
-from bridge.kafka.reader import RECEIVED
+from bridge.kafka.records import RECEIVED
 
 _REASON_BYTES = 2_000
 MOST_TRIES: Final = 2**31

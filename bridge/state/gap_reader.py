@@ -10,7 +10,8 @@ from confluent_kafka.admin import AdminClient
 from bridge.avro.codec import Codec
 from bridge.config import Settings
 from bridge.errors import SchemaError
-from bridge.kafka.reader import TopicScan, decode, with_fresh_clients
+from bridge.kafka.reader import TopicScan, with_fresh_clients
+from bridge.kafka.records import decode
 from bridge.kafka.topics import declare
 from bridge.state.gap import Gap
 

@@ -16,17 +16,8 @@ from bridge.avro.field_reader import FieldReader
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError
-from bridge.kafka.reader import (
-    Foreign,
-    TopicScan,
-    at,
-    headers_of,
-    key_of,
-    original_receipt,
-    received_at,
-    reports_progress,
-    with_fresh_clients,
-)
+from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
+from bridge.kafka.records import Foreign, at, headers_of, key_of, original_receipt, received_at
 from bridge.kafka.topics import Topics
 from bridge.state.dead_letter import DeadLetterKind
 from bridge.state.deduplicator import Deduplicator, fingerprint

@@ -46,7 +46,7 @@ from bridge.inspection.gaps import gap_as_json, gap_as_line
 from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines
 from bridge.inspection.readers import checkpoint_as_json, checkpoint_as_lines
 from bridge.kafka.batch import Header
-from bridge.kafka.reader import headers_of, original_receipt
+from bridge.kafka.records import headers_of, original_receipt
 from bridge.reader.decoding import DEAD_LETTERS, GAPS
 from bridge.state.checkpoint import Checkpoint, Move, State
 from bridge.state.counters import Counters

@@ -15,7 +15,8 @@ from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOurs, SchemaError
 from bridge.kafka import admin, clients
-from bridge.kafka.reader import Cursor, TopicScan, received_at
+from bridge.kafka.reader import Cursor, TopicScan
+from bridge.kafka.records import received_at
 from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots import storage

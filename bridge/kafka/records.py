@@ -1,0 +1,83 @@
+"""What a record says: its key, headers and times, its value decoded, and its place in an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from confluent_kafka import Message
+
+from bridge.avro.codec import Codec
+from bridge.errors import NotOurs, SchemaError
+from bridge.formatting import parse_unix
+from bridge.log import get
+
+RECEIVED: Final = "received"
+"""Header with the time of receipt: of dead letters, and of bets that were redriven."""
+
+
+def key_of(message: Message) -> bytes:
+    """Return the key of a record. Raises NotOurs where it is not UTF-8 text, as all of ours are."""
+    key = message.key()
+    try:
+        if isinstance(key, bytes) and key.decode():
+            return key
+    except UnicodeDecodeError:
+        pass
+    raise NotOurs("its key is no UTF-8 text" if key else "it has no key")
+
+
+def headers_of(message: Message) -> dict[str, str]:
+    """Return the headers of a record as text."""
+    return {
+        name: value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")
+        for name, value in dict(message.headers() or []).items()
+    }
+
+
+def received_at(message: Message) -> float:
+    """Return the timestamp of a record, Unix seconds: when its message was received, or it was committed."""
+    return message.timestamp()[1] / 1000
+
+
+def original_receipt(headers: Mapping[str, str]) -> float | None:
+    """Return when the message of a redriven bet was received, Unix seconds; None for any other bet."""
+    try:
+        return parse_unix(headers[RECEIVED])
+    except (LookupError, ValueError):
+        return None
+
+
+def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
+    """Decode a message's value. Raises SchemaError or NotOurs, which name the record's place."""
+    try:
+        return codec.decode(value)
+    except SchemaError as error:
+        raise at(message, error) from None
+
+
+def at(message: Message, error: SchemaError) -> SchemaError:
+    """Return the error with the place of the record that cannot be read."""
+    place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
+    if isinstance(error, NotOurs):
+        return NotOurs(f"{place} was not written by a bridge: {error}")
+    return type(error)(f"{place} cannot be read: {error}")
+
+
+class Foreign:
+    """Counts the records that a reader skips because no bridge wrote them, and keeps the first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first = ""
+        """Its place and what is wrong with it."""
+
+    def add(self, error: SchemaError) -> None:
+        """Count a record."""
+        self.count += 1
+        self.first = self.first or str(error)
+
+    def log(self) -> None:
+        """Log the count, if there were any. Call it once, after reading."""
+        if self.count:
+            get().warning("foreign records skipped", count=self.count, first=self.first)
