@@ -18,7 +18,7 @@ from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
 from bridge.kafka.reader import TopicScan
-from bridge.kafka.records import Foreign, at, headers_of, key_of
+from bridge.kafka.records import Foreign, at, headers_of, key_of, place_of
 from bridge.state.dead_letter import (
     DeadLetterCause,
     DeadLetterKind,
@@ -167,7 +167,7 @@ def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> 
     found = LetterHeaders.read(headers)
     if found.kind is DeadLetterKind.SAMPLE:
         return None
-    place = message.partition() or 0, message.offset() or 0
+    place = place_of(message)
     if known is not None and known.open:
         return known if known.come_again(found, place) else None
     return Letter(key, found.kind, found.reason, found.received, found.revision, found.size, *place)
@@ -206,8 +206,7 @@ def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[i
     found: dict[tuple[int, int], Message] = {}
 
     def take(message: Message) -> None:
-        place = (message.partition() or 0, message.offset() or 0)
-        if place in wanted:
+        if (place := place_of(message)) in wanted:
             found[place] = message
 
     starts: dict[int, int] = {}

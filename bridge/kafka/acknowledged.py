@@ -22,6 +22,7 @@ from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Place
 from bridge.kafka.reader import TopicScan
+from bridge.kafka.records import place_of
 
 _Identity: TypeAlias = tuple[str, bytes | None, bytes | None]
 """Topic, key and value of a record."""
@@ -95,12 +96,12 @@ class Acknowledged:
         hidden: dict[tuple[int, int], Message] = {}
 
         def see(message: Message) -> None:
-            partition, offset = _place(message)
+            partition, offset = place_of(message)
             offsets.add((partition, offset))
             copies[partition, _hash(message.key(), message.value())] = offset
 
         def compare(message: Message) -> None:
-            partition, offset = _place(message)
+            partition, offset = place_of(message)
             content = partition, _hash(message.key(), message.value())
             if offset >= stable[partition]:
                 hidden.pop(content, None)  # written again after another's open transaction: not judged yet
@@ -136,13 +137,9 @@ class Acknowledged:
         for message in first:
             key, value = message.key(), message.value()
             if (topic, key, value) in to_write or _hash(key, value) in self._hashes[topic]:
-                where = Place(topic, *_place(message))
+                where = Place(topic, *place_of(message))
                 raise KafkaUnavailable(f"Kafka has not yet marked the end of a transaction in {where}")
         return stable, written
-
-
-def _place(message: Message) -> tuple[int, int]:
-    return message.partition() or 0, message.offset() or 0
 
 
 def _hash(key: bytes | None, value: bytes | None) -> int:

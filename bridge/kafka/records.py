@@ -35,6 +35,11 @@ def headers_of(message: Message) -> dict[str, str]:
     }
 
 
+def place_of(message: Message) -> tuple[int, int]:
+    """Return partition and offset of a record."""
+    return message.partition() or 0, message.offset() or 0
+
+
 def received_at(message: Message) -> float:
     """Return the timestamp of a record, Unix seconds: when its message was received, or it was committed."""
     return message.timestamp()[1] / 1000

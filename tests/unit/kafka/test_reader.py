@@ -18,6 +18,7 @@ from bridge.kafka import clients, reader
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Place
 from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
+from bridge.kafka.records import place_of
 from tests.unit.state.log import NEVER, Log
 
 SETTINGS = Settings()
@@ -27,10 +28,6 @@ FIRST, OTHER = Place("t", 3, 7), Place("t", 4, 1)
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return Log().installed(monkeypatch)
-
-
-def place(message: Message) -> tuple[int, int]:
-    return message.partition() or 0, message.offset() or 0
 
 
 def places(*partitions: range) -> list[tuple[int, int]]:
@@ -59,7 +56,7 @@ def test_what_is_read_and_how_far(
     if "visible" in asked:
         log.stable = [3, 3]
     taken: list[tuple[int, int]] = []
-    scan = TopicScan("t", lambda m: taken.append(place(m)), **asked)
+    scan = TopicScan("t", lambda m: taken.append(place_of(m)), **asked)
     assert scan.read(SETTINGS) == position
     assert sorted(taken, key=itemgetter(0)) == expected
 
@@ -74,7 +71,7 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
     """Another try goes on where the last one was interrupted."""
     log.breaks = 3
     taken: list[tuple[int, int]] = []
-    TopicScan("t", lambda m: taken.append(place(m))).read(SETTINGS)
+    TopicScan("t", lambda m: taken.append(place_of(m))).read(SETTINGS)
     assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
     assert len(log.prompt) == 4
 
@@ -221,7 +218,7 @@ def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
     taken = [] if taken is None else taken
 
     def take(message: Message) -> None:
-        taken.append(place(message))
+        taken.append(place_of(message))
 
     scan = TopicScan("t", take, clock=log.clock)
     with capture_logs() as lines:
