@@ -16,6 +16,7 @@ from rich.console import Console, RenderableType
 from bridge.cli.output import Config, Json, beginning_with, print_json, say
 from bridge.config import Settings, age_seconds, load
 from bridge.config.api import KINDS
+from bridge.config.fields import LONGEST_SECONDS
 from bridge.errors import SettingsError, of_option
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 """Columns of a table that is redirected."""
-LONGEST_REST_SECONDS = 366 * 86_400
 
 Full = Annotated[bool, typer.Option("--full", help="Fetch everything again, not only new ids.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Estimate requests and duration without sending any.")]
@@ -126,7 +126,7 @@ def _do(
         raise SettingsError("--plan cannot be combined with --metrics-file: it publishes no snapshot.")
     with of_option("--every"):
         seconds = None if every is None else age_seconds(every)
-    if seconds is not None and not 0 < seconds <= LONGEST_REST_SECONDS:
+    if seconds is not None and not 0 < seconds <= LONGEST_SECONDS:
         raise SettingsError("--every must be between 1s and 366d")
     if metrics_file is not None:
         must_be_writable(metrics_file)  # checked before the run

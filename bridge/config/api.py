@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from bridge.config.fields import (
+    LONGEST_SECONDS,
     Address,
     FilePath,
     Name,
@@ -87,7 +88,7 @@ class ApiSettings(TlsSection):
     max_answer_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 64 << 20
     """Largest answer, uncompressed. Answers are parsed while they arrive, so memory holds only what is kept.
     """
-    max_clock_skew_seconds: Annotated[float, Field(ge=2, le=366 * 86_400, allow_inf_nan=False)] = 300
+    max_clock_skew_seconds: Annotated[float, Field(ge=2, le=LONGEST_SECONDS, allow_inf_nan=False)] = 300
     """A run ends with exit 9 when the provider's clock, by the `Date` of its answers, differs by more."""
     attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """Attempts per request when the provider is overloaded, fails or cannot be reached."""

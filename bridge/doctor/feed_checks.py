@@ -35,7 +35,7 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
 def committed(settings: Settings) -> Checkpoint | None:
     """Read the feed's checkpoint; None before the first, or before its topic exists."""
     topic = topics.declare(settings).checkpoints.name
-    exists = admin.topic_id(clients.admin(settings.kafka), topic, admin.LOOK_SECONDS) is not None
+    exists = admin.topic_id(clients.admin(settings.kafka), topic, admin.USER_SECONDS) is not None
     return read_checkpoint(settings) if exists else None
 
 
@@ -43,7 +43,7 @@ def check_feeds(settings: Settings) -> Finding:
     """Whether no other feed uses the topics. Raises TopologyError, which names it, and as the readers."""
     declared = topics.declare(settings)
     alone = Finding(Outcome.OK, f"no other feed uses {settings.topics.prefix}.…")
-    if admin.topic_id(clients.admin(settings.kafka), declared.checkpoints.name, admin.LOOK_SECONDS) is None:
+    if admin.topic_id(clients.admin(settings.kafka), declared.checkpoints.name, admin.USER_SECONDS) is None:
         return alone
     with Registry(settings.registry) as registry:
         checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)

@@ -55,7 +55,7 @@ class Needed(NamedTuple):
 
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers."""
-    found = admin.metadata(clients.admin(settings.kafka), admin.LOOK_SECONDS)
+    found = admin.metadata(clients.admin(settings.kafka), admin.USER_SECONDS)
     count = plural(len(found.brokers), "broker")
     return Finding(Outcome.OK, f"{count}, controller: broker {found.controller_id}")
 
@@ -99,7 +99,7 @@ def assess_topics(changes: list[topics.Change], of_feed: Collection[topics.Topic
 def check_replicas(settings: Settings) -> Finding:
     """Whether each partition has a leader and the replicas that it should have."""
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
-    found = admin.metadata(client, admin.LOOK_SECONDS)
+    found = admin.metadata(client, admin.USER_SECONDS)
     present = [topic for topic in declared.all() if topic.name in found.topics]
     partitions = {topic.name: found.topics[topic.name].partitions.values() for topic in present}
     wanted = settings.topics.replication_factor or min(3, len(found.brokers))
@@ -156,7 +156,7 @@ def _first(lines: Sequence[str]) -> list[str]:
 def check_rights(settings: Settings) -> Finding:
     """Whether the principal has the rights on topics and groups that `bridge run` and the jobs need."""
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
-    present = admin.metadata(client, admin.LOOK_SECONDS).topics
+    present = admin.metadata(client, admin.USER_SECONDS).topics
     unseen = [topic.name for topic in declared.of_feed() if topic.name not in present]
     allowed = admin.allowed_on(client, [topic.name for topic in declared.all() if topic.name in present])
     of_jobs = {topic.name for topic in declared.of_jobs()}
@@ -268,7 +268,7 @@ def _group(client: AdminClient, name: str) -> Any:
         try:
             with explained(f"describing the group {name}", client, f"Describe the group {name}"):
                 futures = client.describe_consumer_groups(
-                    [name], include_authorized_operations=True, request_timeout=admin.LOOK_SECONDS
+                    [name], include_authorized_operations=True, request_timeout=admin.USER_SECONDS
                 )
                 return admin.result_of(futures[name])
         except KafkaUnavailable:

@@ -26,7 +26,7 @@ BATCH: Final = 5_000
 """Records in a transaction."""
 BATCH_BYTES: Final = 8 * 1024 * 1024
 CALL_SECONDS: Final = 60.0
-LOOK_SECONDS: Final = 15.0
+COORDINATOR_SECONDS: Final = 15.0
 RETRY_SECONDS = 0.25
 
 
@@ -88,10 +88,10 @@ class TopicCopy:
 
     def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
-        last = clock.now().monotonic + LOOK_SECONDS
+        last = clock.now().monotonic + COORDINATOR_SECONDS
         while True:
             try:
-                return self._consumer.committed(places, timeout=LOOK_SECONDS)
+                return self._consumer.committed(places, timeout=COORDINATOR_SECONDS)
             except KafkaException as exception:
                 if not passes(error_of(exception)) or clock.now().monotonic > last:
                     raise

@@ -23,7 +23,7 @@ NONE = -1
 """The offset of a time after which a partition has no record."""
 ASK_SECONDS = 3.0
 """Time-out of a request that is repeated while Kafka is unavailable."""
-LOOK_SECONDS = 5.0
+USER_SECONDS = 5.0
 """Time-out of a request of a command, whose user waits for the answer."""
 SEARCH_SECONDS = 10.0
 """Time-out of a look-up by time, for which a broker may read indexes from its disk."""
@@ -61,7 +61,7 @@ def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
     Raises TopologyError, with the fix, when the topic is missing; otherwise as `explained`.
     """
     client = clients.admin(settings)
-    if topic_id(client, topic, LOOK_SECONDS) is None:
+    if topic_id(client, topic, USER_SECONDS) is None:
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
     return client
 
@@ -76,7 +76,7 @@ def allowed_on(client: AdminClient, topics: Sequence[str]) -> dict[str, frozense
     right = f"Describe the topics {', '.join(topics)}"
     with explained("asking for the rights on the topics", client, right):
         futures = client.describe_topics(
-            TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=LOOK_SECONDS
+            TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=USER_SECONDS
         )
         return {topic: operations(result_of(future)) for topic, future in futures.items()}
 

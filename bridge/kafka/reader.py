@@ -29,7 +29,7 @@ from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
 
 RETRY_SECONDS = 0.5
-LOOK_SECONDS = 10.0
+ASK_SECONDS = 10.0
 CONSUME_SECONDS = 0.02
 """How long a client waits for a full batch: it does so even where only a few records are left."""
 STALL_SECONDS = 30.0
@@ -196,7 +196,7 @@ class TopicScan:
         patience = self.stall_seconds
 
         def attempt(client: AdminClient, consumer: Consumer) -> None:
-            if self.cursor is not None or admin.topic_id(client, self.topic, LOOK_SECONDS) is not None:
+            if self.cursor is not None or admin.topic_id(client, self.topic, ASK_SECONDS) is not None:
                 self.resume(client, consumer, lambda: False)
             else:
                 self.done = True

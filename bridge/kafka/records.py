@@ -24,7 +24,7 @@ def key_of(message: Message) -> bytes:
             return key
     except UnicodeDecodeError:
         pass
-    raise NotOurs("its key is no UTF-8 text" if key else "it has no key")
+    raise NotOurs("its key is not UTF-8 text" if key else "it has no key")
 
 
 def headers_of(message: Message) -> dict[str, str]:

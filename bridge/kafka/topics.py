@@ -161,7 +161,7 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
     """
-    present = admin.metadata(client, admin.LOOK_SECONDS).topics
+    present = admin.metadata(client, admin.USER_SECONDS).topics
     needed = topics.all() if needed is None else needed
     changes = [
         Change(
@@ -205,7 +205,7 @@ def apply(
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
-    brokers = len(admin.metadata(client, admin.LOOK_SECONDS).brokers)
+    brokers = len(admin.metadata(client, admin.USER_SECONDS).brokers)
     for change in changes:
         name = change.topic.name
         if change.action is Action.CREATE:

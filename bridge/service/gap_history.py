@@ -11,11 +11,9 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.kafka.blocking import Worker
 from bridge.log import get
+from bridge.service.pipeline import GAPS
 from bridge.state.gap import Gap
 from bridge.state.gap_reader import gaps_since
-
-MOST = 20
-"""Number of gaps that are kept: the last ones."""
 
 
 class GapHistory:
@@ -44,4 +42,4 @@ class GapHistory:
         """Return these gaps and those before them, in order, each once."""
         gaps = (*self._former, *declared)
         known = {(round(gap.start * MICROS), round(gap.end * MICROS)): gap for gap in gaps}
-        return tuple(known.values())[-MOST:]
+        return tuple(known.values())[-GAPS:]

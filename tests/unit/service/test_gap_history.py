@@ -14,7 +14,8 @@ from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import TopologyError
 from bridge.service import gap_history
-from bridge.service.gap_history import MOST, GapHistory
+from bridge.service.gap_history import GapHistory
+from bridge.service.pipeline import GAPS
 from bridge.state.gap import Cause, Gap
 from tests.unit.state.log import Log
 
@@ -39,7 +40,7 @@ async def test_gaps_of_former_owners_are_shown_before_our_own(monkeypatch: pytes
     assert history.and_own((gap(9),)) == (gap(9),)
     await history.read(CODEC, 2.0)
     assert history.and_own((gap(4), gap(5))) == (gap(2), gap(4), gap(5))
-    many = tuple(gap(n) for n in range(10, 10 + MOST))
+    many = tuple(gap(n) for n in range(10, 10 + GAPS))
     assert history.and_own(many) == many
 
 
