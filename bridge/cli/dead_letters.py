@@ -67,13 +67,13 @@ def list_(
     Open are those that were not redriven, or failed again. Samples of messages with unknown fields do not
     count: their bets are published.
     """
-    from bridge.inspection.dead_letters import by_cause, kind_as_json, kinds_as_lines, read_letters
+    from bridge.inspection.dead_letters import by_cause, cause_as_json, causes_as_lines, read_letters
 
     letters = read_letters(load(config), _filter(reason, field, from_, to, bet))
     kinds = by_cause(letter for letter in letters if letter.open)
     redriven = sum(not letter.open for letter in letters)
-    data = {"open": len(letters) - redriven, "redriven": redriven, "kinds": list(map(kind_as_json, kinds))}
-    show(data, kinds_as_lines(kinds, redriven), json=json)
+    data = {"open": len(letters) - redriven, "redriven": redriven, "kinds": list(map(cause_as_json, kinds))}
+    show(data, causes_as_lines(kinds, redriven), json=json)
 
 
 @deadletters.command("show")

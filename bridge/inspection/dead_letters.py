@@ -225,7 +225,7 @@ def read_bodies(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[int
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CauseSummary:
     """The dead letters of one cause."""
 
     cause: DeadLetterCause
@@ -241,13 +241,13 @@ class Kind:
     """Key of the last one."""
 
 
-def by_cause(letters: Iterable[Letter]) -> list[Kind]:
-    """Return the kinds of dead letters, the most frequent first."""
+def by_cause(letters: Iterable[Letter]) -> list[CauseSummary]:
+    """Return a summary of each cause of dead letters, the most frequent first."""
     causes: dict[DeadLetterCause, list[Letter]] = {}
     for letter in letters:
         causes.setdefault(cause_of(letter.reason), []).append(letter)
-    kinds = [
-        Kind(
+    summaries = [
+        CauseSummary(
             cause,
             len(found),
             sum(letter.kind is DeadLetterKind.OVERSIZED for letter in found),
@@ -258,34 +258,35 @@ def by_cause(letters: Iterable[Letter]) -> list[Kind]:
         )
         for cause, found in causes.items()
     ]
-    return sorted(kinds, key=lambda kind: -kind.count)
+    return sorted(summaries, key=lambda summary: -summary.count)
 
 
-def kind_as_json(kind: Kind) -> dict[str, Any]:
-    """Return a kind for scripts."""
+def cause_as_json(summary: CauseSummary) -> dict[str, Any]:
+    """Return a summary for scripts."""
     return {
-        "field": kind.cause.field or None,
-        "reason": kind.cause.reason,
-        "count": kind.count,
-        "oversized": kind.oversized,
-        "tried": kind.tried,
-        "first": format_utc(kind.first),
-        "last": format_utc(kind.last),
-        "sample": kind.sample,
+        "field": summary.cause.field or None,
+        "reason": summary.cause.reason,
+        "count": summary.count,
+        "oversized": summary.oversized,
+        "tried": summary.tried,
+        "first": format_utc(summary.first),
+        "last": format_utc(summary.last),
+        "sample": summary.sample,
     }
 
 
-def kinds_as_lines(kinds: Sequence[Kind], redriven: int) -> str:
+def causes_as_lines(summaries: Sequence[CauseSummary], redriven: int) -> str:
     """Return the open dead letters for people; `redriven` is the number of those that are not open."""
     lines = []
-    for kind in kinds:
-        lines.append(f"{kind.count:,}  {kind.cause.field or 'the whole message'}: {kind.cause.reason}")
-        span = f"first {format_utc(kind.first)}, last {format_utc(kind.last)}"
-        notes = [f"sample {kind.sample[:KEY_SHOWN]}"]
-        notes += [f"{kind.oversized:,} oversized"] if kind.oversized else []
-        notes += [f"{kind.tried:,} failed again"] if kind.tried else []
+    for summary in summaries:
+        cause = summary.cause
+        lines.append(f"{summary.count:,}  {cause.field or 'the whole message'}: {cause.reason}")
+        span = f"first {format_utc(summary.first)}, last {format_utc(summary.last)}"
+        notes = [f"sample {summary.sample[:KEY_SHOWN]}"]
+        notes += [f"{summary.oversized:,} oversized"] if summary.oversized else []
+        notes += [f"{summary.tried:,} failed again"] if summary.tried else []
         lines.append(f"    {span}; {', '.join(notes)}")
-    count = sum(kind.count for kind in kinds)
+    count = sum(summary.count for summary in summaries)
     lines.append(f"{count:,} open, {redriven:,} redriven")
     return "\n".join(lines)
 

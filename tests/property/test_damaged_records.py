@@ -36,8 +36,8 @@ from bridge.feed.received import Received
 from bridge.inspection.dead_letters import (
     Letter,
     by_cause,
-    kind_as_json,
-    kinds_as_lines,
+    cause_as_json,
+    causes_as_lines,
     letter_after,
     letter_as_json,
     letter_as_lines,
@@ -333,8 +333,8 @@ def test_letters_and_marks_are_read_whole_or_not_at_all(records: list[list[Heade
             assert MarkHeaders.read(text_of(mark.headers)).tries == one.tries + 1
             assert one.outcome is None or one.redriven is not None
     kinds = by_cause(letters.values())
-    orjson.dumps([kind_as_json(kind) for kind in kinds])
-    kinds_as_lines(kinds, 0)
+    orjson.dumps([cause_as_json(kind) for kind in kinds])
+    causes_as_lines(kinds, 0)
 
 
 @damaged

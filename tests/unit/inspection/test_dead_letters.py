@@ -16,9 +16,9 @@ from bridge.inspection.dead_letters import (
     Letter,
     bet_id,
     by_cause,
+    cause_as_json,
+    causes_as_lines,
     in_portions,
-    kind_as_json,
-    kinds_as_lines,
     letter_after,
     letter_as_json,
     letter_as_lines,
@@ -64,7 +64,7 @@ def test_letters_are_grouped_by_cause() -> None:
         letter(4, "data.x[1]: wrong; data.y: also"),
     ]
     kinds = by_cause(letters)
-    assert [kind_as_json(kind) for kind in kinds] == [
+    assert [cause_as_json(kind) for kind in kinds] == [
         {
             "field": "data.x[]",
             "reason": "wrong",
@@ -86,7 +86,7 @@ def test_letters_are_grouped_by_cause() -> None:
             "sample": letters[0].key,
         },
     ]
-    assert kinds_as_lines(kinds, 5).splitlines() == [
+    assert causes_as_lines(kinds, 5).splitlines() == [
         "3  data.x[]: wrong",
         "    first 2026-09-21T14:13:22Z, last 2026-09-21T14:13:24Z; sample 000000000000, 1 oversized, "
         "1 failed again",
