@@ -39,6 +39,9 @@ LINTED := $(addprefix tests/repo/,test_k8s.py test_overlays.py test_network_poli
 IMAGE   ?= settlement-bridge:$(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bridge/__init__.py)
 BUILDER ?= $(firstword $(foreach tool,buildah podman docker,$(if $(shell command -v $(tool)),$(tool))))
 
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header $(UPGRADE)
+
 # Before a command: it and its children run compiled modules as plain Python.
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
@@ -191,24 +194,14 @@ docs: setup ## generate settings pages, the example file, the list of licences a
 	@$(BIN)/python -m tools.docs
 
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
-	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header --extra dev --extra parquet --group test -o requirements/dev.txt $(UPGRADE)
-	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/runtime.txt $(UPGRADE)
-	@$(BIN)/uv pip compile --group build --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/build.txt $(UPGRADE)
-	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header --group mutation \
-		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
-	@$(BIN)/uv pip compile --group sbom --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/sbom.txt $(UPGRADE)
-	@$(BIN)/uv pip compile examples/flink-sql/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header -o examples/flink-sql/requirements.txt $(UPGRADE)
-	@$(BIN)/uv pip compile examples/quix-join/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header -o examples/quix-join/requirements.txt $(UPGRADE)
-	@$(BIN)/uv pip compile benchmarks/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header -c examples/quix-join/requirements.txt \
-		-o benchmarks/requirements.txt $(UPGRADE)
+	@$(LOCK) pyproject.toml --extra dev --extra parquet --group test -o requirements/dev.txt
+	@$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt
+	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
+	@$(LOCK) pyproject.toml --group mutation -c requirements/dev.txt -o requirements/mutation.txt
+	@$(LOCK) --group sbom -c requirements/dev.txt -o requirements/sbom.txt
+	@$(LOCK) examples/flink-sql/requirements.in -o examples/flink-sql/requirements.txt
+	@$(LOCK) examples/quix-join/requirements.in -o examples/quix-join/requirements.txt
+	@$(LOCK) benchmarks/requirements.in -c examples/quix-join/requirements.txt -o benchmarks/requirements.txt
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
