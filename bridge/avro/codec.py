@@ -89,10 +89,11 @@ class Codec:
         return self._others[schema_id]
 
     def as_ours(self, data: bytes) -> bytes:
-        """Return a record of a later version of the schema as a bridge with this one writes it.
+        """Return a record of a later version of the schema without what this one does not know.
 
-        One of this version or an earlier one is returned as it is: `in_schema` compares with those. So is one
-        that cannot be read with this version. Raises NotOurs, and what `schema_by_id` raises.
+        A bridge with this version writes the same bytes, unless the later one also lacks a field of ours. A
+        record of this version or an earlier one is returned as it is: `in_schema` compares with those. So is
+        one that cannot be read with this version. Raises NotOurs, and what `schema_by_id` raises.
         """
         if data.startswith(self.header):  # nearly all
             return data

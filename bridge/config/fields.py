@@ -154,6 +154,8 @@ def secret_of(
 ) -> str:
     """Return the current secret, from its value or its file. Raises SettingsError like `read_secret`."""
     secret = value.get_secret_value() if value else ""
+    if form is Form.BEARER:  # as from a file
+        secret = secret.strip()
     if file is not None:
         secret = read_secret(f"{name}_FILE", file, form)
     conceal(secret, name, user)

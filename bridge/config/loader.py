@@ -77,11 +77,12 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _starts_within_memory(self) -> Self:
         start = self.feed.start
-        if is_age(start) and age_seconds(start) >= self.limits.memory_seconds:
+        memory = self.limits.memory_seconds
+        if is_age(start) and age_seconds(start) >= memory:
             raise ValueError(
-                f"feed.start (BRIDGE_FEED__START) = {start} is beyond the feed's memory of "
-                f"{format_duration(self.limits.memory_seconds)}: it will be too old when the bridge "
-                "connects. Choose a little less, such as 71h."
+                f"feed.start (BRIDGE_FEED__START) = {shortened(start)} is beyond the feed's memory of "
+                f"{format_duration(memory)}: it will be too old when the bridge connects. Choose a little "
+                f"less, such as {format_duration(memory * 71 / 72)}."
             )
         return self
 

@@ -80,7 +80,7 @@ class FeedSettings(TlsSection):
     """
     start: str = "0"
     """Where a first start begins: `0` (an initial connection, `revision=0`: the provider decides what it
-    replays), an age (`90s`, `30m`, `2h`, `2d`), or an ISO 8601 time with its zone. Ignored once there is a
+    replays), an age (`90s`, `2h`, `1d 4h`), or an ISO 8601 time with its zone. Ignored once there is a
     checkpoint.
     """
     on_gap: Literal["stop", "continue"] = "stop"

@@ -124,14 +124,15 @@ def assess_replicas(
         for partition in found:
             place = f"{topic} partition {partition.id}"
             copies, in_sync = len(partition.replicas), len(partition.isrs)
-            behind = sorted(set(partition.replicas) - set(partition.isrs))
-            away = ", ".join(f"{n}" if n in brokers else f"{n} (does not answer)" for n in behind)
+            enough = min(least[topic], copies)  # as brokers count
+            behind = _named(set(partition.replicas) - set(partition.isrs), brokers)
             if partition.leader < 0:
-                refusing.append(f"{place} has no leader; replicas not in sync: {away}")
-            elif in_sync < least[topic]:
-                refusing.append(f"{place} takes no writes: {in_sync} of {least[topic]} in sync, not {away}")
+                leaders = _named(partition.isrs or partition.replicas, brokers)
+                refusing.append(f"{place} has no leader: only broker {leaders} can lead it")
+            elif in_sync < enough:
+                refusing.append(f"{place} takes no writes: {in_sync} of {enough} in sync, not {behind}")
             elif behind:
-                lagging.append(f"{place}: not in sync: {away}")
+                lagging.append(f"{place}: not in sync: {behind}")
             if copies < wanted:
                 few.append(f"{place}: {plural(copies, 'replica')}, should have {wanted}")
     advice = []
@@ -146,6 +147,10 @@ def assess_replicas(
     if not lines:
         return Finding(Outcome.OK, f"{wanted} of each partition, in sync" if partitions else "no topic yet")
     return Finding(Outcome.TROUBLE if refusing else Outcome.WARN, "\n".join(lines), "\n".join(advice))
+
+
+def _named(ids: Iterable[int], brokers: Collection[int]) -> str:
+    return ", ".join(f"{n}" if n in brokers else f"{n} (does not answer)" for n in sorted(ids))
 
 
 def _first(lines: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -315,22 +316,28 @@ class GroupLooks:
         self._settings = settings
         self._election = election
         self._client: AdminClient | None = None
-        self._name = name
         self._worker = Worker(name)
+        self._answer: Future[Group | None] | None = None
+        """Of the look that has not returned yet."""
 
     async def look(self) -> Group | None:
         """Return the group; None if Kafka refuses. After an error the next look has a new client.
 
-        Raises KafkaUnavailable when no broker answers, or the call does not return.
+        Raises KafkaUnavailable when no broker answers, or the call does not return: the next look awaits it.
         """
+        if self._answer is None:
+            self._answer = self._worker.submit(self._look)
         try:
             async with asyncio.timeout(GROUP_LOOK_SECONDS):
-                return await asyncio.wrap_future(self._worker.submit(self._look))
+                found = await asyncio.shield(asyncio.wrap_future(self._answer))
         except TimeoutError:
-            self._worker.close(0)
-            self._worker = Worker(self._name)  # the old thread is left behind with its client
             what = f"no answer about the group in {format_duration(GROUP_LOOK_SECONDS)}"
             raise KafkaUnavailable(what) from None
+        except KafkaUnavailable:
+            self._answer = None
+            raise
+        self._answer = None
+        return found
 
     def close(self) -> None:
         """Destroy the client, without waiting for that."""

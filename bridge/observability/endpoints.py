@@ -50,6 +50,8 @@ class Answer(NamedTuple):
     body: bytes | Iterator[bytes]
 
 
+COMPUTING = threading.Lock()
+"""Held while an answer, or a piece of one, is computed: one thread at most competes with the event loop."""
 Page = Callable[[str], Answer]
 """Answers a request with this `Accept` header; called on a thread of the server."""
 
@@ -92,8 +94,6 @@ def make_app(
     }
     index = "".join(f"{path}\n" for path in pages).encode()
     pages = {"/": lambda accept: Answer(HTTPStatus.OK, _TEXT, index), **pages, **more}
-    computing = threading.Lock()
-    """So that of many requests at once, one thread at most competes with the event loop."""
     names = {name.lower() for name in ("localhost", socket.gethostname(), web.host, *web.hosts)}
 
     def answer(environ: WSGIEnvironment) -> Answer:
@@ -104,7 +104,7 @@ def make_app(
             return Answer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return Answer(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n")
-        with computing:
+        with COMPUTING:
             return page(environ.get("HTTP_ACCEPT", ""))
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -28,12 +28,12 @@ MAX_PATHS = 50
 
 def collect(status: StatusSnapshot, now: float) -> Iterator[Metric]:
     """Yield the metrics at `now`, Unix seconds."""
-    yield from _of_process(status)
+    yield from _of_process(status, now)
     if status.owner and status.revision is not None:
         yield from _of_feed(status, now)
 
 
-def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
+def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
     yield InfoMetricFamily(
         "bridge",
         "Version and owner id of the process; always 1.",
@@ -47,6 +47,11 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
         "bridge_event_loop_heartbeat_timestamp_seconds",
         "Time of the event loop's last heartbeat, due every second.",
         status.at,
+    )
+    yield Gauge(
+        "bridge_event_loop_silent_seconds",
+        "Time since the event loop's last heartbeat, by the clock of both.",
+        max(0.0, now - status.at),
     )
     yield filled(
         Gauge("bridge_state", "1 for the current state, 0 for all others.", labels=["state"]),

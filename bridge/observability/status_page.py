@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bridge import __version__
 from bridge.formatting import format_duration, format_utc, shortened
 from bridge.masking import concealed
-from bridge.observability.endpoints import Answer, Page
+from bridge.observability.endpoints import COMPUTING, Answer, Page
 from bridge.observability.http_server import max_connections
 
 _INTERVAL_SECONDS = 1.0
@@ -62,8 +62,9 @@ def status_page(
         return Answer(HTTPStatus.OK, "text/html; charset=utf-8", body)
 
     def blocks() -> dict[str, str]:
-        shown = template.new_context(context())
-        texts = {name: "".join(block(shown)) for name, block in template.blocks.items()}
+        with COMPUTING:
+            shown = template.new_context(context())
+            texts = {name: "".join(block(shown)) for name, block in template.blocks.items()}
         return {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
 
     def events() -> Iterator[bytes]:

@@ -45,7 +45,8 @@ def talkative(place: Place, feed: Simulator, auth: str, **settings: str) -> Brid
 @pytest.mark.parametrize("auth", ["bearer", "header", "query"])
 async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_path: Path, auth: str) -> None:
     """On every way to the provider, with the logs of librdkafka and all libraries."""
-    secret = FEED if auth == "query" else FEED.replace("ü", "u")  # no header holds the other
+    # No header can hold the last character, and no bearer token a blank.
+    secret = {"query": FEED, "header": FEED.replace("ü", "u"), "bearer": FEED.partition(" ")[0]}[auth]
     url = urlsplit(place.cluster.registry_url)
     registry = {"REGISTRY__USER": "us3r", "REGISTRY__PASSWORD": REGISTRY}
     if auth == "query":

@@ -175,6 +175,10 @@ def test_a_gap_is_told_for_an_hour_and_not_again(tmp_path: Path) -> None:
     expected = {"5m": [], "11m": told, "69m": told, "71m": [], "2h10m": [], "4h": [], "4h8m": []}
     fires(tmp_path, "SettlementGap", {one: "_x40 600x439 stale _x47 600x2000"}, expected)
     fires(tmp_path, "SettlementGap", {one: "_x40 600x1 stale"}, {"11m": told, "69m": told, "71m": []})
+    unseen = {one: "_x360 600x2000"}
+    fires(tmp_path, "SettlementGap", unseen, {"89m": [], "91m": told, "149m": told, "151m": []})
+    another = {one: "60x40 _x320 600x2000"}
+    fires(tmp_path, "SettlementGap", another, {"61m": [], "89m": [], "91m": told, "149m": told, "151m": []})
 
 
 def test_names_of_a_job_without_a_process_grow_old(tmp_path: Path) -> None:

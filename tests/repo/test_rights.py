@@ -69,13 +69,22 @@ def test_strimzi_s_user_has_them_and_no_other() -> None:
 
 
 def test_who_ends_a_transaction_has_what_the_page_says_and_no_other() -> None:
-    """The cluster has no name; what begins with the prefix is all else that there is to see."""
+    """The topics of the prefix; all transactional ids, because the owner may be any program."""
     [sentence] = re.findall(r"^Who ends a transaction.*?\.$", PAGE, re.MULTILINE | re.DOTALL)
-    told = dict(re.findall(r"(\w+) on the (topics|transactional ids|cluster)", " ".join(sentence.split())))
+    told = dict(
+        re.findall(r"(\w+) on (?:the|all) (topics|transactional ids|cluster)", " ".join(sentence.split()))
+    )
     granted = {}
     for rule in user("user/admin")["spec"]["authorization"]["acls"]:
         kind = rule["resource"].pop("type")
-        assert rule["resource"] == ({} if kind == "cluster" else {"name": PREFIX, "patternType": "prefix"})
+        assert (
+            rule["resource"]
+            == {
+                "cluster": {},
+                "topic": {"name": PREFIX, "patternType": "prefix"},
+                "transactionalId": {"name": "*", "patternType": "literal"},
+            }[kind]
+        )
         [granted[kind]] = rule["operations"]
     kinds = {"topics": "topic", "transactional ids": "transactionalId", "cluster": "cluster"}
     assert granted == {kinds[kind]: name for name, kind in told.items()}

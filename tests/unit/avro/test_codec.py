@@ -98,7 +98,7 @@ def test_other_versions_are_read_through_this_one() -> None:
 
 
 def test_only_a_record_of_a_later_version_is_written_anew() -> None:
-    """In place of what this version does not know stands what it would have written."""
+    """What this version does not know is left out; a symbol becomes Unknown."""
     both = {1: V1, 2: V2}.__getitem__
     old, new = Codec(V1, 1, both), Codec(V2, 2, both)
     for known in (old.encode({"id": "x", "kind": "A"}), new.encode({"id": "x", "kind": "A", "new": 5})):

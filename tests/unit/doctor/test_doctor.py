@@ -210,6 +210,12 @@ def test_a_file_of_the_snapshot_jobs_does_not_end_a_bridge(tmp_path: Path) -> No
     assert "BRIDGE_API__TOKEN_FILE: cannot read" in found.message
 
 
+def test_a_token_that_only_the_jobs_lack_is_missed() -> None:
+    api = ApiSettings(base_url="https://provider.example")
+    found = local_checks.check_settings(SETTINGS.model_copy(update={"api": api}))
+    assert (found.outcome, found.message.partition(" ")[0]) == (Outcome.TROUBLE, "api.token")
+
+
 def test_a_missing_setting_does_not_hide_a_missing_secret(tmp_path: Path) -> None:
     registry = RegistrySettings(user="me", password_file=tmp_path / "nothing")
     found = local_checks.check_settings(SETTINGS.model_copy(update={"registry": registry}))
@@ -420,8 +426,9 @@ def partition(number: int, leader: int, replicas: list[int], in_sync: list[int])
             Outcome.TROUBLE,
             "takes no writes: 1 of 2 in sync, not 2, 3 (",
         ),
-        ([partition(4, -1, [3], [])], Outcome.TROUBLE, "t partition 4 has no leader"),
-        ([partition(0, 1, [1], [1])], Outcome.TROUBLE, "t partition 0: 1 replica, should have 3"),
+        ([partition(4, -1, [3], [])], Outcome.TROUBLE, "has no leader: only broker 3 (does not answer)"),
+        ([partition(4, -1, [1, 3, 4], [3])], Outcome.TROUBLE, "only broker 3 (does not answer) can lead it"),
+        ([partition(0, 1, [1], [1])], Outcome.WARN, "t partition 0: 1 replica, should have 3"),
         ([partition(0, 1, [1, 2], [1, 2])], Outcome.WARN, "t partition 0: 2 replicas, should have 3"),
         ([partition(n, 1, [1, 2, 3], [1, 2]) for n in range(9)], Outcome.WARN, "and 6 more partitions"),
     ],
@@ -431,6 +438,13 @@ def test_replicas_are_judged_by_what_a_write_needs(
 ) -> None:
     found = kafka_checks.assess_replicas({"t": partitions} if partitions else {}, {"t": 2}, 3, {1, 2})
     assert (found.outcome, words in found.message) == (outcome, True), found
+    assert outcome is Outcome.OK or found.message.startswith(("t partition 0", "t partition 4"))
+
+
+def test_replicas_are_not_looked_at_without_the_rights_on_the_topics() -> None:
+    """That is told once, and what only the jobs lack does not keep a bridge from starting."""
+    [check] = [check for check in CHECKS if check.name == "replicas"]
+    assert "topics" in check.after
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.state.gap import Cause, Gap
+from bridge.state.gap import Cause, Gap, gap_record
 
 SCHEMA = load("feed-gap")
 GAP = Gap("settlement-v4", 1_789_000_000, 1_789_086_400.5, Cause.TOO_OLD, 1_789_345_600.123456)
@@ -33,3 +33,14 @@ def test_the_causes_are_those_of_the_schema() -> None:
 
 def test_the_duration_of_a_gap_is_in_seconds() -> None:
     assert GAP.seconds == 86_400.5
+
+
+def test_the_time_of_its_record_is_when_a_gap_was_detected() -> None:
+    """In milliseconds; what reads gaps since a moment finds it by that."""
+    record = gap_record("t.gaps", Codec(SCHEMA, 3), GAP)
+    assert (record.topic, record.key, record.timestamp, record.partition) == (
+        "t.gaps",
+        b"settlement-v4",
+        1_789_345_600_123,
+        0,
+    )
