@@ -60,7 +60,7 @@ async def test_a_credential_that_stays_wrong_stops_the_bridge(
         await world.until(State.CONNECTING)  # the first attempt is under way
         for number in range(changes):
             await asyncio.sleep(0.3)
-            credential.write(f"wrong {number}")
+            credential.write(f"wrong-{number}")
 
     credential.write("wrong")
     world.network.there = 3.0
