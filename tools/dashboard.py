@@ -157,9 +157,11 @@ def _provider(board: Dashboard) -> Dashboard:
 def _trouble(board: Dashboard) -> Dashboard:
     dead = f'sum(increase(bridge_messages_total{{{_FEED},outcome="dead_lettered"}}[1h]))'
     hidden = "max(bridge_open_transaction_seconds{})"
+    lately = "clamp_max(count(bridge_last_gap_timestamp_seconds{} > time() - 3 * 86400), 1) or vector(0)"
     return (
         board.with_row(Row("Trouble"))
         .with_panel(_number("Gaps in this term", "max(bridge_gaps_total{})", limit=(1, 1)))
+        .with_panel(_number("A gap within three days", lately, limit=(1, 1)))
         .with_panel(_number("Dead letters in an hour", dead, limit=(1, 1_000)))
         .with_panel(_number("Redriven", "max(bridge_dead_letters_redriven_total{})"))
         .with_panel(_number("Open transaction", hidden, "s", (10, 45)))
@@ -173,7 +175,8 @@ def _trouble(board: Dashboard) -> Dashboard:
         .with_panel(
             _lines(
                 "Heartbeat of the event loop",
-                ("time() - bridge_event_loop_heartbeat_timestamp_seconds{}", "{{instance}}"),
+                ("bridge_event_loop_silent_seconds{}", "{{instance}}"),
+                ("time() - bridge_event_loop_heartbeat_timestamp_seconds{}", "{{instance}}, by this clock"),
                 ("time() - bridge_state_since_timestamp_seconds{}", "{{instance}}, in its state"),
                 (
                     "time() - bridge_transactions_looked_timestamp_seconds{}",

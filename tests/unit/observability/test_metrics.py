@@ -16,6 +16,7 @@ from bridge.observability.metrics import MAX_PATHS, collect
 from bridge.observability.status import BOUNDS, LAG_BOUNDS, DurationHistogram, StatusSnapshot
 from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
+from bridge.state.gap import Cause, Gap
 from tests.unit.observability.test_status import NOW, STARTED
 
 OWNER = replace(
@@ -39,6 +40,10 @@ OWNER = replace(
     dedup_entries=11,
     skew=-2.5,
     gaps=1,
+    declared=(
+        Gap("f", NOW - 900, NOW - 800, Cause.TOO_OLD, NOW - 700),
+        Gap("f", NOW - 600, NOW - 500, Cause.TOO_OLD, NOW - 400),
+    ),
     connections={"accepted": 2, "refused": 1},
     newest=NOW - 500,
     eta=60.0,
@@ -107,6 +112,8 @@ EXPECTED: Scraped = {
     key("connections_total", result="failed"): 0,
     key("clock_skew_seconds"): -2.5,
     key("gaps_total"): 1,
+    key("last_gap_timestamp_seconds"): NOW - 400,
+    key("event_loop_silent_seconds"): 10.0,
     key("unknown_fields"): 2,
     key("unknown_field_messages_total", path="data.new"): 3,
     key("unknown_field_messages_total", path='data."odd\\\n'): 1,

@@ -54,7 +54,10 @@ class Hourly:
                     self.scrapes.take(seconds, JOB, collect(self._status))
                 for owner in (1, 0):  # of a feed that is well
                     leader = GaugeMetricFamily("bridge_leader", "", owner)
-                    self.scrapes.take(seconds, {"feed": "f", "owner": str(owner)}, [leader])
+                    looked = GaugeMetricFamily(
+                        "bridge_transactions_looked_timestamp_seconds", "", NOW + seconds
+                    )
+                    self.scrapes.take(seconds, {"feed": "f", "owner": str(owner)}, [leader, looked])
             self._hours += 1
 
 
