@@ -111,7 +111,7 @@ class Scrapes:
 
     def has(self, series: str) -> bool:
         """Whether a series that begins so was in a scrape."""
-        return any(name.startswith(series) for name in [*self._values])  # another thread scrapes
+        return any(name.startswith(series) for name in self._values)
 
     def expect(self, **alerts: Labels | Sequence[Labels]) -> None:
         """Expect, as of the last scrape, that these alerts fire with these labels, and that no other does."""

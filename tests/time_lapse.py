@@ -42,7 +42,7 @@ class TimeLapse:
 
     async def _scrape(self) -> None:
         while True:
-            for pod, bridge in self.pods.items():
+            for pod, bridge in [*self.pods.items()]:  # more may come meanwhile
                 if not bridge.address():
                     continue
                 with suppress(httpx2.HTTPError):  # it ends: its series are stale, as for Prometheus
