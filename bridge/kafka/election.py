@@ -325,11 +325,11 @@ class GroupLooks:
 
         Raises KafkaUnavailable when no broker answers, or the call does not return: the next look awaits it.
         """
-        if self._answer is None:
+        if self._answer is None or self._answer.cancelled():
             self._answer = self._worker.submit(self._look)
         try:
             async with asyncio.timeout(GROUP_LOOK_SECONDS):
-                found = await asyncio.shield(asyncio.wrap_future(self._answer))
+                found = await asyncio.wrap_future(self._answer)  # a call that runs is not cancelled
         except TimeoutError:
             what = f"no answer about the group in {format_duration(GROUP_LOOK_SECONDS)}"
             raise KafkaUnavailable(what) from None
