@@ -22,7 +22,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -316,28 +315,22 @@ class GroupLooks:
         self._settings = settings
         self._election = election
         self._client: AdminClient | None = None
+        self._name = name
         self._worker = Worker(name)
-        self._answer: Future[Group | None] | None = None
-        """Of the look that has not returned yet."""
 
     async def look(self) -> Group | None:
         """Return the group; None if Kafka refuses. After an error the next look has a new client.
 
-        Raises KafkaUnavailable when no broker answers, or the call does not return: the next look awaits it.
+        Raises KafkaUnavailable when no broker answers, or the call does not return.
         """
-        if self._answer is None or self._answer.cancelled():
-            self._answer = self._worker.submit(self._look)
         try:
             async with asyncio.timeout(GROUP_LOOK_SECONDS):
-                found = await asyncio.wrap_future(self._answer)  # a call that runs is not cancelled
+                return await asyncio.wrap_future(self._worker.submit(self._look))
         except TimeoutError:
+            self._worker.close(0)
+            self._worker = Worker(self._name)  # the old thread is left behind with its client
             what = f"no answer about the group in {format_duration(GROUP_LOOK_SECONDS)}"
             raise KafkaUnavailable(what) from None
-        except KafkaUnavailable:
-            self._answer = None
-            raise
-        self._answer = None
-        return found
 
     def close(self) -> None:
         """Destroy the client, without waiting for that."""
