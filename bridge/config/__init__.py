@@ -14,6 +14,5 @@ from bridge.config.sections import RegistrySettings as RegistrySettings
 from bridge.config.sections import TopicsSettings as TopicsSettings
 from bridge.config.sections import WebSettings as WebSettings
 from bridge.config.sections import age_seconds as age_seconds
-from bridge.config.sections import is_age as is_age
 from bridge.config.sections import parse_start as parse_start
 from bridge.config.sections import parse_time as parse_time

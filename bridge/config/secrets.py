@@ -43,7 +43,7 @@ _last: dict[Path, str] = {}
 _warned: set[Path] = set()
 
 
-def read_secret(name: str, file: Path, form: Form = Form.ANY) -> str:
+def read_secret(name: str, file: Path, form: Form) -> str:
     """Return the secret in a file, or the last one while it cannot be used; "" if it was always empty.
 
     Raises SettingsError, without the content, if the file could never be used.
@@ -75,7 +75,7 @@ def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
     return found.digest()
 
 
-def secret_trouble(file: Path, form: Form = Form.ANY) -> str:
+def secret_trouble(file: Path, form: Form) -> str:
     """Return why a secret's file cannot be used now, "" if it can."""
     return _read(file, form)[1]
 
