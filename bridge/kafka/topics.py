@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -29,6 +30,8 @@ from bridge.log import get
 
 DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
+LOOKS, LOOK_SECONDS = 50, 0.1
+"""How often, and after which pause, brokers are asked whether they know a new topic."""
 COMPACT = {"cleanup.policy": "compact"}
 CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 """A record's time is that of its receipt: the deduplicator and `bridge replay` look records up by it."""
@@ -201,7 +204,8 @@ def apply(
     """Create and alter topics by `changes`. Adds no partitions.
 
     Without `replication_factor`, a topic has a copy on each broker, up to 3. With `only_validate` the brokers
-    check rights and settings, and change nothing. Raises as `plan`.
+    check rights and settings, and change nothing. Waits a little until brokers list what is new. Raises as
+    `plan`.
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
@@ -233,6 +237,16 @@ def apply(
                         [resource], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate
                     )
                 )
+    if not only_validate:
+        _await_listed(client, {c.topic.name for c in changes if c.action is Action.CREATE})
+
+
+def _await_listed(client: AdminClient, names: set[str]) -> None:
+    """Wait until new topics are listed: a broker learns of them a moment after the controller made them."""
+    for _ in range(LOOKS):
+        if names <= admin.metadata(client, admin.USER_SECONDS).topics.keys():
+            return
+        time.sleep(LOOK_SECONDS)
 
 
 def ensure(client: AdminClient, settings: Settings, needed: Callable[[Topics], Sequence[Topic]]) -> Topics:

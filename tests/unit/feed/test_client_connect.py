@@ -76,7 +76,7 @@ async def test_a_redirect_is_not_followed() -> None:
 @pytest.mark.parametrize("status", [401, 404, 500])
 async def test_no_error_shows_the_credential(auth: str, status: int) -> None:
     """Not even when the provider repeats what it was asked."""
-    secret = "s3cret of a kind/&"
+    secret = "s3cret/of&a=kind" if auth == "bearer" else "s3cret of a kind/&"
     async with provider(process_request=refusing(status, f"no {{path}} for {secret}")) as url:
         error = await failure(url, auth=auth, auth_name="key", auth_value=secret)
     assert "no /feed" in str(error)

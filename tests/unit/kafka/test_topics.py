@@ -29,14 +29,16 @@ class Cluster:
     refusal: int = KafkaError.UNKNOWN_TOPIC_OR_PART
     allowed: list[AclOperation] | None = None
     """On every topic; None if it does not tell."""
+    late: int = 0
+    """How many lists are still without the new topics."""
 
     def poll(self, timeout: float) -> int:
         return 0
 
     def list_topics(self, timeout: float) -> Any:
-        topics = {
-            name: SimpleNamespace(partitions=dict.fromkeys(range(n))) for name, n in self.partitions.items()
-        }
+        counts = self.partitions | (dict.fromkeys(self.created, 1) if self.late <= 0 else {})
+        self.late -= bool(self.created)
+        topics = {name: SimpleNamespace(partitions=dict.fromkeys(range(n))) for name, n in counts.items()}
         return SimpleNamespace(topics=topics, brokers={1: None})
 
     def describe_configs(self, resources: list[Any], request_timeout: float) -> dict[Any, Future[Any]]:
@@ -77,7 +79,7 @@ def cluster(**changes: dict[str, str] | int | None) -> Cluster:
     for topic, change in changes.items():
         name = f"settlement.{topic}"
         if change is None:
-            del made.partitions[name], made.configs[name]
+            del made.partitions[name]
         elif isinstance(change, int):
             made.partitions[name] = change
         else:
@@ -224,6 +226,16 @@ def test_several_partitions_of_checkpoints_are_refused() -> None:
         TopologyError, match=r"^settlement\.checkpoints: it has 2 partitions and must have one"
     ):
         apply(cast(AdminClient, cluster()), [change], replication_factor=None)
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_what_was_created_is_no_difference_any_more(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although a broker learns of it later than the controller that made it."""
+    monkeypatch.setattr("bridge.kafka.topics.LOOK_SECONDS", 0)
+    made = cluster(gaps=None)
+    made.late = late
+    apply(cast(AdminClient, made), planned(made), replication_factor=1)
+    assert planned(made) == []
 
 
 def test_run_refuses_what_would_lose_data() -> None:
