@@ -49,10 +49,11 @@ def judge(
     series: Mapping[str, str],
     expected: Mapping[str, Mapping[str, Sequence[Labels]]],
     alerts: Sequence[Mapping[str, Any]] = ALERTS,
+    interval: int = INTERVAL,
 ) -> None:
     """Assert which of the alerts fire, with which labels, at each of these times, and that no other does.
 
-    `series` are in the notation of promtool, with a value each `INTERVAL` seconds.
+    `series` are in the notation of promtool, with a value each `interval` seconds.
     """
     bare = [{name: value for name, value in rule.items() if name != "annotations"} for rule in alerts]
     severity = {rule["alert"]: rule["labels"] for rule in alerts}
@@ -67,17 +68,22 @@ def judge(
         for name in severity
     ]
     (directory / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "g", "rules": bare}]}), "utf-8")
-    _evaluate(directory, series, rule_files=["rules.yaml"], alert_rule_test=times)
+    _evaluate(directory, series, interval, rule_files=["rules.yaml"], alert_rule_test=times)
 
 
 def _evaluate(
-    directory: Path, series: Mapping[str, str], *, rule_files: Sequence[str] = (), **expected: Sequence[Any]
+    directory: Path,
+    series: Mapping[str, str],
+    interval: int = INTERVAL,
+    *,
+    rule_files: Sequence[str] = (),
+    **expected: Sequence[Any],
 ) -> None:
     given = [{"series": name, "values": values} for name, values in series.items()]
     test = {
         "rule_files": list(rule_files),
-        "evaluation_interval": f"{INTERVAL}s",
-        "tests": [{"interval": f"{INTERVAL}s", "input_series": given, **expected}],
+        "evaluation_interval": f"{interval}s",
+        "tests": [{"interval": f"{interval}s", "input_series": given, **expected}],
     }
     (directory / "test.yaml").write_text(yaml.safe_dump(test), "utf-8")
     ran = run(directory, "test", "rules", "test.yaml")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.alerts import ALERTS, QUERIES, RULES, judge, run
+from tests.alerts import ALERTS, INTERVAL, QUERIES, RULES, judge, run
 from tests.repo.manifests import SERVING_JOBS, build, of_kind
 from tests.repo.source import ROOT
 
@@ -29,14 +29,19 @@ def check(rules: dict[str, Any], directory: Path) -> subprocess.CompletedProcess
 
 
 def fires(
-    directory: Path, alert: str, series: dict[str, str], expected: dict[str, list[dict[str, str]]]
+    directory: Path,
+    alert: str,
+    series: dict[str, str],
+    expected: dict[str, list[dict[str, str]]],
+    interval: int = INTERVAL,
 ) -> None:
-    """Assert with which labels an alert fires at these times, given the values of series each 15 s."""
+    """Assert with which labels an alert fires at these times, given a value of each series each `interval`."""
     judge(
         directory,
         series,
         {time: {alert: found} for time, found in expected.items()},
         [rule for rule in ALERTS if rule["alert"] == alert],
+        interval,
     )
 
 
@@ -116,8 +121,9 @@ def test_a_feed_without_a_process_is_told_beside_others(tmp_path: Path) -> None:
     fires(
         tmp_path,
         "SettlementNobodyOwns",
-        {one: "1x40 stale", two: "1x17000", standby: "0x17000"},
-        {"9m": [], "11m": [], "13m": [{"feed": "one"}], "12h": [{"feed": "one"}], "70h": [{"feed": "one"}]},
+        {one: "1x5 stale", two: "1x2120", standby: "0x2120"},
+        {"8m": [], "12m": [], "14m": [{"feed": "one"}], "12h": [{"feed": "one"}], "70h": [{"feed": "one"}]},
+        interval=120,
     )
 
 
