@@ -26,8 +26,8 @@ _SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 _PLACE = 'namespace=~"$namespace"'
 _FEED = f'{_PLACE},feed="$feed"'
 _JOBS = f'{_PLACE},snapshot!=""'
-_THIRD, _HALF, _QUARTER = 8, 12, 6
-"""Widths; the whole is 24."""
+_WIDTH, _THIRD, _HALF, _QUARTER = 24, 8, 12, 6
+_BESIDE_QUARTER = (_WIDTH - _QUARTER) // 2
 
 
 def _query(expression: str, legend: str = "") -> Dataquery:
@@ -56,7 +56,7 @@ def _lines(title: str, *queries: tuple[str, str], unit: str = "short", span: int
 
 
 def _now(board: Dashboard) -> Dashboard:
-    states = statetimeline.Panel().title("State of each bridge").datasource(_SOURCE).span(24).height(5)
+    states = statetimeline.Panel().title("State of each bridge").datasource(_SOURCE).span(_WIDTH).height(5)
     return (
         board.with_row(Row("Now"))
         .with_panel(
@@ -169,7 +169,7 @@ def _trouble(board: Dashboard) -> Dashboard:
             _lines(
                 "Corrections",
                 ("sum(rate(bridge_corrections_total{}[$__rate_interval]))", "per s"),
-                span=_HALF,
+                span=_BESIDE_QUARTER,
             )
         )
         .with_panel(
@@ -183,6 +183,7 @@ def _trouble(board: Dashboard) -> Dashboard:
                     "{{instance}}, last look for open transactions",
                 ),
                 unit="s",
+                span=_BESIDE_QUARTER,
             )
         )
     )

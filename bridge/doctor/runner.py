@@ -66,7 +66,7 @@ CHECKS = (
     Check("certificates", lambda s: certificates.check_certificates(s, clock.now().wall)),
     Check("kafka", kafka_checks.check_brokers, _KAFKA),
     Check("topics", kafka_checks.check_topics, _KAFKA, ("kafka",)),
-    Check("replicas", kafka_checks.check_replicas, _KAFKA, ("kafka", "topics")),  # with their rights
+    Check("replicas", kafka_checks.check_replicas, _KAFKA, ("kafka",)),
     Check("rights", kafka_checks.check_rights, _KAFKA, ("kafka",)),
     Check(
         "registry",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
+from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +63,17 @@ def test_prometheus_takes_the_queries_of_the_dashboard(tmp_path: Path) -> None:
     ran = check({"groups": [{"name": "g", "rules": rules}]}, tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert len(QUERIES) > 20
+
+
+def test_panels_lie_within_the_grid_and_not_on_each_other() -> None:
+    """Grafana would move them, to below the next heading."""
+    panels = json.loads((ROOT / "k8s" / "observe" / "dashboard.json").read_text("utf-8"))["panels"]
+    taken: Counter[tuple[int, int]] = Counter()
+    for place in (panel["gridPos"] for panel in panels):
+        columns = range(place["x"], place["x"] + place["w"])
+        assert columns.stop <= 24, place
+        taken.update(product(columns, range(place["y"], place["y"] + place["h"])))
+    assert set(taken.values()) == {1}
 
 
 def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Never
 
 import pytest
@@ -441,10 +442,18 @@ def test_replicas_are_judged_by_what_a_write_needs(
     assert outcome is Outcome.OK or found.message.startswith(("t partition 0", "t partition 4"))
 
 
-def test_replicas_are_not_looked_at_without_the_rights_on_the_topics() -> None:
+def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is told once, and what only the jobs lack does not keep a bridge from starting."""
-    [check] = [check for check in CHECKS if check.name == "replicas"]
-    assert "topics" in check.after
+
+    def refuse(*_: object) -> Never:
+        raise TopologyError("no right to DescribeConfigs the topic t; grant it")
+
+    monkeypatch.setattr("bridge.kafka.topics.min_insync_replicas", refuse)
+    monkeypatch.setattr(
+        "bridge.kafka.admin.metadata", lambda *_: SimpleNamespace(topics={}, brokers={1: None})
+    )
+    found = kafka_checks.check_replicas(Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1")))
+    assert (found.outcome, found.message[:27]) == (Outcome.SKIPPED, "no right to DescribeConfigs")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""What Kafka acknowledged stays, although it skips the markers where there is no leader (decision 0036)."""
+"""A partition without a leader: what Kafka acknowledged stays (decision 0036), and the doctor names it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,19 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
         writer.close()
     kept = [b"third, acknowledged", b"fourth, acknowledged"] if is_known else []
     assert visible(place, BETS) == [*before, b"first", b"second", *kept, b"fifth"]
+
+
+def test_the_doctor_names_the_partition_and_who_can_lead_it(cluster: dev.Cluster, tmp_path: Path) -> None:
+    """Although the ends of the topic cannot be read."""
+    place = Place(cluster, "p", tmp_path)
+    client = place.admin()
+    await_leader(client, {3}, BETS)
+    cluster.servers[BROKER].stop(kill=True)
+    try:
+        await_leader(client, {NONE}, BETS)
+        found = {one["check"]: one for one in json.loads(place.run("doctor", "--json").stdout)}
+    finally:
+        cluster.restart(BROKER)
+    assert found["topics"]["outcome"] != "ok"
+    assert found["replicas"]["outcome"] == "trouble", found["replicas"]
+    assert "p.bets partition 0 has no leader: only broker 3 (does not answer)" in found["replicas"]["message"]
