@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Callable
@@ -13,10 +14,16 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from bridge.errors import BridgeError
+from bridge.formatting import format_duration
+from bridge.kafka.errors import KafkaUnavailable
 
 T = TypeVar("T")
 
 CLOSE_SECONDS = 5.0
+HANG_SECONDS = 60.0
+"""After how long a look hangs, which is longer than the time-outs of its requests."""
+MOST_LEFT = 3
+"""Threads of a `Looker` that hang, each with the threads and the memory of a client."""
 
 
 def checked(call: Callable[[], T]) -> T:
@@ -54,6 +61,11 @@ class Worker:
         """End after the queued jobs; wait for that at most `seconds`."""
         self._jobs.put(None)
         self._thread.join(seconds)
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread has ended."""
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (item := self._jobs.get()) is not None:
@@ -104,6 +116,40 @@ class Watchdog:
     def close(self) -> None:
         """End the thread unless a call blocks it."""
         self._calls.close(0)
+
+
+class Looker:
+    """Looks at Kafka on a separate thread, and leaves that behind, with its client, when a look hangs."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._worker = Worker(name)
+        self._left: list[Worker] = []
+
+    async def look(self, call: Callable[[], T]) -> T:
+        """Make the call. Raises what it raises, and KafkaUnavailable after HANG_SECONDS.
+
+        While MOST_LEFT threads hang already, a further one is kept, and its call awaited.
+        """
+        answer = asyncio.wrap_future(self._worker.submit(call))
+        try:
+            async with asyncio.timeout(HANG_SECONDS):
+                return await answer
+        except TimeoutError:
+            if not answer.cancelled():
+                raise  # that of the call
+            self._left = [worker for worker in self._left if not worker.ended]
+            if len(self._left) < MOST_LEFT:
+                self._worker.close(0)
+                self._left.append(self._worker)
+                self._worker = Worker(self._name)
+            what = f"Kafka's client has not returned in {format_duration(HANG_SECONDS)}"
+            raise KafkaUnavailable(what) from None
+
+    def close(self, last: Callable[[], object]) -> None:
+        """End the thread after a last call, without waiting for it."""
+        self._worker.submit(last)
+        self._worker.close(0)
 
 
 def discard(producer: Producer) -> None:

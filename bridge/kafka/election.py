@@ -15,7 +15,6 @@ coordinator, by a commit that only a current member can make.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import threading
@@ -31,9 +30,8 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import TopologyError
-from bridge.formatting import format_duration
 from bridge.kafka import admin, clients
-from bridge.kafka.blocking import Worker
+from bridge.kafka.blocking import Looker
 from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right
 from bridge.kafka.group import Group, Member
 from bridge.log import get
@@ -44,8 +42,6 @@ MAKE_SECONDS = 2.0
 CLOSE_SECONDS = 2.0
 HANDOVER_SECONDS = 5.0
 """How long a former owner may hold the rebalance until its socket is closed."""
-GROUP_LOOK_SECONDS = 60.0
-"""How long a look at the group may take, which is longer than the time-outs of its requests."""
 
 _NOT_A_MEMBER = {
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -315,27 +311,18 @@ class GroupLooks:
         self._settings = settings
         self._election = election
         self._client: AdminClient | None = None
-        self._name = name
-        self._worker = Worker(name)
+        self._looker = Looker(name)
 
     async def look(self) -> Group | None:
         """Return the group; None if Kafka refuses. After an error the next look has a new client.
 
         Raises KafkaUnavailable when no broker answers, or the call does not return.
         """
-        try:
-            async with asyncio.timeout(GROUP_LOOK_SECONDS):
-                return await asyncio.wrap_future(self._worker.submit(self._look))
-        except TimeoutError:
-            self._worker.close(0)
-            self._worker = Worker(self._name)  # the old thread is left behind with its client
-            what = f"no answer about the group in {format_duration(GROUP_LOOK_SECONDS)}"
-            raise KafkaUnavailable(what) from None
+        return await self._looker.look(self._look)
 
     def close(self) -> None:
         """Destroy the client, without waiting for that."""
-        self._worker.submit(self._let_go)
-        self._worker.close(0)
+        self._looker.close(self._let_go)
 
     def _look(self) -> Group | None:
         client, self._client = self._client or clients.admin(self._settings), None

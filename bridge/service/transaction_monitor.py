@@ -8,9 +8,8 @@ from typing import NoReturn
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError
-from bridge.formatting import format_duration
 from bridge.kafka.acknowledged import Acknowledged
-from bridge.kafka.blocking import Worker
+from bridge.kafka.blocking import Looker
 from bridge.kafka.open_transactions import (
     LOOK_SECONDS,
     Look,
@@ -21,9 +20,6 @@ from bridge.kafka.open_transactions import (
 )
 from bridge.kafka.topics import Topics
 from bridge.log import get
-
-LIMIT_SECONDS = 60.0
-"""How long one look may take, which is longer than the time-outs of its requests."""
 
 
 class TransactionMonitor:
@@ -43,7 +39,7 @@ class TransactionMonitor:
 
     async def run(self, declared: Topics, acknowledged: Acknowledged) -> NoReturn:
         """Watch the feed's topics until cancelled; `acknowledged` is told how far readers see."""
-        worker = Worker("transactions")  # a daemon: a look may block
+        looker = Looker("transactions")
         names = [topic.name for topic in declared.of_feed()]
         watch = TransactionWatch(self._settings, names, self._clock)
 
@@ -52,17 +48,9 @@ class TransactionMonitor:
 
         try:
             while True:
-                answer = asyncio.wrap_future(worker.submit(watch.look))
-                await asyncio.wait({answer}, timeout=LIMIT_SECONDS)
                 try:
-                    if answer.done():
-                        look = answer.result()
-                        acknowledged.offer(look.stable)
-                    else:
-                        answer.cancel()
-                        worker.close(0)
-                        worker = Worker("transactions")  # the old thread is left behind with its client
-                        look = unknown(f"no answer in {format_duration(LIMIT_SECONDS)}")
+                    look = await looker.look(watch.look)
+                    acknowledged.offer(look.stable)
                 except BridgeError as error:
                     look = unknown(str(error))
                 except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
@@ -70,8 +58,7 @@ class TransactionMonitor:
                 self.report(look)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            worker.submit(watch.close)
-            worker.close(0)
+            looker.close(watch.close)
 
     def report(self, look: Look) -> None:
         """Log what has changed: transactions that hang or have ended, and why there is none to see."""

@@ -240,7 +240,7 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
     busy.communicate()
     other = written.place.run("replay", "--output", str(output), "--currency", "EUR")
     assert other.returncode == 2
-    assert "was begun with other options" in other.stderr
+    assert "was started with other options" in other.stderr
     done = written.place.run("replay", "--output", str(output))
     assert done.returncode == 0, done.stderr
     assert f"{BETS_EXPORTED} bets in {output}" in done.stderr

@@ -38,7 +38,7 @@ def fires(
     expected: dict[str, list[dict[str, str]]],
     interval: int = INTERVAL,
 ) -> None:
-    """Assert with which labels an alert fires at these times, given a value of each series each `interval`."""
+    """Assert with which labels an alert fires at these times, given the values of series each `interval`."""
     judge(
         directory,
         series,

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from bridge.kafka import blocking
-from bridge.kafka.blocking import Clients, Watchdog, Worker
+from bridge.kafka.blocking import MOST_LEFT, Clients, Looker, Watchdog, Worker
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
 
 
@@ -25,6 +25,54 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
     assert made == ["again"]
     release.set()
     calls.close()
+
+
+async def test_looks_that_never_return_are_left_behind_up_to_a_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each holds a client with its threads, and may hang for months. What returns makes room for another."""
+    release, names, looker = threading.Event(), set(), Looker("looks")
+    monkeypatch.setattr(blocking, "HANG_SECONDS", 0.02)
+
+    def hang() -> None:
+        names.add(threading.get_ident())
+        release.wait(30)
+
+    async def hung() -> None:
+        with pytest.raises(KafkaUnavailable, match="has not returned"):
+            await looker.look(hang)
+
+    for _ in range(MOST_LEFT):
+        await hung()
+    assert await looker.look(lambda: 1) == 1
+    for _ in range(3):
+        await hung()
+    assert len(names) == MOST_LEFT + 1
+    release.set()
+    while True:
+        try:
+            assert await looker.look(lambda: 2) == 2
+            break
+        except KafkaUnavailable:
+            pass
+    release.clear()
+    await hung()
+    assert await looker.look(lambda: 3) == 3
+    release.set()
+    looker.close(lambda: None)
+
+
+async def test_an_error_of_a_look_is_its_result() -> None:
+    """A time-out too: that of the call is not the end of our patience."""
+    looker = Looker("looks")
+    for error in (TimeoutError("its own"), KafkaUnavailable("no broker")):
+
+        def fail(error: Exception = error) -> None:
+            raise error
+
+        with pytest.raises(type(error), match=str(error)):
+            await looker.look(fail)
+    looker.close(lambda: None)
 
 
 class Job:

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
+from bridge.kafka import blocking
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place
@@ -55,7 +56,7 @@ async def watched(
     monkeypatch.setattr(monitor, "report", reported)
     monkeypatch.setattr(transaction_monitor, "TransactionWatch", Watch)
     monkeypatch.setattr(transaction_monitor, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(transaction_monitor, "LIMIT_SECONDS", 0.2)
+    monkeypatch.setattr(blocking, "HANG_SECONDS", 0.2)
     with capture_logs() as logged:
         watch = asyncio.create_task(monitor.run(declare(settings), Acknowledged(settings, ())))
         await asyncio.wait({watch}, timeout=10)
@@ -121,4 +122,4 @@ async def test_a_look_that_does_not_return_is_not_the_last(monkeypatch: pytest.M
     seen, logged = await watched(monkeypatch, stuck, lambda: Look((OPEN,), {}))
     returned.set()
     assert [known.open for known in seen] == [None, (OPEN,)]
-    assert "no answer" in logged[0]["reason"]
+    assert "has not returned" in logged[0]["reason"]
