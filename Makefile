@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 JOBS   ?= 2
-# Tests on Kafka mostly wait, so there is one process more than cores; but each has a cluster of its own.
-KAFKA_JOBS := $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + 1))
+# Tests on Kafka mostly wait, so they have more processes than cores; but each has a cluster of its own.
+KAFKA_JOBS := $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + 2))
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
@@ -33,7 +33,10 @@ REPORT = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$
 LINTED := $(addprefix tests/repo/,test_k8s.py test_overlays.py test_network_policies.py test_custom_resources.py \
 	test_containerfile.py test_systemd.py \
 	test_observe.py::test_prometheus_takes_the_rules \
-	test_observe.py::test_prometheus_takes_the_queries_of_the_dashboard)
+	test_observe.py::test_prometheus_takes_the_queries_of_the_dashboard \
+	test_observe.py::test_panels_lie_within_the_grid_and_not_on_each_other \
+	test_metrics_documented.py::test_no_other_metric_is_mentioned \
+	test_docs.py::test_a_generated_file_is_up_to_date)
 
 # The name that k8s/overlays/dev has.
 IMAGE   ?= settlement-bridge:$(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bridge/__init__.py)
@@ -185,7 +188,7 @@ image: ## build the container image with buildah, podman or docker; IMAGE=regist
 	@test -n "$(BUILDER)" || { echo "error: none of buildah, podman and docker is installed" >&2; exit 1; }
 	@$(BUILDER) build -f Containerfile -t $(IMAGE) .
 
-image-test: setup ## build the image from Debian's packages and run it, in about six minutes; needs root, buildah and debootstrap
+image-test: setup ## build the image from Debian's packages and run it, in about five minutes; needs root, buildah and debootstrap
 	@for tool in buildah debootstrap; do command -v $$tool >/dev/null || \
 		{ echo "error: $$tool is required; on Debian: apt-get install buildah debootstrap" >&2; exit 1; }; done
 	@$(BIN)/python -m pytest tests/image $(ARGS)

@@ -76,8 +76,9 @@ def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
 
 
 def secret_trouble(file: Path, form: Form) -> str:
-    """Return why a secret's file cannot be used now, "" if it can."""
-    return _read(file, form)[1]
+    """Return the file of a secret and why it cannot be used now, "" if it can."""
+    _, trouble = _read(file, form)
+    return trouble and f"{file}: {trouble}"
 
 
 def _read(file: Path, form: Form) -> tuple[str, str]:

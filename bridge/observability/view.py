@@ -28,7 +28,7 @@ MOST_MEMBERS = 20
 SOON = 6
 """A position older than all but this part of what the provider can replay is worth a notice."""
 UNWATCHED_SECONDS = 300.0
-"""Without a look at open transactions for this time, the alert fires too."""
+"""Without a look at open transactions for this time, the page says so; a minute later the alert fires."""
 NEARLY = 0.8
 """Share of a limit from which it is nearly used up."""
 
@@ -227,7 +227,8 @@ def _notices(status: StatusSnapshot, left: float | None) -> list[str]:
         )
     if hanging := [transaction for transaction in status.open_transactions or () if transaction.hangs]:
         found.append(
-            f"An open transaction hides records from readers: {hanging[0]}. “bridge doctor” says whose it is."
+            f"An open transaction hides records from readers: {hanging[0]}. “bridge doctor” says how to find "
+            "whose it is."
         )
     looked_at = status.transactions_looked_at or status.started_at
     if status.at - looked_at > UNWATCHED_SECONDS:

@@ -202,7 +202,7 @@ class Client:
             answer, token = await self._send(request, reader, present)
             if answer.status == 401:
                 if trouble := self._token.trouble:
-                    raise ApiError(f"{request} answered {answer}, and its file cannot be read: {trouble}")
+                    raise ApiError(f"{request} answered {answer}, and its token cannot be read: {trouble}")
                 self._refused_token = token
                 raise self._unauthorized(request, token, str(answer))
         return answer

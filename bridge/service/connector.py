@@ -293,7 +293,7 @@ class Connector:
         While the file cannot be read, no connection is attempted.
         """
         while trouble := self._feed.auth_trouble():
-            reason = f"the credential was refused, and its file cannot be read: {trouble}"
+            reason = f"the credential was refused, and its file cannot be used: {trouble}"
             if self._status.become(State.BACKING_OFF, reason):
                 await self.checkpointer.commit()
             await sleep(self.wake, CREDENTIAL_SECONDS)

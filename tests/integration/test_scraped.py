@@ -15,6 +15,7 @@ from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.alerts import QUERIES, run
 from tests.harness import Place, until
 from tests.integration.snapshots import LANGUAGES, SMALL, Jobs
+from tests.integration.test_gaps import four_days_ago
 from tests.time_lapse import TimeLapse
 
 
@@ -46,7 +47,12 @@ async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: 
     async with Simulator(settings) as provider, TimeLapse(every=0.25) as lapse:
         provider.rest.faults.inject(RestFault(endpoint="selection-templates", status=403, times=None))
         jobs = Jobs(place, provider)
-        bridge = place.bridge(FEED__BASE_URL=provider.url, FEED__START="10m", LIMITS__PROPER_CONNECTIONS="1")
+        bridge = place.bridge(
+            FEED__BASE_URL=provider.url,
+            FEED__START=four_days_ago()[1],
+            FEED__ON_GAP="continue",
+            LIMITS__PROPER_CONNECTIONS="1",
+        )
         lapse.pods["bridge"] = bridge
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
         for job in ("translations", "currencies"):

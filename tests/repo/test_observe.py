@@ -199,6 +199,8 @@ def test_a_gap_is_told_for_an_hour_and_not_again(tmp_path: Path) -> None:
     fires(tmp_path, "SettlementGap", unseen, {"89m": [], "91m": told, "149m": told, "151m": []})
     another = {one: "60x40 _x320 600x2000"}
     fires(tmp_path, "SettlementGap", another, {"61m": [], "89m": [], "91m": told, "149m": told, "151m": []})
+    stopped = {'bridge_state{feed="one",pod="a",state="StoppedOnGap"}': "0x40 1 stale"}
+    fires(tmp_path, "SettlementGap", stopped, {"9m": [], "11m": told, "19m": told, "21m": []})
 
 
 def test_names_of_a_job_without_a_process_grow_old(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ class Credential:
     """A bearer token in a file."""
 
     def __init__(self, file: Path) -> None:
+        self.file = file
         self.write, self.remove = file.write_text, file.unlink
         self._settings = {"auth": "bearer", "auth_value_file": file}
 
@@ -118,7 +119,7 @@ async def test_a_refusal_while_the_file_is_away_decides_nothing(
     await asyncio.sleep(200)
     assert len(world.last.ledger) == 2
     assert world.last.state is State.BACKING_OFF
-    assert "its file cannot be read: No such file" in world.last.reason
+    assert f"its file cannot be used: {credential.file}: No such file" in world.last.reason
     credential.write(content)
     if content == "new":
         await world.check()

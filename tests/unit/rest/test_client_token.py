@@ -16,7 +16,7 @@ from tests.unit.snapshots.provider import AT, SPORTS, Provider, Reply, api, mint
 from tests.virtual.loop import run
 
 REFUSED = Reply(401, '{"detail": "the token is not valid"}')
-GONE = "HTTP 401.* and its file cannot be read: No such file"
+GONE = r"HTTP 401.* and its token cannot be read: /.*: No such file"
 KNOWN = "not sent, because it was refused before"
 
 

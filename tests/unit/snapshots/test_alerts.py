@@ -126,3 +126,15 @@ def test_names_that_are_missing_and_stay_owed(hourly: Hourly) -> None:
     hourly.provider.rest.faults.clear()
     hourly(1, EVENTS[1])
     hourly.scrapes.expect()
+
+
+def test_a_list_that_the_token_has_no_right_to(hourly: Hourly) -> None:
+    """It is left out, and nothing is owed: the names of these sports come with their events, too."""
+    hourly.provider.inject("sports", status=403, times=None)
+    hourly(6, EVENTS[0])
+    hourly.scrapes.expect()
+    hourly(1)
+    hourly.scrapes.expect(SettlementNamesOwed=JOB)
+    hourly.provider.rest.faults.clear()
+    hourly(1)
+    hourly.scrapes.expect()
