@@ -2,8 +2,9 @@
 
 PYTHON ?= python3
 JOBS   ?= 2
-# Tests on Kafka mostly wait, so they have more processes than cores; but each has a cluster of its own.
-KAFKA_JOBS := $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + 2))
+# Tests wait, those on Kafka most of the time, so they have more processes than cores. Each of Kafka's has a cluster.
+more       = $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + $(1)))
+KAFKA_JOBS := $(call more,2)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
@@ -113,7 +114,7 @@ test-kafka: setup
 	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(WHICH) $(ARGS) $(OR_NONE)
 
 test-computing: setup
-	@$(call REPORT,nice $(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(WHICH) $(ARGS),tests that need no Kafka)
+	@$(call REPORT,nice $(BIN)/python -m pytest -n $(call more,1) $(COMPUTING) tests/repo $(WHICH) $(ARGS),tests that need no Kafka)
 
 test-plain: setup
 	@$(call REPORT,$(PLAIN) nice $(BIN)/python -m pytest -n $(JOBS) $(OF_COMPILED) $(ARGS),tests of compiled modules as plain Python)

@@ -150,7 +150,7 @@ STOPPED_ON_GAP = replace(
 BACKING_OFF = replace(
     WAITING_FOR_LIMIT,
     state=State.BACKING_OFF,
-    reason="a pause after a failure",
+    reason="the provider refused the connection: HTTP 503: maintenance",
     until=NOW + 17,
     usage=LIVE.usage,
     next_connect=NOW - 1,

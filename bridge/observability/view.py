@@ -81,7 +81,7 @@ _HEADLINES = {
     State.BACKING_OFF: Headline(
         "busy",
         "Pausing after a failure before the next connection attempt.",
-        "If it lasts, look for the failure in the log, event “disconnected”.",
+        "If it lasts, the reason says what to look at; the log has all failures, event “disconnected”.",
     ),
     State.WAITING_FOR_KAFKA: Headline(
         "bad",

@@ -21,6 +21,7 @@ from bridge.feed.protocol import Request, request
 from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
+from bridge.masking import concealed
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
@@ -69,6 +70,8 @@ class Connector:
         self._first = self._feed.start == "0" and self.checkpointer.committed is None
         """Whether no connection was ever attempted; only then the URL has `revision=0`."""
         self._credential_read_again = False
+        self._failure = ""
+        """How the last attempt or connection ended."""
         self._opened_at: float | None = None
         self.connections: Counter[str] = Counter()
         """Attempts so far: `accepted`, `refused`, `failed`."""
@@ -124,7 +127,7 @@ class Connector:
     def _rested(self, now: Instant) -> tuple[State, Decision]:
         """Return the same for the backoff alone."""
         rested = now.wall + self._backoff.left(now.monotonic)
-        return State.BACKING_OFF, Decision(rested, "a pause after a failure")
+        return State.BACKING_OFF, Decision(rested, self._failure)
 
     def ended(self, error: FeedError) -> None:
         """Account for the end of a connection, or of an attempt."""
@@ -137,6 +140,8 @@ class Connector:
         lasted = 0.0 if self._opened_at is None else now.monotonic - self._opened_at
         self._opened_at = None
         self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
+        # Into topics, too; what a provider answered may be a page.
+        self._failure = " ".join(concealed(str(error)).split())
         get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
 
     async def report(self, gap: Gap) -> None:

@@ -13,6 +13,7 @@ from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
 from tests.soak.bridges import taken
+from tests.time_lapse import TimeLapse
 
 
 def provider(**settings: object) -> Simulator:
@@ -149,3 +150,22 @@ async def test_dead_members_pile_up_and_go(cold: Place) -> None:
         assert all(any(name in reason for name in dead) for reason in standby_reasons(last))
         assert owner_id(last) not in " ".join(standby_reasons(last))
         assert await last.end() == 0
+
+
+@pytest.mark.long
+async def test_a_standby_that_has_died_is_told_by_prometheus(place: Place, tmp_path: Path) -> None:
+    """Until another one stands by."""
+    async with provider() as feed, TimeLapse(every=0.25) as lapse:
+        for pod in "ab":
+            lapse.pods[pod] = place.bridge(FEED__BASE_URL=feed.url)
+        owner, standby = lapse.pods.values()
+        await until(lambda: bool(standby.address()) and "Live" in owner.states() + standby.states(), "live")
+        await lapse.pass_by(20 * 60)
+        lapse.scrapes.expect()
+        standby.kill()
+        await lapse.pass_by(25 * 60)
+        lapse.scrapes.expect(SettlementNoStandby={"namespace": "n", "feed": "settlement-v4"})
+        lapse.pods["c"] = place.bridge(FEED__BASE_URL=feed.url)
+        await lapse.pass_by(15 * 60)
+        lapse.scrapes.expect()
+    lapse.scrapes.judge(tmp_path, "SettlementNoStandby")

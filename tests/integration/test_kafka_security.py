@@ -391,6 +391,8 @@ class Issuer(BaseHTTPRequestHandler):
     password: ClassVar[str] = PASSWORD
     asked: ClassVar[list[str]] = []
     """What clients have sent as their credentials."""
+    issued: ClassVar[list[str]] = []
+    """The tokens."""
 
     def do_POST(self) -> None:
         """Answer a request for a token, as OAuth 2.0's grant of client credentials."""
@@ -401,6 +403,7 @@ class Issuer(BaseHTTPRequestHandler):
         parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({"alg": "none"}, claims)]
         token = b".".join([part.rstrip(b"=") for part in parts] + [b""]).decode()
         is_known = password == self.password
+        self.issued.append(token)
         answer = {"access_token": token} if is_known else {"error": "invalid_client"}
         self.send_response(200 if is_known else 401)
         self.send_header("Content-Type", "application/json")
@@ -416,6 +419,7 @@ def serving() -> Iterator[int]:
     """Serve a new issuer; its port."""
     Issuer.password = PASSWORD
     Issuer.asked.clear()
+    Issuer.issued.clear()
     with ThreadingHTTPServer((HOST, 0), Issuer) as issuer:
         threading.Thread(target=issuer.serve_forever, daemon=True).start()
         yield issuer.server_port
@@ -455,6 +459,27 @@ def test_a_client_gets_its_token_from_an_issuer(
     assert f"{NO_TOKEN} (Failed to" in refused.stderr
     assert PASSWORD not in refused.stderr
     assert WRONG not in refused.stderr
+
+
+@pytest.mark.parametrize("way", ["password", "token"])
+async def test_no_secret_is_in_the_log_of_a_client_that_gets_in(
+    secured: Secured, place: Place, tmp_path: Path, way: str
+) -> None:
+    """At its most talkative: neither the password, in any form, nor a token that was issued for it."""
+    (file := tmp_path / "secret").write_text(PASSWORD)
+    with serving() as issuer:
+        by_password = secured.settings("sasl", user="rotated")
+        settings = by_password if way == "password" else by_token(secured, issuer, file)
+        async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+            settings |= {"FEED__BASE_URL": feed.url, "KAFKA__DEBUG": "all"}
+            bridge = place.bridge("run", "-v", **settings)
+            await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+            assert await bridge.end() == 0
+    said = bridge.text()
+    assert '"library":"librdkafka' in said.replace(" ", "")
+    assert bool(Issuer.issued) == (way == "token")
+    basic = base64.b64encode(f"rotated:{PASSWORD}".encode()).decode()
+    assert [secret for secret in (PASSWORD, basic, *Issuer.issued) if secret in said] == []
 
 
 # A secret is rotated.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,9 @@ from confluent_kafka.admin import AclOperation, NewTopic, ResourceType
 
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.reader.names import LOOK_SECONDS
 from bridge.sandbox import cluster
+from bridge.sandbox.provider.faults import Drop, Forget
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
@@ -139,7 +141,7 @@ async def test_a_right_that_is_missing(guarded: Place) -> None:
             await asyncio.gather(*map(jobs.published, JOBS))  # what is read below is there, too
 
 
-OF_EACH_RUN = (
+OFTEN_TAKEN = (
     lacked(8, WRITE, TOPIC, "snapshot-state"),
     lacked(8, WRITE, TOPIC, "{}"),
     lacked(8, WRITE, ID, "{}"),
@@ -149,16 +151,28 @@ OF_EACH_RUN = (
 )
 
 
-async def test_a_right_of_a_job_that_is_taken_away(guarded: Place) -> None:
+@pytest.mark.parametrize(
+    "rights",
+    [
+        OFTEN_TAKEN,
+        pytest.param(
+            [one for one in (*OF_A_FIRST_RUN, *OF_A_LATER_RUN) if one not in OFTEN_TAKEN],
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+async def test_a_right_of_a_job_that_is_taken_away(guarded: Place, rights: Sequence[Lacked]) -> None:
     """The next run ends the process with the documented code and names it; later ones publish again."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(guarded, provider)
         await jobs.fill()
-        for lacked in OF_EACH_RUN:
+        for lacked in rights:
             running = {job: jobs.start(job, "--every", "1s") for job in lacked.rights}
             for process in running.values():
                 await until(lambda p=process: PUBLISHED in p.text(), "a run", so_far=process.text)  # type: ignore[misc]
             with denied(guarded, *lacked.rights.values()):
+                if Right(READ, TOPIC, "bets") in lacked.rights.values():
+                    await jobs.fill()  # a run reads only what is new
                 for job, process in running.items():
                     await process.wait(SOON_SECONDS)
                     assert_refused(process, lacked, job, guarded.prefix)
@@ -199,11 +213,15 @@ async def test_a_right_of_the_feed(guarded: Place) -> None:
                 missing = place.bridge(FEED__BASE_URL=feed.url)
                 assert await missing.wait(SOON_SECONDS) == code, f"{right}\n{missing.text()}"
                 assert feed.connections == []
-            taken = place.bridge(FEED__BASE_URL=feed.url)
-            await until(lambda: "Live" in taken.states(), "live", so_far=taken.text)
+            taken = [place.bridge(FEED__BASE_URL=feed.url)]
+            await until(lambda: "Live" in taken[0].states(), "live", so_far=taken[0].text)
+            if right.kind is GROUP:  # all that a standby uses
+                taken.append(place.bridge(FEED__BASE_URL=feed.url))
+                await until(lambda: "owns the feed" in taken[1].text(), "a standby", so_far=taken[1].text)
             with denied(place, right):
-                assert await taken.wait(SOON_SECONDS) == code, f"{right}\n{taken.text()}"
-        for bridge in (missing, taken):
+                for bridge in taken:
+                    assert await bridge.wait(SOON_SECONDS) == code, f"{right}\n{bridge.text()}"
+        for bridge in (missing, *taken):
             assert_names(bridge.text(), right.words(place.prefix))
 
     await asyncio.gather(
@@ -223,6 +241,23 @@ async def test_a_gap_that_could_not_be_declared(guarded: Place) -> None:
             assert await bridge.wait(SOON_SECONDS) == 8, bridge.text()
         assert_names(bridge.text(), right.words(guarded.prefix))
         assert feed.connections == []
+
+
+async def test_a_gap_that_may_not_be_declared_any_more(guarded: Place) -> None:
+    """The bridge does not go on behind it: the next one declares it."""
+    right = Right(WRITE, TOPIC, "gaps")
+    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10)) as feed:
+        bridge = guarded.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: bool(guarded.read("bets")), "bets", so_far=bridge.text)
+        with denied(guarded, right):
+            feed.inflict(Forget())
+            feed.inflict(Drop())
+            assert await bridge.wait(SOON_SECONDS) == 8, bridge.text()
+        assert_names(bridge.text(), right.words(guarded.prefix))
+        assert guarded.read("gaps") == []
+        again = guarded.bridge(FEED__BASE_URL=feed.url)
+        assert await again.wait(SOON_SECONDS) == 5, again.text()
+    assert len(guarded.read("gaps")) == 1
 
 
 async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
@@ -271,18 +306,24 @@ async def test_a_copy_to_a_topic_that_may_not_be_written(guarded: Place) -> None
     assert len(guarded.read("copy")) == len(guarded.read("bets"))
 
 
-@pytest.mark.parametrize(("operation", "right"), [(READ, "Read"), (DESCRIBE, "Describe")])
+@pytest.mark.parametrize(("operation", "topic"), [(READ, "bets"), (DESCRIBE, "bets"), (READ, "translations")])
 async def test_a_right_of_a_reader_that_is_taken_away(
-    guarded: Place, operation: AclOperation, right: str
+    guarded: Place, operation: AclOperation, topic: str
 ) -> None:
-    """`bridge tail` ends with exit 6, also while there is nothing to read."""
+    """`bridge tail` ends with exit 6, also while there is nothing to read; with names, of their topic too."""
     async with simulated(bets=8) as provider:
-        await Jobs(guarded, provider).fill()
-        tail = guarded.bridge("tail", "--from-beginning")
+        jobs = Jobs(guarded, provider)
+        await jobs.fill()
+        await jobs.published("translations")
+        tail = guarded.bridge("tail", "--from-beginning", *(["--names", "en"] if topic != "bets" else []))
         await until(lambda: bool(tail.output()), "bets are shown", so_far=tail.text)
-        with denied(guarded, Right(operation, TOPIC, "bets")):
+        right = Right(operation, TOPIC, topic)
+        with denied(guarded, right):
+            if topic != "bets":
+                await asyncio.sleep(LOOK_SECONDS)
+                await jobs.fill()  # names are looked up for what comes
             assert await tail.wait(SOON_SECONDS) == 6, tail.text()
-        assert_names(tail.text(), f"{right} the topic {guarded.prefix}.bets")
+        assert_names(tail.text(), right.words(guarded.prefix))
 
 
 @pytest.mark.long

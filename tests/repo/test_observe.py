@@ -103,6 +103,7 @@ FIRED = {
     "virtual/test_alerts.py",
     "unit/snapshots/test_alerts.py",
     "faults/test_foreign_transaction.py",
+    "faults/test_standby.py",
     "faults/test_outages.py",
     "integration/test_snapshot_rights.py",
 }

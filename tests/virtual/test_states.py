@@ -37,7 +37,7 @@ async def test_a_wait_names_its_reason_and_its_end(world: World) -> None:
     assert world.provider.attempts[-1].at - world.provider.attempts[-6].at == pytest.approx(302, abs=0.2)
     waits = [c for c in world.kafka.checkpoints if c.state in (State.BACKING_OFF, State.WAITING_FOR_LIMIT)]
     assert {(c.state, c.reason) for c in waits} == {
-        (State.BACKING_OFF, "a pause after a failure"),
+        (State.BACKING_OFF, "close code 1001"),
         (State.WAITING_FOR_LIMIT, "5 proper connection attempts in 5m"),
     }
     assert all(c.until is not None and c.until > c.updated_at for c in waits)

@@ -162,6 +162,18 @@ def test_a_screen_reader_finds_its_way(shown: Shown) -> None:
     assert "status" in {role for role, _ in found}
 
 
+def test_a_screen_reader_finds_its_way_on_the_page_of_a_job(tab: Tab) -> None:
+    """By the same."""
+    with serving(reports.pages(JOBS["job-partial"]), lambda: LIVE) as server:
+        tab.open(server.url)
+        nodes = tab.ask("Accessibility.getFullAXTree")["nodes"]
+        tab.open("about:blank")
+    found = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]}
+    for title in ("Last snapshot", "Coverage", "Left out", "Records"):
+        assert {("heading", title), ("region", title)} <= found
+    assert "status" in {role for role, _ in found}
+
+
 def test_the_keyboard_reaches_every_link(shown: Shown) -> None:
     """In their order, each with a visible focus."""
     reached = []

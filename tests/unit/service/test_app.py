@@ -7,12 +7,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
+from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings, WebSettings
 from bridge.errors import NotOwner, SettingsError
 from bridge.kafka import blocking, clients
 from bridge.kafka.election import GroupLooks, LeaderElection
@@ -21,6 +23,8 @@ from bridge.kafka.group import Group, Member
 from bridge.service import app
 
 NOWHERE = "127.0.0.1:1"
+HANG_SECONDS = 0.5
+SILENT = "bridge_event_loop_silent_seconds"
 
 
 class Apart(LeaderElection):
@@ -227,3 +231,32 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
         if thread.name == "group":
             await asyncio.to_thread(thread.join, 10)
     assert set(destroyed_by) == {"group"}  # which may block: the event loop has the feed
+
+
+def test_metrics_tell_how_long_an_event_loop_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread goes on to answer scrapes."""
+    monkeypatch.setattr(app, "HEARTBEAT_SECONDS", 0.01)
+    settings = Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}"), web=WebSettings(port=0))
+    service, silent = app._Service(settings), list[float]()
+
+    def scrape(url: str) -> None:
+        with urlopen(f"{url}/metrics") as answer:  # ours
+            families = text_string_to_metric_families(answer.read().decode())
+        silent.extend(
+            sample.value for family in families for sample in family.samples if sample.name == SILENT
+        )
+
+    async def hang() -> NoReturn:
+        [url] = [line["address"] for line in logged if "address" in line]
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(scrape, url)
+        scraping = threading.Timer(HANG_SECONDS, scrape, [url])
+        scraping.start()
+        scraping.join()  # nothing else of the loop has its turn
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(service, "_stand_by_and_own", hang)
+    with capture_logs() as logged, pytest.raises(asyncio.CancelledError):
+        asyncio.run(service.serve())
+    before, after = silent
+    assert after >= max(before, HANG_SECONDS)

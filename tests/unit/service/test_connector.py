@@ -185,13 +185,22 @@ async def test_cancelling_ends_at_once(desk: Desk, attempts: int, asked: int) ->
 async def test_the_later_of_limit_and_pause_decides_and_gives_the_reason(desk: Desk) -> None:
     await desk.connector.connect()
     _, decision = desk.connector.next_attempt(desk.clock())
-    assert decision.reason == "a pause after a failure"
+    assert decision.reason == "no connection"
     assert EPOCH + 0.5 <= decision.until <= EPOCH + 1
     for _ in range(4):
         desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
     _, decision = desk.connector.next_attempt(desk.clock())
     assert decision.reason == "5 proper connection attempts in 5m"
     assert decision.until > EPOCH + 300
+
+
+@with_desk()
+async def test_a_pause_has_the_failure_before_it_in_one_line(desk: Desk) -> None:
+    """What a provider answers may be a page."""
+    desk.connector.ended(FeedRefused("HTTP 503", "<h1>\n  Maintenance\n</h1>", status=503))
+    state, decision = desk.connector.next_attempt(desk.clock())
+    assert state is State.BACKING_OFF
+    assert decision.reason == "the provider refused the connection: HTTP 503: <h1> Maintenance </h1>"
 
 
 @with_desk()

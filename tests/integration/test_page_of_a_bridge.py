@@ -1,0 +1,46 @@
+"""The status page of a running bridge, in headless Chromium: what the process knows reaches the browser."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.browser import CHROMIUM, Tab, browser
+from tests.harness import Place, until
+from tests.tools import lacking
+
+
+def says(identifier: str, text: str) -> str:
+    return f"document.getElementById('{identifier}').innerText.includes('{text}')"
+
+
+async def waits(tab: Tab, condition: str) -> None:
+    await asyncio.to_thread(tab.wait, condition)
+
+
+@pytest.mark.long
+async def test_the_page_follows_a_bridge_from_live_to_refused_to_gone(place: Place) -> None:
+    """Without being loaded again; the last bets are shown where that is allowed."""
+    if CHROMIUM is None:
+        lacking("needs chromium")
+    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        with browser() as tab:
+            await asyncio.to_thread(tab.open, bridge.address() or "")
+            await waits(tab, says("state", "Live"))
+            await waits(tab, "document.querySelector('#bets li b')")
+            shown = await asyncio.to_thread(tab.evaluate, "document.getElementById('bets').innerText")
+            assert any(m.bet_id and m.bet_id in shown for m in feed.truth().until(feed.now()))
+            feed.inflict(Garbage(count=3))
+            await waits(tab, says("notices", "3 messages"))
+            feed.inflict(Refuse(count=9, status=429))
+            feed.inflict(Drop())
+            await waits(tab, says("why", "429"))
+            bridge.kill()
+            await waits(tab, says("lost", "No word from this process since"))
+            assert [message for message in tab.messages if "ERR_" not in message] == []
