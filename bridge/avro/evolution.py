@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from importlib.resources.abc import Traversable
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from fastavro.schema import SchemaParseException, parse_schema
@@ -98,6 +99,24 @@ def _history_problems(folder: Traversable, file: str, current: Schema) -> Iterat
     for place, version in versions.items():
         for reason in differences(current, version):
             yield f"{file}: is not compatible with {place}: {reason}"
+    fields = {place: set(_fields(version, "")) for place, version in versions.items()}
+    for (_, before), (place, after) in pairwise(fields.items()):
+        added, gone = sorted(after - before), sorted(before - after)
+        if added and gone:  # the bridge before sees neither, and recognises no bet of it
+            yield f"{place}: adds {added[0]} and drops {gone[0]}: drop it in a later release"
+
+
+def _fields(node: Any, path: str) -> Iterator[str]:
+    """Yield the path of each field of a type and of the types inside it."""
+    if isinstance(node, list):
+        for branch in node:
+            yield from _fields(branch, path)
+    elif isinstance(node, dict):
+        yield from _fields(node.get("items"), path)
+        yield from _fields(node.get("values"), path)
+        for field in node.get("fields", ()):
+            yield (place := f"{path}.{field['name']}".lstrip("."))
+            yield from _fields(field["type"], place)
 
 
 def _released(folder: Traversable) -> Iterator[int]:

@@ -156,6 +156,26 @@ def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
     ]
 
 
+def test_a_version_does_not_add_a_field_and_drop_another(tmp_path: Path) -> None:
+    """Wherever they are: a rollback would publish its bets again. One after the other is fine."""
+    nested = {"type": "record", "name": "In", "doc": "I.", "fields": []}
+    field = {"type": ["null", "long"], "default": None, "doc": "D."}
+
+    def version(*names: str, inner: str) -> dict[str, Any]:
+        inside = {**nested, "fields": [{"name": inner, **field}]}
+        return changed(inside={"type": inside, "doc": "D."}, **dict.fromkeys(names, field))
+
+    one, other = version(inner="a"), version("x", inner="b")
+    write(tmp_path / "both", other, one, other)
+    assert problems(tmp_path / "both") == [
+        "history/settled-bet/v2.avsc: adds inside.b and drops inside.a: drop it in a later release"
+    ]
+    between = version("x", inner="a")
+    between["fields"][-2]["type"]["fields"].append({"name": "b", **field})
+    write(tmp_path / "later", other, one, between, other)
+    assert problems(tmp_path / "later") == []
+
+
 def test_unreadable_files_are_problems(tmp_path: Path) -> None:
     assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]
     (tmp_path / "settled-bet.avsc").write_text("{")
