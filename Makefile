@@ -74,7 +74,7 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 		{ echo "error: Python 3.11 or newer is required; choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "error: this Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
-	@echo "setting up $(VENV), about 700 MB, a minute or less"
+	@echo "setting up $(VENV), about 700 MB, a minute or two"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
@@ -82,6 +82,7 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
 		compiled() or print("note: no working C compiler or no Python headers, so the hot path runs as slower plain Python. After installing them: make -B setup. For the error: $(BIN)/python -m pip install -v --no-deps --no-build-isolation -e .")'
 	@touch $@
+	@echo "$(BIN)/bridge is ready"
 
 demo: setup ## run everything on this machine, live; SECONDS=20 limits the time, KILLS=5 kills the bridge five times
 	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import time
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import Annotated, Any, Never
 
@@ -62,6 +63,9 @@ def main() -> Never:
         for line in masking.concealed(str(error)).splitlines():
             print_text(f"error: {line}", err=True)
         sys.exit(error.exit_code)
+    except UnsupportedOperation:
+        print_text("error: the output cannot be written: stdout is closed", err=True)
+        sys.exit(1)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
             _report(error)
@@ -74,8 +78,11 @@ def main() -> Never:
 
 
 def _open_closed_streams() -> None:
-    """Replace each standard stream that is closed, or a socket would get its number and be written to."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    """Replace each standard stream that is closed, or a socket would get its number and be written to.
+
+    To write to stdout stays an error: a script must not take silence for an empty result.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for good
 

@@ -49,14 +49,11 @@ Resettled = Annotated[bool, typer.Option("--resettled", help="Only bets with a s
 InGap = Annotated[
     bool, typer.Option("--gap", help="Only bets with a settlementTime inside a declared gap of the feed.")
 ]
-Format = Annotated[
-    Literal["table", "json", "csv", "parquet"] | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help="A table by default on a terminal, otherwise json: one object per line.",
-    ),
-]
+_FORMAT = typer.Option(
+    "--format", "-f", help="A table by default on a terminal, otherwise json: one object per line."
+)
+Format = Annotated[Literal["table", "json", "csv"] | None, _FORMAT]
+FileFormat = Annotated[Literal["table", "json", "csv", "parquet"] | None, _FORMAT]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Language = Annotated[
     str | None,
@@ -139,7 +136,7 @@ def replay(
             help="With --bet: search all partitions. Needed if partitions were added to the topic.",
         ),
     ] = False,
-    format_: Format = None,
+    format_: FileFormat = None,
     names: Language = None,
     json: AsJson = False,
     output: Annotated[

@@ -261,22 +261,28 @@ def _explain(error: ErrorDetails, config: Path | None) -> str:
         message += f", not {shortened(repr(error['input']))}"
     if not path:
         return message
-    where = ".".join(path)
+    where, source = ".".join(path), _source(path, config)
     if kind == "extra_forbidden":
         if where in RENAMED:
             new = tuple(RENAMED[where].split("."))
-            return f"{where} ({env_name(*path)}) is now called {RENAMED[where]} ({env_name(*new)})"
+            return f"{where} ({source}) is now called {RENAMED[where]} ({env_name(*new)})"
         if where in REMOVED:
-            return f"{where} ({env_name(*path)}) is no longer a setting: {REMOVED[where]}. Remove it."
+            return f"{where} ({source}) is no longer a setting: {REMOVED[where]}. Remove it."
         close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
         likely = [".".join((*path[:-1], name)) for name in close]
         likely += [
             f"{section}.{path[-1]}" for section in Settings.model_fields if path[-1] in _names((section,))
         ]
         hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
-        is_of_file = config is not None and env_name(*path) not in map(str.upper, os.environ)
-        return f"{where} ({config if is_of_file else env_name(*path)}) is not a setting{hint}"
-    return f"{where} ({env_name(*path)}): {message}"
+        return f"{where} ({source}) is not a setting{hint}"
+    return f"{where} ({source}): {message}" if len(path) > 1 else f"{where}: {message}"
+
+
+def _source(path: tuple[str, ...], config: Path | None) -> str:
+    """Return where a setting was given: its variable, or the file."""
+    variables = {env_name(*path), env_name(path[0])}
+    is_of_file = config is not None and variables.isdisjoint(map(str.upper, os.environ))
+    return str(config) if is_of_file else env_name(*path)
 
 
 def _names(section: tuple[str, ...]) -> list[str]:

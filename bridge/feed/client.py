@@ -27,7 +27,7 @@ from bridge.errors import FeedError, FeedLost, FeedRefused
 from bridge.feed.framing import Inbox, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
-from bridge.formatting import plain_error
+from bridge.formatting import plain_error, shortened
 from bridge.masking import concealed
 
 HANG_UP_SECONDS = 1.5
@@ -294,7 +294,8 @@ async def connect(
         # A cached answer has an old date.
         dates = [] if "Age" in headers else headers.get_all("Date")
         skew = from_dates(dates, asked_at, clock().monotonic)
-        raise FeedRefused(f"HTTP {status}", body[:200].strip(), status, skew) from None
+        hint = "Is feed.base_url (BRIDGE_FEED__BASE_URL) right? " if status == 404 else ""
+        raise FeedRefused(f"HTTP {status}", f"{hint}{shortened(body.strip())}", status, skew) from None
     except InvalidHandshake as error:
         raise FeedLost(f"the handshake failed: {concealed(str(error))}") from None
     except (OSError, EOFError) as error:  # timeouts and TLS errors among them

@@ -89,7 +89,7 @@ def forecast_as_lines(forecast: LimitForecast) -> str:
         oldest = format_utc(forecast.oldest_replayable)
         lines.append(f"gap         the provider can replay only from {oldest}")
     if reconnect.until <= at:
-        lines.append("reconnect   allowed now")
+        lines.append("reconnect   allowed at once")
     else:
         lines.append(f"reconnect   not before {_until(reconnect.until, at)}: {reconnect.reason}")
     if paused_until is not None:

@@ -280,6 +280,11 @@ def _create(
 def _explain(detail: str) -> str:
     """Return why librdkafka refuses the settings together, and which one."""
     named = re.search(r'property:? "([\w.]+)"', detail)
+    if lacking := re.search(r"(?:No provider for|Unsupported) (SASL mechanism:? [\w-]+)", detail):
+        return (
+            f"kafka.sasl_mechanism ({env_name('kafka', 'sasl_mechanism')}): this librdkafka has no "
+            f"{lacking[1]} (its default is GSSAPI): give PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
+        )
     if named is None:
         return f"kafka: librdkafka does not accept the settings: {detail}"
     key = named[1].replace(".", "_")

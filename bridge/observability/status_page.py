@@ -100,9 +100,9 @@ def _utc(seconds: float) -> str:
     return format_utc(round(seconds)).replace("T", " ").replace("Z", " UTC")
 
 
-def _short(text: str) -> str:
+def _short(text: str, most: int = 200) -> str:
     """Shorten a text and mask secrets: a provider may quote the request with its token."""
-    return shortened(concealed(text))
+    return shortened(concealed(text), most)
 
 
 def _count(number: int) -> str:

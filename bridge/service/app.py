@@ -177,7 +177,8 @@ class _Service:
         watch = asyncio.create_task(self._transactions.run(declared, acknowledged))
         try:
             while True:
-                self._status.become(State.STANDBY)
+                if self._status.state is not State.WAITING_FOR_KAFKA:  # a look will tell when it is back
+                    self._status.become(State.STANDBY)
                 self._changed.clear()
                 leadership.check()
                 if not leadership.is_owner:

@@ -92,7 +92,7 @@ def test_it_runs_the_bridge_as_the_user_that_the_manifests_name() -> None:
     [command] = instructions("CMD", last_stage)
     [user] = instructions("USER", last_stage)
     assert json.loads(entry) == [
-        name for name, place in PROJECT["scripts"].items() if place == "bridge.cli:main"
+        name for name, place in PROJECT["scripts"].items() if place == "bridge.__main__:main"
     ]
     assert json.loads(command) == ["run"]
     users = {"{runAsUser}:{runAsGroup}".format(**pod["spec"]["securityContext"]) for pod in pods().values()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -46,8 +47,7 @@ FILTERS = {
     "--sport abc": f"'--sport': {NUMBER}",
     "--league 1.5": f"'--league': {NUMBER}",
     "--result Draw": "--result Draw: not a result of a bet; there are None, Win, Lose",
-    "--format xml": "'--format' / '-f': 'xml' is not one of 'table', 'json', 'csv', 'parquet'",
-    "--format parquet": "--format parquet needs a file: use `bridge replay --output FILE`",
+    "--format xml": "'--format' / '-f': 'xml' is not one of 'table', 'json', 'csv'",
     "--json --format csv": "--json and --format csv: choose one",
     "--bet=": NO_BET,
 }
@@ -85,6 +85,7 @@ COMMANDS = {
         {
             **NO_FILE,
             **FILTERS,
+            "--format parquet": "--format parquet needs a file: use `bridge replay --output FILE`",
             "--from yesterdayish": f"--from: 'yesterdayish' {TIME}",
             "--from 1h --to 2h": "--from 1h is not before --to 2h",
             "--output bets.xml": "--output bets.xml: no format has this suffix; use .json",
@@ -253,7 +254,8 @@ def test_a_full_disk_is_one_line_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("closed", "command", "code", "said"),
     [
-        (">&-", "schemas check", 0, ""),
+        (">&-", "schemas check", 1, "error: the output cannot be written: stdout is closed\n"),
+        (">&-", "checkpoint retire x", 2, "error: this ends a feed: give --yes\n"),
         ("<&-", "checkpoint retire x", 2, "error: this ends a feed: give --yes\n"),
         (">&- 2>&-", "checkpoint retire x", 2, ""),
     ],
@@ -276,6 +278,24 @@ def test_a_command_runs_without_a_standard_stream(
     )
     assert (ran.returncode, ran.stderr) == (code, said)
     assert "/dev/null" in (tmp_path / "fds").read_text()
+
+
+def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path) -> None:
+    """That takes a part of a second."""
+    script = "import os, signal, sys\nfrom bridge.__main__ import main\n"
+    script += "class Finder:\n    def find_spec(self, name, *_):\n"
+    script += "        if name == 'bridge.cli': os.kill(os.getpid(), signal.SIGINT)\n"
+    script += "sys.meta_path.insert(0, Finder())\nmain()"
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        restore_signals=True,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize(

@@ -83,4 +83,4 @@ def test_a_property_of_kafka_is_no_fraction(value: str, tmp_path: Path) -> None:
     """librdkafka has no fractional property, and would cut one."""
     file = tmp_path / "bridge.toml"
     file.write_text(f"[kafka]\nlinger_ms = {value}\n")
-    assert complaint(file) == "kafka.linger_ms (BRIDGE_KAFKA__LINGER_MS): must be a whole number"
+    assert complaint(file) == f"kafka.linger_ms ({file}): must be a whole number"

@@ -56,6 +56,14 @@ async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
     assert len(str(error)) < 260
 
 
+async def test_an_answer_of_another_server_asks_for_the_address() -> None:
+    """Such as the root of the provider's website."""
+    async with provider(process_request=refusing(404, "no such page")) as url:
+        error = await failure(url)
+    asked = "Is feed.base_url (BRIDGE_FEED__BASE_URL) right? no such page"
+    assert str(error) == f"the provider refused the connection: HTTP 404: {asked}"
+
+
 async def test_a_redirect_is_not_followed() -> None:
     """It would be one more attempt that nobody counted."""
     attempts: list[str] = []

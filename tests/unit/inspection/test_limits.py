@@ -115,7 +115,7 @@ def test_a_forecast_for_people() -> None:
     assert lines[:4] == [
         "at          2026-09-21T14:13:20Z",
         "recovery    30s, from 2026-09-21T14:12:50Z",
-        "reconnect   allowed now",
+        "reconnect   allowed at once",
         "limits",
     ]
     assert "  initial   1 of 5      attempts without a revision, or with one too old" in lines
@@ -134,7 +134,7 @@ def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
     waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
     result = LimitForecast(SETTINGS, waiting, NOW, int(NOW) - 30)
     assert forecast_as_lines(result).splitlines()[2:5] == [
-        "reconnect   allowed now",
+        "reconnect   allowed at once",
         "pause       backing off after a failure until 2026-09-21T14:13:32Z, in 12s",
         "limits",
     ]

@@ -255,6 +255,16 @@ def test_what_one_consumer_was_made_of_says_nothing_of_another() -> None:
         clients.reader(settings, name="r")
 
 
+@pytest.mark.parametrize("given", [{}, {"sasl_mechanism": "SCRAM"}])
+def test_a_mechanism_that_librdkafka_lacks_is_a_setting(given: dict[str, str]) -> None:
+    """Its default is one that its wheels do not have."""
+    settings = {"bootstrap_servers": "127.0.0.1:1", "security_protocol": "SASL_SSL", **given}
+    with pytest.raises(
+        SettingsError, match=r"kafka\.sasl_mechanism \(BRIDGE_\w+\): .* give PLAIN, SCRAM-SHA-256"
+    ):
+        clients.admin(KafkaSettings.model_validate(settings))
+
+
 def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> None:
     """One that begins again has none for milliseconds. Its coordinator is no broker that it could ask."""
     brokers = clients.Brokers()

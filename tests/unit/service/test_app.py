@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
+from unittest.mock import AsyncMock, Mock
 from urllib.request import urlopen
 
 import pytest
@@ -20,7 +21,10 @@ from bridge.kafka import blocking, clients
 from bridge.kafka.election import GroupLooks, LeaderElection
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
+from bridge.kafka.topics import declare
 from bridge.service import app
+from bridge.service.transaction_monitor import TransactionMonitor
+from bridge.state.checkpoint import State
 
 NOWHERE = "127.0.0.1:1"
 HANG_SECONDS = 0.5
@@ -125,6 +129,38 @@ async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over
         await service._stand_by(Forgetful())
     assert ["waits for a" in line.get("reason", "") for line in logged] == [True, False]
     assert service._status.until is None
+
+
+async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A standby is ready, and this one has nothing to be ready for."""
+    service, seen = app._Service(Settings()), []
+
+    class Losing(Apart):
+        check, close = Mock(), Mock()
+        is_owner = True
+
+    async def lose(_: object, leadership: Losing) -> None:
+        service._status.become(State.WAITING_FOR_KAFKA, "no broker answers")
+        leadership.is_owner = False
+
+    async def stand_by(_: object) -> NoReturn:
+        seen.append((service._status.state, service._status.reason))
+        raise asyncio.CancelledError
+
+    async def prepare() -> tuple[Any, ...]:
+        return declare(Settings()), Mock(), Mock(), Mock()
+
+    for name, value in {"_prepare": prepare, "_one_term": lose, "_stand_by": stand_by}.items():
+        monkeypatch.setattr(service, name, value)
+    monkeypatch.setattr(app, "LeaderElection", lambda *_: Losing())
+    monkeypatch.setattr(app, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr("gc.freeze", Mock())
+    monkeypatch.setattr(TransactionMonitor, "run", AsyncMock())
+    with pytest.raises(asyncio.CancelledError):
+        await service._stand_by_and_own()
+    assert seen == [(State.WAITING_FOR_KAFKA, "no broker answers")]
 
 
 async def test_without_kafka_the_last_owner_shows_where_it_was(
