@@ -136,8 +136,8 @@ class Looker:
             async with asyncio.timeout(HANG_SECONDS):
                 return await answer
         except TimeoutError:
-            if not answer.cancelled():
-                raise  # that of the call
+            if not answer.cancelled():  # it has ended: by its own time-out, or while the loop stood still
+                return answer.result()
             self._left = [worker for worker in self._left if not worker.ended]
             if len(self._left) < MOST_LEFT:
                 self._worker.close(0)

@@ -166,6 +166,7 @@ async def test_a_standby_that_has_died_is_told_by_prometheus(place: Place, tmp_p
         await lapse.pass_by(25 * 60)
         lapse.scrapes.expect(SettlementNoStandby={"namespace": "n", "feed": "settlement-v4"})
         lapse.pods["c"] = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: bool(lapse.pods["c"].address()), "another standby")
         await lapse.pass_by(15 * 60)
         lapse.scrapes.expect()
     lapse.scrapes.judge(tmp_path, "SettlementNoStandby")

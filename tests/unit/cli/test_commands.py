@@ -23,7 +23,7 @@ from bridge.avro import evolution
 from bridge.cli import app, schemas_check
 from bridge.config.api import KINDS
 from bridge.messages.model import SETTLEMENT_RESULTS
-from tests.processes import Forked
+from tests.processes import Forked, as_from_a_terminal
 
 WAIT_SECONDS = 60.0
 ROOT = Path(__file__).parents[3]
@@ -293,7 +293,7 @@ def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path) ->
         timeout=WAIT_SECONDS,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        restore_signals=True,
+        preexec_fn=as_from_a_terminal,  # a test in the background ignores SIGINT
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
 

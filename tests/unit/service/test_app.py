@@ -102,6 +102,7 @@ async def test_a_look_at_the_group_that_never_returns_is_given_up(monkeypatch: p
     try:
         with pytest.raises(KafkaUnavailable, match="client has not returned"):
             await looks.look()
+        monkeypatch.setattr(blocking, "HANG_SECONDS", 30)
         assert await looks.look() is group
     finally:
         released.set()
@@ -276,7 +277,7 @@ def test_metrics_tell_how_long_an_event_loop_hangs(monkeypatch: pytest.MonkeyPat
     service, silent = app._Service(settings), list[float]()
 
     def scrape(url: str) -> None:
-        with urlopen(f"{url}/metrics") as answer:  # ours
+        with urlopen(f"{url}/metrics", timeout=10) as answer:  # ours
             families = text_string_to_metric_families(answer.read().decode())
         silent.extend(
             sample.value for family in families for sample in family.samples if sample.name == SILENT
