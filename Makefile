@@ -5,6 +5,7 @@ JOBS   ?= 2
 # Tests wait, those on Kafka most of the time, so they have more processes than cores. Each of Kafka's has a cluster.
 more       = $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + $(1)))
 KAFKA_JOBS := $(call more,2)
+OTHER_JOBS := $(call more,1)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
@@ -109,13 +110,14 @@ test: setup ## run the tests, on a real Kafka and a real registry; JOBS=1 runs o
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing $(if $(ARGS),,WHICH='-m "not long"')
 
 test-long: setup ## run the tests that take long, and those of compiled modules as plain Python
-	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing test-plain $(if $(ARGS),,WHICH='-m long')
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing test-plain $(if $(ARGS),,WHICH='-m long') \
+		KAFKA_JOBS=$(call more,1) OTHER_JOBS=$(JOBS)  # minutes of Prometheus pass within seconds of theirs
 
 test-kafka: setup
 	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(WHICH) $(ARGS) $(OR_NONE)
 
 test-computing: setup
-	@$(call REPORT,nice $(BIN)/python -m pytest -n $(call more,1) $(COMPUTING) tests/repo $(WHICH) $(ARGS),tests that need no Kafka)
+	@$(call REPORT,nice $(BIN)/python -m pytest -n $(OTHER_JOBS) $(COMPUTING) tests/repo $(WHICH) $(ARGS),tests that need no Kafka)
 
 test-plain: setup
 	@$(call REPORT,$(PLAIN) nice $(BIN)/python -m pytest -n $(JOBS) $(OF_COMPILED) $(ARGS),tests of compiled modules as plain Python)

@@ -73,12 +73,15 @@ def allowed_on(client: AdminClient, topics: Sequence[str]) -> dict[str, frozense
     """
     if not topics:
         return {}
-    right = f"Describe the topics {', '.join(topics)}"
-    with explained("asking for the rights on the topics", client, right):
+    with explained("asking for the rights on the topics", client):
         futures = client.describe_topics(
             TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=USER_SECONDS
         )
-        return {topic: operations(result_of(future)) for topic, future in futures.items()}
+    found = {}
+    for topic, future in futures.items():
+        with explained(f"asking for the rights on {topic}", client, f"Describe the topic {topic}"):
+            found[topic] = operations(result_of(future))
+    return found
 
 
 def operations(description: Any) -> frozenset[str] | None:
