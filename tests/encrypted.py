@@ -22,8 +22,10 @@ class Front:
         self.port = 0
 
     async def open(self) -> asyncio.Server:
-        """Begin to listen, on the same port as before."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self.context)
+        """Begin to listen, on the same port as before, even while that is still served."""
+        server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, ssl=self.context, reuse_port=True
+        )
         self.port = server.sockets[0].getsockname()[1]
         return server
 

@@ -85,17 +85,17 @@ async def test_certificates_and_passwords_of_all_servers_are_rotated(place: Plac
             assert (found["certificates"], found["registry"], found["rest"]) == ("warn", "ok", "ok")
 
             second = renew("second")
-            for server in servers:
-                server.close()
-            for front in (provider, registry):
-                front.drop()
-        async with fronts(provider, registry):
-            refused = "certificate verify failed"
-            await until(lambda: refused in bridge.text(), "refused", so_far=bridge.text)
-            before = job.text().count(published)
-            keys.replace(second, "second")
-            await until(lambda: bridge.states()[-1] == "Live", "live again", so_far=bridge.text)
-            await until(lambda: job.text().count(published) > before, "a snapshot", so_far=job.text)
-            assert_exact(await place.settled(feed, bridge))
-            assert not feed.breaches
-            assert [await one.end() for one in (bridge, job)] == [0, 0]
+            async with fronts(provider, registry):  # before the others end: the ports stay taken
+                for server in servers:
+                    server.close()
+                for front in (provider, registry):
+                    front.drop()
+                refused = "certificate verify failed"
+                await until(lambda: refused in bridge.text(), "refused", so_far=bridge.text)
+                before = job.text().count(published)
+                keys.replace(second, "second")
+                await until(lambda: bridge.states()[-1] == "Live", "live again", so_far=bridge.text)
+                await until(lambda: job.text().count(published) > before, "a snapshot", so_far=job.text)
+                assert_exact(await place.settled(feed, bridge))
+                assert not feed.breaches
+                assert [await one.end() for one in (bridge, job)] == [0, 0]
