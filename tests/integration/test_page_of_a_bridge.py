@@ -9,9 +9,8 @@ import pytest
 from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from tests.browser import CHROMIUM, Tab, browser
+from tests.browser import Tab, browser
 from tests.harness import Place, until
-from tests.tools import lacking
 
 
 def says(identifier: str, text: str) -> str:
@@ -25,12 +24,10 @@ async def waits(tab: Tab, condition: str) -> None:
 @pytest.mark.long
 async def test_the_page_follows_a_bridge_from_live_to_refused_to_gone(place: Place) -> None:
     """Without being loaded again; the last bets are shown where that is allowed."""
-    if CHROMIUM is None:
-        lacking("needs chromium")
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-        with browser() as tab:
+    with browser() as tab:
+        async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+            bridge = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")
+            await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
             await asyncio.to_thread(tab.open, bridge.address() or "")
             await waits(tab, says("state", "Live"))
             await waits(tab, "document.querySelector('#bets li b')")

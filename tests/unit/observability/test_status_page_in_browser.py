@@ -10,9 +10,8 @@ import pytest
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.view import view
 from bridge.snapshots.view import job_view
-from tests.browser import CHROMIUM, Tab, browser
+from tests.browser import Tab, browser
 from tests.shown import CATCHING_UP, GAP, LIVE, NOW, STANDBY, STATES, pages, serving, show
-from tests.tools import lacking
 from tests.unit.snapshots import reports
 from tests.unit.snapshots.reports import JOBS, LATER
 
@@ -37,8 +36,6 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
-    if CHROMIUM is None:
-        lacking("needs chromium")
     with browser() as opened:
         yield opened
 
@@ -149,12 +146,17 @@ def test_the_page_is_whole_without_javascript(shown: Shown) -> None:
         shown.tab.ask("Emulation.setScriptExecutionDisabled", value=False)
 
 
+def heard(tab: Tab) -> set[tuple[str, str]]:
+    """What a screen reader finds on a page: the role and the name of each part."""
+    nodes = tab.ask("Accessibility.getFullAXTree")["nodes"]
+    return {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]}
+
+
 def test_a_screen_reader_finds_its_way(shown: Shown) -> None:
     """By headings and regions; the state is read out when it changes, and the line has words."""
     shown.status = replace(GAP, dead_letters=CATCHING_UP.dead_letters)
     shown.tab.open(shown.url)
-    nodes = shown.tab.ask("Accessibility.getFullAXTree")["nodes"]
-    found = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]}
+    found = heard(shown.tab)
     for title in ("Flow", "Position", "Provider limits", "Dead letters", "Owner and standbys"):
         assert {("heading", title), ("region", title)} <= found
     assert ("image", "The last 3d: the position at 100%, 1 gap") in found
@@ -166,9 +168,8 @@ def test_a_screen_reader_finds_its_way_on_the_page_of_a_job(tab: Tab) -> None:
     """By the same."""
     with serving(reports.pages(JOBS["job-partial"]), lambda: LIVE) as server:
         tab.open(server.url)
-        nodes = tab.ask("Accessibility.getFullAXTree")["nodes"]
+        found = heard(tab)
         tab.open("about:blank")
-    found = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]}
     for title in ("Last snapshot", "Coverage", "Left out", "Records"):
         assert {("heading", title), ("region", title)} <= found
     assert "status" in {role for role, _ in found}

@@ -277,7 +277,7 @@ def test_metrics_tell_how_long_an_event_loop_hangs(monkeypatch: pytest.MonkeyPat
     service, silent = app._Service(settings), list[float]()
 
     def scrape(url: str) -> None:
-        with urlopen(f"{url}/metrics", timeout=10) as answer:  # ours
+        with urlopen(f"{url}/metrics", timeout=10) as answer:
             families = text_string_to_metric_families(answer.read().decode())
         silent.extend(
             sample.value for family in families for sample in family.samples if sample.name == SILENT

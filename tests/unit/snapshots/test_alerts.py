@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.core import GaugeMetricFamily
 
 from bridge.errors import ApiError
+from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.sandbox.provider.world.entities import Event
 from bridge.snapshots.metrics import collect
 from bridge.snapshots.status import JobStatus
@@ -101,13 +102,24 @@ def test_names_that_grow_old(hourly: Hourly) -> None:
     hourly.scrapes.expect()
 
 
-def test_names_that_were_never_published(hourly: Hourly) -> None:
-    """By this process: the topic may have those of an earlier one, as old as they may be."""
-    hourly.provider.inject(None, status=500, times=None)
+@pytest.mark.parametrize(
+    ("endpoint", "status", "alert"),
+    [
+        # Never published by this process: the topic may have names of an earlier one, as old as they may be.
+        (None, 500, "SettlementNamesOld"),
+        # Without a right to a list it is left out, and nothing is owed: its names come with the events, too.
+        ("sports", 403, "SettlementNamesOwed"),
+    ],
+)
+def test_what_the_provider_refuses_from_the_first_run_on(
+    hourly: Hourly, endpoint: Endpoint | None, status: int, alert: str
+) -> None:
+    """It is told after six hours."""
+    hourly.provider.inject(endpoint, status=status, times=None)
     hourly(6, EVENTS[0])
     hourly.scrapes.expect()
     hourly(1)
-    hourly.scrapes.expect(SettlementNamesOld=JOB)
+    hourly.scrapes.expect(**{alert: JOB})
     hourly.provider.rest.faults.clear()
     hourly(1)
     hourly.scrapes.expect()
@@ -125,16 +137,4 @@ def test_names_that_are_missing_and_stay_owed(hourly: Hourly) -> None:
     hourly.scrapes.expect(SettlementNamesMissing=missing, SettlementNamesOwed=JOB)
     hourly.provider.rest.faults.clear()
     hourly(1, EVENTS[1])
-    hourly.scrapes.expect()
-
-
-def test_a_list_that_the_token_has_no_right_to(hourly: Hourly) -> None:
-    """It is left out, and nothing is owed: the names of these sports come with their events, too."""
-    hourly.provider.inject("sports", status=403, times=None)
-    hourly(6, EVENTS[0])
-    hourly.scrapes.expect()
-    hourly(1)
-    hourly.scrapes.expect(SettlementNamesOwed=JOB)
-    hourly.provider.rest.faults.clear()
-    hourly(1)
     hourly.scrapes.expect()
