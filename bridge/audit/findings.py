@@ -39,6 +39,8 @@ class Proof(Enum):
     """The last record of each key can be read."""
     KEY = "key"
     """The key of a bet is its betId."""
+    TOPICS = "topics"
+    """The topics are those that were written, and have the ends that the last checkpoint names."""
     PARTITION = "partition"
     """A bet is in the partition of its key."""
 

@@ -22,6 +22,7 @@ _WORDS = {
     Proof.DOUBLED: "no bet is doubled",
     Proof.UNREADABLE: "the last record of each key can be read",
     Proof.KEY: "the key is the betId",
+    Proof.TOPICS: "topics are those that were written, and as long",
     Proof.PARTITION: "each bet is in its key's partition",
 }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from confluent_kafka import Message
 
@@ -32,7 +33,8 @@ from bridge.kafka.topics import DAY_MS, Topics
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
 from bridge.state.counters import Counters
-from bridge.state.gap import Gap
+from bridge.state.gap import Cause, Gap
+from bridge.state.reach import difference, same_kind
 
 Progress = Callable[[str, int, int], None]
 """Called with a topic, the number of offsets passed, and their total."""
@@ -102,6 +104,7 @@ class _Audit:
                 f"--feed {self._feed}: no feed of that name has a checkpoint under "
                 f"{self._settings.topics.prefix}; known: {', '.join(sorted(self._names)) or 'none yet'}"
             )
+        self._compare_topics(first)
         self._read_gaps()
         self._read_letters()
         bets = self._read_bets()
@@ -192,6 +195,14 @@ class _Audit:
             for name, message in values.items()
         }
 
+    def _compare_topics(self, feeds: Mapping[str, Checkpoint]) -> None:
+        seen = admin.topics_seen(self._client, [topic.name for topic in self._topics.of_messages()])
+        for checkpoint in feeds.values():
+            for name, topic in seen.items():
+                known = same_kind(name, checkpoint.topics)
+                if known is not None and (text := difference(known, name, topic)):
+                    self._findings.violate(Finding(Proof.TOPICS, text, name))
+
     def _read_gaps(self) -> None:
         codec = self._registry.codec("feed-gap")
 
@@ -210,6 +221,10 @@ class _Audit:
         self._scan(self._topics.gaps.name, take)
         if any(admin.start_offsets(self._client, self._topics.gaps.name, 1)):
             self._findings.unproven[Proof.GAP] = "old gaps were deleted"
+        self._lost_at = max(
+            (g.detected_at for g in self._gaps if g.cause is Cause.RECORDS_LOST), default=-inf
+        )
+        """When records were last found to be lost, Unix seconds: a gap says so."""
 
     def _read_letters(self) -> None:
         def take(message: Message) -> None:
@@ -261,8 +276,7 @@ class _Audit:
         A bet is received after its settlement, so compaction has not reached one that was settled lately.
         """
         oldest = self._oldest_kept_ms()
-        if self._since is not None:
-            oldest = max(oldest, self._since * 1000)
+        oldest = max(oldest, (self._since or 0) * 1000, self._lost_at * 1000)
         return {micros: found for micros, found in self._checkpoints.newest.items() if micros / 1000 > oldest}
 
     def _oldest_kept_ms(self) -> float:
@@ -279,8 +293,8 @@ class _Audit:
                 "bets can be counted only for all feeds at once: leave out --feed and --from"
             )
             return
-        if self._was_removed:
-            unproven[Proof.PUBLISHED] = "a checkpoint was removed, and its counters with it"
+        if self._was_removed or self._lost_at > -inf:
+            unproven[Proof.PUBLISHED] = self._uncounted
             return
         least, most = (
             sum(checkpoint.counters.published for checkpoint in feeds.values()) for feeds in (first, last)
@@ -293,13 +307,19 @@ class _Audit:
             Proof.PUBLISHED, self._topics.bets.name, "bets", bets.records, (least, most), self._whole
         )
 
+    @property
+    def _uncounted(self) -> str:
+        if self._was_removed:
+            return "a checkpoint was removed, and its counters with it"
+        return "the topics have lost records, as a gap says"
+
     def _compare_letters(self, first: Mapping[str, Checkpoint], last: Mapping[str, Checkpoint]) -> None:
         topic, unproven = self._topics.deadletters.name, self._findings.unproven
-        if self._since is not None or self._was_removed:
+        if self._since is not None or self._was_removed or self._lost_at > -inf:
             unproven[Proof.DEAD_LETTERS] = (
                 "dead letters can be counted only from the beginning: leave out --from"
                 if self._since is not None
-                else "a checkpoint was removed, and its counters with it"
+                else self._uncounted
             )
             return
         count = admin.partition_count(self._client, topic)

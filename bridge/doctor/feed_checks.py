@@ -18,6 +18,7 @@ from bridge.kafka.registry import Registry
 from bridge.observability.health import COMMIT_SECONDS
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.checkpoint_reader import CheckpointReader
+from bridge.state.reach_reader import ReachReader
 
 
 def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
@@ -50,6 +51,26 @@ def check_feeds(settings: Settings) -> Finding:
         refuse = partial(checkpoints.refuse_other_feeds, visible=True)
         read_in_time(declared.checkpoints.name, refuse)
     return alone
+
+
+def check_checkpoint(settings: Settings, now: float) -> Finding:
+    """Whether the topics have what the checkpoint says, and the position is fit to go on from at `now`."""
+    checkpoint = committed(settings)
+    client, declared = clients.admin(settings.kafka), topics.declare(settings)
+    if checkpoint is None:
+        topics.refuse_lost_position(client, settings, declared, was_read=True)
+    else:
+        with Registry(settings.registry) as registry:
+            reaches = ReachReader(settings, declared, registry.schema_by_id).check(client, checkpoint)
+        lines = [
+            f"{reach.name} has {count} partitions, of which the first {used} are used: keys would move"
+            for reach in reaches
+            if (count := admin.partition_count(client, reach.name)) > (used := len(reach.partitions))
+        ]
+        found = assess_checkpoint(settings, checkpoint, now)
+        outcome = Outcome.WARN if lines and found.outcome is Outcome.OK else found.outcome
+        return Finding(outcome, "\n".join([found.message, *lines]), found.advice)
+    return assess_checkpoint(settings, None, now)
 
 
 def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:

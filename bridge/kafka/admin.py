@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata
@@ -29,6 +29,17 @@ SEARCH_SECONDS = 10.0
 """Time-out of a look-up by time, for which a broker may read indexes from its disk."""
 ANSWER_SECONDS = 20.0
 """Longer than any time-out of a request: a client that has not answered by then never will."""
+_NO_ID = "A" * 22
+"""How a cluster without ids of topics answers."""
+
+
+class TopicSeen(NamedTuple):
+    """A topic at one moment."""
+
+    id: str
+    """It changes when the topic is made anew; empty where the cluster has none."""
+    ends: tuple[int, ...]
+    """The high watermarks of its partitions."""
 
 
 def result_of(future: Future[T]) -> T:
@@ -95,14 +106,29 @@ def topic_id(client: AdminClient, topic: str, timeout: float = ASK_SECONDS) -> s
 
     Raises as `explained`.
     """
+    found = _description(client, topic, timeout)
+    return None if found is None else str(found.topic_id)
+
+
+def _description(client: AdminClient, topic: str, timeout: float = ASK_SECONDS) -> Any:
     with explained(f"looking for {topic}", client, f"Describe the topic {topic}"):
         try:
             [future] = client.describe_topics(TopicCollection([topic]), request_timeout=timeout).values()
-            return str(result_of(future).topic_id)
+            return result_of(future)
         except KafkaException as exception:
             if exception.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
             return None
+
+
+def topics_seen(client: AdminClient, topics: Sequence[str]) -> dict[str, TopicSeen | None]:
+    """Return ids and ends of topics, None of those that do not exist. Raises as `explained`."""
+    found: dict[str, TopicSeen | None] = dict.fromkeys(topics)
+    for topic in topics:
+        if (described := _description(client, topic)) is not None:
+            identity, ends = str(described.topic_id), end_offsets(client, topic, len(described.partitions))
+            found[topic] = TopicSeen("" if identity == _NO_ID else identity, tuple(ends))
+    return found
 
 
 def partition_count(client: AdminClient, topic: str) -> int:

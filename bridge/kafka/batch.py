@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
 from bridge.config import BatchSettings
 
 Header = tuple[str, str | bytes | None]
+Reached: TypeAlias = Mapping[tuple[str, int], tuple[int, int]]
+"""By topic and partition: the offset after the last record, and its timestamp in milliseconds."""
 
 OVERHEAD_BYTES = 100
 """Estimated size of a record beyond its key and value, so that many small records count too."""
@@ -43,6 +45,8 @@ class Record:
         self.timestamp: Final = timestamp
         self.headers: Final = headers
         self.partition: Final = partition
+        self.first = False
+        """Whether it is the first of its batch in its partition: its offset is asked for."""
 
     def produce(self, produce: Callable[..., None], on_delivery: object = None) -> None:
         """Pass the record to confluent-kafka's `Producer.produce`, which copies it. Raises what it raises."""
@@ -71,11 +75,22 @@ def batch_linger(limits: BatchSettings, backlog: int) -> float:
 
 
 @dataclass(slots=True)
+class Placed:
+    """The records of a batch in one partition."""
+
+    count: int = 0
+    newest: int = 0
+    """Timestamp of the last one, milliseconds."""
+
+
+@dataclass(slots=True)
 class Batch:
     """Records in write order. A batch is kept until it is committed, so that it can be written again."""
 
     records: list[Record] = field(default_factory=list)
     bytes: int = 0
+    placed: dict[tuple[str, int], Placed] = field(default_factory=dict)
+    """By topic and partition, what was added."""
     opened_at: float | None = None
     """Monotonic time at which the first message was handled."""
     received_at: float | None = None
@@ -87,6 +102,21 @@ class Batch:
         """Append a record."""
         self.records.append(record)
         self.bytes += len(record.value or b"") + OVERHEAD_BYTES
+        place = (record.topic, record.partition)
+        placed = self.placed.get(place)
+        if placed is None:
+            self.placed[place] = placed = Placed()
+            record.first = True
+        placed.count += 1
+        placed.newest = record.timestamp
+
+    def reached(self, offsets: Mapping[tuple[str, int], int]) -> Reached:
+        """Return how far it reaches, given the offset of the first record by topic and partition."""
+        return {
+            place: (first + self.placed[place].count, self.placed[place].newest)
+            for place, first in offsets.items()
+            if place in self.placed
+        }
 
     def touch(self, now: float, received_at: float) -> None:
         """Open the batch with a message, whether or not it adds a record. `now` is monotonic."""

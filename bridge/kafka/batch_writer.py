@@ -18,7 +18,7 @@ from bridge.config import Settings
 from bridge.errors import NotOwner
 from bridge.kafka import clients
 from bridge.kafka.acknowledged import Acknowledged
-from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch import Batch, Reached, Record
 from bridge.kafka.blocking import Worker
 from bridge.kafka.election import LeaderElection
 from bridge.kafka.topics import max_record_bytes
@@ -28,6 +28,8 @@ from bridge.log import get
 T = TypeVar("T")
 ReadMarker = Callable[..., bytes | None]
 """Reads back the committed checkpoint, as `CheckpointReader.last`, and may raise."""
+Complete = Callable[[Reached], Record]
+"""Returns the record of a checkpoint of topics that reach this far. Raises TopologyError."""
 
 CALL_SECONDS = 2.0
 STUCK_SECONDS = 15.0
@@ -157,25 +159,34 @@ class BatchWriter:
         self._acknowledged.begin()
         return found
 
-    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
+    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
         """Commit the batch with the checkpoint that covers it, however long Kafka is unavailable.
+
+        The checkpoint says how far the topics reach with this transaction, which is known once its records
+        are delivered: then `complete` makes it, in each attempt. What that raises ends the commit.
 
         The transactional id fences a former owner once its successor has opened a writer. With
         `check_generation`, the coordinator of the owner group must also accept this process as a member.
         Raises NotOwner if another process owns the feed, SinkBroken and TopologyError if an operator has to
         act.
         """
-        batch.add(checkpoint)
+        writer, records = self._writer, batch.records
+        checkpoint: Record | None = None
 
         def fill() -> bytes | None:
-            self._writer.produce_blocking(batch.records[self._writer.written :])
+            nonlocal checkpoint
+            if checkpoint is None or writer.written <= len(records):  # otherwise it was produced with them
+                writer.produce_blocking(records[writer.written :])
+                writer.flush()
+                checkpoint = complete(batch.reached(writer.offsets))
+                writer.produce_blocking([checkpoint])
             return checkpoint.value
 
         def restore() -> None:
             """Write again what an abort has discarded although Kafka had acknowledged it, before the rest."""
-            if lost := self._acknowledged.discarded(batch.records):
+            if lost := self._acknowledged.discarded(records):
                 get().warning("acknowledged records were discarded, writing them again", count=len(lost))
-            batch.records[:0] = lost
+            records[:0] = lost
 
-        self._writer.commit(fill, check_generation=check_generation, aborted=restore)
-        self._acknowledged.accept(batch.records)
+        writer.commit(fill, check_generation=check_generation, aborted=restore)
+        self._acknowledged.accept(records)

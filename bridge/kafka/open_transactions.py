@@ -14,15 +14,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, TopicMetadata
+from confluent_kafka.admin import AdminClient
 
 from bridge.clock import Clock, Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
 from bridge.formatting import format_utc
 from bridge.kafka import admin, clients
+from bridge.kafka.admin import TopicSeen
 from bridge.kafka.blocking import Clients
-from bridge.kafka.errors import KafkaUnavailable
 
 LOOK_SECONDS = 5.0
 """How often a bridge looks for open transactions. One that is there at two looks is reported."""
@@ -75,6 +75,8 @@ class Look(NamedTuple):
     """The topics that could not be looked at → why."""
     stable: Mapping[str, Sequence[int]] = MappingProxyType({})
     """The last stable offsets of the others."""
+    seen: Mapping[str, TopicSeen | None] = MappingProxyType({})
+    """The others themselves, None for those that do not exist."""
 
 
 class Visibility(NamedTuple):
@@ -86,31 +88,26 @@ class Visibility(NamedTuple):
     """The topics that do not tell → why."""
     stable: dict[str, list[int]]
     """The last stable offsets of the others."""
+    seen: dict[str, TopicSeen | None]
+    """The others themselves, None for those that do not exist."""
 
 
 def hidden(client: AdminClient, topics: Iterable[str]) -> Visibility:
     """Return what is hidden in these topics. Raises as `admin.metadata`."""
-    present = admin.metadata(client).topics
-    found = Visibility([], {}, {})
+    admin.metadata(client)
+    found = Visibility([], {}, {}, {})
     for topic in topics:
         try:
-            stable, written = _ends_of(client, topic, present.get(topic))
+            [seen] = admin.topics_seen(client, [topic]).values()
+            written = () if seen is None else seen.ends
+            stable = admin.end_offsets(client, topic, len(written), visible=True) if written else []
         except BridgeError as error:
             found.unknown[topic] = str(error)
         else:
             both = enumerate(zip(stable, written, strict=True))
             found.places.extend(Place(topic, p, first) for p, (first, end) in both if first < end)
-            found.stable[topic] = stable
+            found.stable[topic], found.seen[topic] = stable, seen
     return found
-
-
-def _ends_of(client: AdminClient, topic: str, listed: TopicMetadata | None) -> tuple[list[int], list[int]]:
-    if listed is None and admin.topic_id(client, topic) is None:  # raises if it only may not be described
-        return [], []
-    if listed is None or not listed.partitions:
-        raise KafkaUnavailable(f"{topic} is not there yet")
-    stable = admin.end_offsets(client, topic, len(listed.partitions), visible=True)
-    return stable, admin.end_offsets(client, topic, len(listed.partitions))
 
 
 def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, float]:
@@ -161,7 +158,7 @@ class TransactionWatch:
         """
         client, self._client = self._client or clients.admin(self._settings.kafka), None
         asked = self._clock()
-        places, unknown, stable = hidden(client, self._topics)
+        places, unknown, stable, topics = hidden(client, self._topics)
         if not unknown:
             self._client = client
         answered = self._clock()
@@ -175,7 +172,7 @@ class TransactionWatch:
         began = {place: min(times.get(place, inf), seen[place].wall) for place in lasting}
         ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
         found = tuple(OpenTransaction(place, began[place], ages[place]) for place in lasting)
-        return Look(found, unknown, stable)
+        return Look(found, unknown, stable, topics)
 
     def close(self) -> None:
         """Destroy the client, which may block."""

@@ -285,31 +285,43 @@ def _refuse_without_write(client: AdminClient, names: Sequence[str]) -> None:
         raise SinkBroken(denied(error, *(f"Write the topic {name}" for name in lacking)))
 
 
-def refuse_lost_position(client: AdminClient, settings: Settings, topics: Topics) -> None:
-    """Raise TopologyError if bets are there and no checkpoint ever was: nobody knows from where to go on.
+def refuse_lost_position(
+    client: AdminClient, settings: Settings, topics: Topics, *, was_read: bool = False
+) -> None:
+    """Raise TopologyError if records are there without a checkpoint: nobody knows from where to go on.
 
-    An empty topic of checkpoints, as after it was made anew, will do if `feed.start` is before the last bet.
+    `was_read` says that the feed has no checkpoint; without it, one may be among those that are there. One
+    that was removed on purpose (a tombstone, which compaction removes too) leaves the start of the topic
+    alone; what deletes records moves it. A topic without checkpoints will do if `feed.start` is before the
+    last record.
     """
-    checkpoints, bets = topics.checkpoints.name, topics.bets.name
-    # The bets first: another bridge that starts just now writes a checkpoint before any bet.
-    if admin.topic_id(client, bets) is None:
-        return
-    ends = admin.end_offsets(client, bets, admin.partition_count(client, bets))
-    if not any(ends):
+    checkpoints = topics.checkpoints.name
+    # These first: another bridge that starts just now writes a checkpoint before anything else.
+    seen = admin.topics_seen(client, [topic.name for topic in topics.of_messages()])
+    written = {
+        name: list(topic.ends) for name, topic in seen.items() if topic is not None and any(topic.ends)
+    }
+    if not written:
         return
     if admin.topic_id(client, checkpoints) is None:
         found, restore = "gone", "Restore the topic; or create it with `bridge topics apply`, and set"
-    elif any(admin.end_offsets(client, checkpoints, 1)):
-        return
     else:
-        start = parse_start(settings.feed.start, clock.now().wall)
-        if start is not None and admin.offsets_since(client, bets, start, ends) != ends:
+        [end], [first] = (
+            admin.end_offsets(client, checkpoints, 1),
+            admin.start_offsets(client, checkpoints, 1),
+        )
+        if first < end and not (was_read and first):
             return
-        found, restore = "empty", "Restore what it had; or set"
+        start = parse_start(settings.feed.start, clock.now().wall)
+        if start is not None and any(
+            admin.offsets_since(client, name, start, ends) != ends for name, ends in written.items()
+        ):
+            return
+        found, restore = "without a checkpoint of the feed", "Restore what it had; or set"
     raise TopologyError(
-        f"{checkpoints} is {found}, and {bets} is not: without its position the bridge would neither ask for "
-        f"what has come since then nor declare a gap. {restore} feed.start (BRIDGE_FEED__START) to a time or "
-        "an age before the last bet."
+        f"{checkpoints} is {found}, and {', '.join(written)} has records: without its position the bridge "
+        f"would neither ask for what has come since then nor declare a gap. {restore} feed.start "
+        "(BRIDGE_FEED__START) to a time or an age before the last record."
     )
 
 

@@ -56,6 +56,11 @@ def error_of(exception: KafkaException | SystemError) -> KafkaError:
     return error
 
 
+def _note_offset(offsets: dict[tuple[str, int], int], error: KafkaError | None, message: Message) -> None:
+    if error is None:
+        offsets[message.topic() or "", message.partition() or 0] = message.offset() or 0
+
+
 class _Phase(enum.Enum):
     CLOSED = "no producer that has fenced its predecessors, and whose last marker was read"
     EMPTY = "no transaction is open"
@@ -128,6 +133,9 @@ class TransactionalWriter:
         """Whether records may be in the log of a transaction that was ended without its markers."""
         self._undelivered: KafkaError | None = None
         self._topics: set[str] = set()
+        self.offsets: dict[tuple[str, int], int] = {}
+        """By topic and partition: where the `first` record lies, once the open transaction was flushed."""
+        self._note = partial(_note_offset, self.offsets)
         self._failures = 0
         self._delivers = False
         """Whether the last flush has delivered some of the records, though not all."""
@@ -184,7 +192,8 @@ class TransactionalWriter:
     def begin(self) -> None:
         """Begin a transaction. Sends no request: the broker opens it with the first record."""
         self._need().begin_transaction()
-        self._phase, self._undelivered = _Phase.OPEN, None
+        self._phase, self._undelivered, self.offsets = _Phase.OPEN, None, {}
+        self._note = partial(_note_offset, self.offsets)  # of this transaction, however late it is called
 
     def produce_ready(self, records: Sequence[Record]) -> None:
         """Produce the records after the first `written` ones, until the client's queue is full.
@@ -272,6 +281,14 @@ class TransactionalWriter:
     def _seal(self, fill: Callable[[], bytes | None], *, send_offsets: bool) -> bytes | None:
         """Write the transaction and return its marker, once all records are delivered."""
         marker = fill()
+        self.flush()
+        if send_offsets:  # fails if a record was refused or the transaction has ended
+            offsets = self._lease.offsets()
+            self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
+        return marker
+
+    def flush(self) -> None:
+        """Wait until the records are delivered, or refused. Raises KafkaException where that takes long."""
         producer = self._need()
         waiting = len(producer)
         if left := producer.flush(self._call_seconds):
@@ -280,10 +297,8 @@ class TransactionalWriter:
             if gone := self._gone():
                 text += f": {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
-        if send_offsets:  # fails if a record was refused or the transaction has ended
-            offsets = self._lease.offsets()
-            self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
-        return marker
+        with self._polling:  # a report that `poll` has taken is noted
+            pass
 
     def _gone(self) -> list[str]:
         """Return the topics that brokers do not list: somebody has deleted them."""
@@ -305,10 +320,11 @@ class TransactionalWriter:
     def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> bool:
         """Pass records to the client, which copies them. Return whether all of them fit into its queue."""
         produce, topics, written = producer.produce, self._topics, self.written
+        note = self._note
         try:
             for record in records:
                 topics.add(record.topic)
-                record.produce(produce, on_delivery)
+                record.produce(produce, on_delivery or (note if record.first else None))
                 written += 1
         except BufferError:
             return False

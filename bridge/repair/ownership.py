@@ -11,7 +11,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from confluent_kafka.admin import AdminClient
@@ -23,7 +23,7 @@ from bridge.errors import FeedError, NotOwner, SettingsError
 from bridge.feed.provider_clock import ask, check_skew
 from bridge.kafka import admin, clients
 from bridge.kafka.acknowledged import Acknowledged
-from bridge.kafka.batch import Batch, Header, Record
+from bridge.kafka.batch import Batch, Header, Reached, Record
 from bridge.kafka.batch_writer import BatchWriter
 from bridge.kafka.election import LeaderElection, group_of, look, new_owner_id
 from bridge.kafka.group import Group, release
@@ -32,6 +32,7 @@ from bridge.kafka.topics import Topics, declare
 from bridge.log import get
 from bridge.state.checkpoint import Checkpoint, checkpoint_record
 from bridge.state.checkpoint_reader import CheckpointReader
+from bridge.state.reach_reader import ReachReader
 from bridge.state.restore import PublishedReader
 
 JOIN_SECONDS = 10.0
@@ -62,6 +63,13 @@ class OwnedFeed:
         if self.checkpoint is not None:
             self.checkpoint.counters.balance()
 
+    def agree_on_topics(self) -> None:
+        """Take note of the topics in Kafka. Raises TopologyError as `ReachReader.agree`, which waits."""
+        if self.checkpoint is not None:
+            reader = ReachReader(self.settings, self.topics, self.codecs.bets.schema_by_id)
+            reaches = reader.agree(self.checkpoint, self.lost, report)
+            self.checkpoint = replace(self.checkpoint, topics=reaches)
+
     def lost(self) -> bool:
         """Return whether the feed is not owned any more."""
         return not self.election.holds(self._term)
@@ -75,10 +83,13 @@ class OwnedFeed:
         and SinkBroken if Kafka refuses.
         """
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
-        record = self.record(checkpoint, headers)
+
+        def complete(reached: Reached) -> Record:
+            self.checkpoint = checkpoint.reaching(reached)
+            return self.record(self.checkpoint, headers)
+
         # The group is asked each time: a command commits seldom.
-        self.writer.run(partial(self.writer.commit, batch, record, check_generation=True)).result()
-        self.checkpoint = checkpoint
+        self.writer.run(partial(self.writer.commit, batch, complete, check_generation=True)).result()
 
     def record(self, checkpoint: Checkpoint, headers: list[Header] | None = None) -> Record:
         """Return the record of a checkpoint."""

@@ -21,14 +21,17 @@ from bridge.formatting import format_duration, format_utc
 from bridge.inspection.gaps import gap_as_json
 from bridge.inspection.limits import LimitForecast, forecast_as_json
 from bridge.inspection.readers import format_move
-from bridge.kafka import admin, topics
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.batch import Batch
 from bridge.kafka.group import Group
+from bridge.kafka.registry import Registry
 from bridge.kafka.topics import DAY_MS
 from bridge.log import get
 from bridge.repair.ownership import OwnedFeed, members
 from bridge.state.checkpoint import Checkpoint, Move, State
 from bridge.state.gap import Cause, Gap, gap_record
+from bridge.state.reach import TopicReach
+from bridge.state.reach_reader import Lost, ReachReader
 from bridge.state.restore import deduplicated_from
 
 DEDUPLICATOR_BYTES = 60
@@ -75,6 +78,18 @@ class MovePlan:
     large_age_seconds: float
     group: Group | None
     """The members of the owner group; None if Kafka refuses."""
+    topics: tuple[TopicReach, ...]
+    """Those with which the feed goes on."""
+    lost: Lost | None
+    """What they lack."""
+
+    @property
+    def lost_gap(self) -> Gap | None:
+        """What the topics lack; None if that is nothing of what was received."""
+        if self.lost is None or self.lost.revision >= self.checkpoint.revision:
+            return None
+        start, end = self.lost.revision, self.checkpoint.revision
+        return Gap(self.checkpoint.feed, start, end, Cause.RECORDS_LOST, self.at)
 
     @property
     def gap(self) -> Gap | None:
@@ -86,9 +101,9 @@ class MovePlan:
 
     @property
     def changes(self) -> bool:
-        """Whether it moves the position, or ends the state in which a gap has left it."""
+        """Whether it moves the position, takes other topics, or ends the state in which a gap has left it."""
         stopped = self.checkpoint.state is State.STOPPED_ON_GAP
-        return self.revision != self.checkpoint.revision or stopped
+        return self.revision != self.checkpoint.revision or stopped or self.lost is not None
 
     @property
     def recovery(self) -> str:
@@ -127,6 +142,7 @@ def plan_move(settings: Settings, checkpoint: Checkpoint, revision: int, now: fl
             f"than {lag_days:g} days ago (topics.min_compaction_lag_days), so the deduplicator could not "
             "tell what is published"
         )
+    reaches, lost = _compare_topics(settings, checkpoint)
     return MovePlan(
         checkpoint,
         revision,
@@ -136,7 +152,15 @@ def plan_move(settings: Settings, checkpoint: Checkpoint, revision: int, now: fl
         forecast,
         settings.limits.large_age_seconds / settings.limits.scale,
         members(settings),
+        reaches,
+        lost,
     )
+
+
+def _compare_topics(settings: Settings, checkpoint: Checkpoint) -> tuple[tuple[TopicReach, ...], Lost | None]:
+    with Registry(settings.registry) as registry:
+        reader = ReachReader(settings, topics.declare(settings), registry.schema_by_id)
+        return reader.compare(clients.admin(settings.kafka), checkpoint)
 
 
 def _records_since(settings: Settings, since: float) -> int:
@@ -170,12 +194,14 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> None:
         until=None,
         updated_at=now,
         owner=owned.owner_id,
+        newest=None if plan.lost else before.newest,  # a replay need not repeat what is lost
         catch_up=None,
         moved=move,
+        topics=plan.topics,
     )
     batch = Batch()
-    if plan.gap is not None:
-        batch.add(gap_record(owned.topics.gaps.name, owned.codecs.gaps, plan.gap))
+    for gap in filter(None, (plan.lost_gap, plan.gap)):
+        batch.add(gap_record(owned.topics.gaps.name, owned.codecs.gaps, gap))
     owned.commit(batch, checkpoint)
     get().warning(
         "position moved by an operator",
@@ -185,6 +211,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> None:
         end=format_utc(move.end),
         why=reason,
         gap=plan.gap is not None,
+        lost=plan.lost.text if plan.lost else None,
     )
 
 
@@ -211,6 +238,8 @@ def plan_as_json(plan: MovePlan, *, changed: bool) -> dict[str, Any]:
         "restoredRecords": plan.records,
         "restoredBytes": plan.records * DEDUPLICATOR_BYTES,
         "gap": gap and gap_as_json(gap),
+        "lost": plan.lost and plan.lost.text,
+        "lostGap": plan.lost_gap and gap_as_json(plan.lost_gap),
         "recovery": plan.recovery,
         "limits": forecast_as_json(plan.forecast),
         "members": None if plan.group is None else [member.name for member in plan.group.members],
@@ -235,6 +264,14 @@ def plan_as_lines(plan: MovePlan) -> str:
         lines.append(
             f"gap         {format_duration(gap.seconds)}: bets published from {format_utc(gap.start)} to "
             f"{format_utc(gap.end)} are skipped, and declared as a gap"
+        )
+    if plan.lost is not None:
+        lines.append(f"lost        {plan.lost.text}")
+    if (lost := plan.lost_gap) is not None:
+        since = format_utc(lost.start) if lost.start else "the beginning"
+        lines.append(
+            f"gap         bets published from {since} to {format_utc(lost.end)} may be missing, and are "
+            "declared as a gap"
         )
     lines.append(
         f"restored    at most {plan.records:,} bets, received since {format_utc(plan.since)}: up to "

@@ -22,6 +22,7 @@ from bridge.errors import BridgeError
 from bridge.inspection.dead_letters import Filter, Letter, in_portions, read_bodies, read_letters
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Batch, Header, Record
+from bridge.kafka.partitioner import partition_of
 from bridge.kafka.records import RECEIVED
 from bridge.kafka.registry import Registry
 from bridge.log import get
@@ -59,6 +60,7 @@ def redrive(settings: Settings, wanted: Filter) -> Report:
     settings.need("kafka.bootstrap_servers", "registry.url")
     admin.look_for(settings.kafka, topics.declare(settings).deadletters.name)
     with owning(settings) as owned:
+        owned.agree_on_topics()
         work = _Work(settings, owned.published, owned.codecs.bets, wanted, visible=False)
         for portion in in_portions(work.letters, settings.batch):
             _commit(owned, work, portion, read_bodies(settings, portion))
@@ -115,6 +117,8 @@ def _commit(
     last, batch = owned.checkpoint, Batch()
     if last is None:
         raise BridgeError(f"there is no checkpoint of the feed {owned.settings.feed.name} to resume from")
+    partitions = {reach.name: len(reach.partitions) for reach in last.topics}
+    bets, letters_topic = owned.topics.bets.name, owned.topics.deadletters.name
     # By a clock that is behind, the next owner would not find the bets where it looks for recent ones.
     now = max(clock.now().wall, last.updated_at)
     counters, timestamp = last.counters.copy(), int(now * 1000)
@@ -124,9 +128,9 @@ def _commit(
         if verdict.outcome is Outcome.PUBLISHED and verdict.bet is not None:
             key, _, _, value = verdict.bet
             original: Header = (RECEIVED, f"{letter.received:.6f}")
-            batch.add(Record(owned.topics.bets.name, key, value, timestamp, [original]))
+            batch.add(Record(bets, key, value, timestamp, [original], partition_of(key, partitions[bets])))
         mark = redrive_mark(
-            owned.topics.deadletters.name,
+            letters_topic,
             letter.key.encode(),
             verdict.outcome,
             feed=last.feed,
@@ -134,6 +138,7 @@ def _commit(
             tries=letter.tries + 1,
             reason=verdict.reason,
             bet=verdict.bet and verdict.bet[:2],
+            partitions=partitions[letters_topic],
         )
         batch.add(mark)
     checkpoint = replace(last, counters=counters, updated_at=now, owner=owned.owner_id)

@@ -45,6 +45,7 @@ from bridge.service.transaction_monitor import TransactionMonitor
 from bridge.service.watchdog import watched
 from bridge.state.checkpoint import State
 from bridge.state.checkpoint_reader import CheckpointReader
+from bridge.state.reach_reader import ReachReader
 from bridge.state.restore import PublishedReader
 
 T = TypeVar("T")
@@ -141,7 +142,7 @@ class _Service:
 
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
-        declared, codecs, checkpoints, published = await self._prepare()
+        declared, codecs, checkpoints, published, reach = await self._prepare()
         self._codecs = codecs
         gc.freeze()  # long-lived objects: collections need not walk through them
         leadership = LeaderElection(
@@ -163,6 +164,7 @@ class _Service:
                 self._settings,
                 lambda client, _: topics.ensure(client, self._settings, topics.Topics.of_feed),
             ),
+            agree_on_topics=reach.agree,
             restore=published.deduplicator,
             refuse_other_feeds=checkpoints.refuse_other_feeds,
             leadership=leadership,
@@ -174,7 +176,14 @@ class _Service:
             ask_time=provider_clock.ask,
             clock=self._clock,
         )
-        watch = asyncio.create_task(self._transactions.run(declared, acknowledged))
+        watch = asyncio.create_task(
+            self._transactions.run(
+                declared,
+                acknowledged,
+                lambda: self._owner.topics if self._owner else (),
+                self._topics_differ,
+            )
+        )
         try:
             while True:
                 if self._status.state is not State.WAITING_FOR_KAFKA:  # a look will tell when it is back
@@ -191,6 +200,10 @@ class _Service:
             with contextlib.suppress(asyncio.CancelledError):  # SIGTERM must not hide why it ends
                 await asyncio.to_thread(leadership.close)
             self._status.become(State.STOPPED)
+
+    def _topics_differ(self, reason: str) -> None:
+        if self._owner is not None:
+            self._owner.topics_differ(reason)
 
     async def _stand_by(self, leadership: LeaderElection) -> None:
         """Wait until leadership may have changed, even while Kafka does not answer."""
@@ -253,7 +266,7 @@ class _Service:
                 self._known = {name: getattr(self._snapshot, name) for name in _KNOWN}
             self._owner = None
 
-    async def _prepare(self) -> tuple[topics.Topics, Codecs, CheckpointReader, PublishedReader]:
+    async def _prepare(self) -> tuple[topics.Topics, Codecs, CheckpointReader, PublishedReader, ReachReader]:
         """Create topics and register schemas; waits for Kafka and the registry."""
         settings = self._settings
         worker = Worker("start")  # a daemon thread: the process can end while Kafka is unreachable
@@ -294,7 +307,14 @@ class _Service:
         finally:
             worker.close(0)
         checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
-        return declared, codecs, checkpoints, PublishedReader(settings, declared, codecs.bets)
+        published = PublishedReader(settings, declared, codecs.bets)
+        return (
+            declared,
+            codecs,
+            checkpoints,
+            published,
+            ReachReader(settings, declared, registry.schema_by_id),
+        )
 
     # Status.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
-from bridge.kafka.batch import BACKLOG, Batch, batch_linger
+from bridge.kafka.batch import BACKLOG, Batch, Reached, Record, batch_linger
 from bridge.observability.status import LAG_BOUNDS, DurationHistogram
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
@@ -14,6 +15,7 @@ from bridge.service.last_bets import LastBets
 from bridge.service.pipeline import Pipeline
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State, checkpoint_record
+from bridge.state.reach import TopicReach
 
 
 @dataclass(eq=False, repr=False)
@@ -27,6 +29,8 @@ class Checkpointer:
     timekeeper: Timekeeper
     committed: Checkpoint | None
     """The last committed checkpoint."""
+    topics: tuple[TopicReach, ...]
+    """How far the topics reach, by what is committed."""
 
     def __post_init__(self) -> None:
         self._clock = self.dependencies.clock
@@ -100,6 +104,8 @@ class Checkpointer:
         if not self.committer.collect():
             return False
         self.committed = self._latest
+        if self.committed is not None:
+            self.topics = self.committed.topics
         if self._committing is not None:
             self._observe(self._committing)
             self._committing = None
@@ -135,10 +141,7 @@ class Checkpointer:
             skew=self.timekeeper.skew and self.timekeeper.skew.seconds,
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
             moved=None if self._latest is None else self._latest.moved,
-        )
-        dependencies = self.dependencies
-        record = checkpoint_record(
-            dependencies.topics.checkpoints.name, dependencies.codecs.checkpoints, checkpoint
+            topics=self.topics,
         )
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
         follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
@@ -148,4 +151,12 @@ class Checkpointer:
         if self.last_bets is not None:
             self.last_bets.sent(self.pipeline.batch)
         self._committing = self.pipeline.batch
-        self.committer.start(self.pipeline.take_batch(), record, check_generation=check_generation)
+        self.committer.start(
+            self.pipeline.take_batch(), partial(self._complete, checkpoint), check_generation=check_generation
+        )
+
+    def _complete(self, checkpoint: Checkpoint, reached: Reached) -> Record:
+        """Return the record of the checkpoint, once the records are delivered, on the writer's thread."""
+        self._latest = checkpoint = checkpoint.reaching(reached)
+        topics, codecs = self.dependencies.topics, self.dependencies.codecs
+        return checkpoint_record(topics.checkpoints.name, codecs.checkpoints, checkpoint)

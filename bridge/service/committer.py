@@ -8,7 +8,8 @@ from functools import partial
 from typing import TypeVar
 
 from bridge.clock import Clock
-from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch import Batch
+from bridge.kafka.batch_writer import Complete
 from bridge.kafka.outage import outage
 from bridge.observability.status import DurationHistogram
 from bridge.service.interfaces import Writer
@@ -65,11 +66,11 @@ class Committer:
             self._on_blocked(self._trouble or outage.explain(self._doing))
         return waiting
 
-    def start(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
+    def start(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
         """Begin to commit a batch, as `Writer.commit`, after `collect` has returned that none is running."""
         assert self._committing is None
         assert self._failed is None
-        commit = partial(self.writer.commit, batch, checkpoint, check_generation=check_generation)
+        commit = partial(self.writer.commit, batch, complete, check_generation=check_generation)
         self._committing = self._submit(commit)
 
     def collect(self) -> bool:

@@ -19,11 +19,14 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import FeedError
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
-from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch import Batch
+from bridge.kafka.batch_writer import Complete
 from bridge.kafka.topics import Topics
 from bridge.service.status import Status
 from bridge.service.timekeeper import AskTime
+from bridge.state.checkpoint import Checkpoint
 from bridge.state.deduplicator import Deduplicator
+from bridge.state.reach import TopicReach
 
 T = TypeVar("T")
 GiveUp = Callable[[], bool]
@@ -77,8 +80,8 @@ class Writer(Protocol):
     def poll(self) -> None:
         """Take delivery reports off a job that waits for many."""
 
-    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
-        """Commit the batch with the checkpoint that covers it.
+    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
+        """Commit the batch with the checkpoint that covers it, which `complete` makes.
 
         With `check_generation`, only if the owner group's coordinator still accepts this process.
         """
@@ -114,6 +117,8 @@ class Dependencies:
     judge_topics: Callable[[GiveUp, Callable[[str], None]], object]
     """Raises TopologyError if the topics would lose data: they may have changed while this process stood by.
     The last argument receives the reason of each delay, as below."""
+    agree_on_topics: Callable[[Checkpoint | None, GiveUp, Callable[[str], None]], tuple[TopicReach, ...]]
+    """As `ReachReader.agreed`; the last argument as before."""
     restore: Callable[[float, GiveUp, Callable[[str], None]], Deduplicator]
     """Returns a deduplicator that knows all bets and dead letters received since then, Unix seconds. The last
     argument receives the reason of each delay."""

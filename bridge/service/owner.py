@@ -28,6 +28,7 @@ from bridge.service.pump import Pump
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
+from bridge.state.reach import TopicReach
 from bridge.state.restore import deduplicated_from
 
 T = TypeVar("T")
@@ -49,6 +50,8 @@ class FeedOwner:
         self._status = dependencies.status
         self._wake = asyncio.Event()
         self._ending = False
+        self._other_topics = ""
+        """Why the topics are not those that this term has written."""
         self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.ask_time)
         self._committer = Committer(dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away)
         self._pump: Pump | None = None
@@ -91,10 +94,24 @@ class FeedOwner:
 
     async def _loss(self) -> NoReturn:
         changed = self._dependencies.leadership_changed
-        while self._leads():
+        while self._leads() and not self._other_topics:
             changed.clear()
             await changed.wait()
+        if self._leads():
+            raise TopologyError(self._other_topics)
         raise NotOwner("leadership was lost")
+
+    @property
+    def topics(self) -> tuple[TopicReach, ...]:
+        """The topics that were written, and how far they reach; empty until they are compared."""
+        return self._pump.checkpointer.topics if self._pump else ()
+
+    def topics_differ(self, reason: str) -> None:
+        """End the term: the topics are not those that were written, or lack records."""
+        if not self._other_topics:
+            get().error("topics are not those that were written", reason=reason)
+        self._other_topics = reason
+        self._dependencies.leadership_changed.set()
 
     async def _commit_last(self) -> None:
         """Commit what was received and the final state, if there was an attempt and Kafka answers in time."""
@@ -129,6 +146,10 @@ class FeedOwner:
             await timekeeper.compare()  # before anything depends on our clock
         except FeedError as error:
             get().warning("provider's time unavailable", reason=str(error))
+        agree = partial(dependencies.agree_on_topics, committed, self._gone, committer.report_error)
+        topics = await committer.run(agree, "comparing the topics")
+        if not topics:
+            raise NotOwner("leadership was lost")
         start = committed or self._first_checkpoint(self._clock().wall)
         limiter = Limiter(
             settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, start.ledger
@@ -151,9 +172,10 @@ class FeedOwner:
             position,
             start.counters.copy(),
             start.newest,
+            topics,
             min(start.moved.start, int(start.moved.at)) if start.moved else 0,
         )
-        checkpointer = Checkpointer(dependencies, limiter, pipeline, committer, timekeeper, committed)
+        checkpointer = Checkpointer(dependencies, limiter, pipeline, committer, timekeeper, committed, topics)
         connector = Connector(
             dependencies,
             limiter,

@@ -8,6 +8,7 @@ provider has lost it without saying so: that is a gap.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
@@ -19,6 +20,7 @@ from bridge.errors import ConversionError, SchemaError
 from bridge.feed.position import Position
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Batch, Record
+from bridge.kafka.partitioner import partition_of
 from bridge.kafka.topics import Topics, largest_bet
 from bridge.log import get
 from bridge.messages.converter import make_converter
@@ -28,6 +30,7 @@ from bridge.state.counters import Counters
 from bridge.state.dead_letter import DeadLetterCause, DeadLetterKind, cause_of, dead_letter, identity
 from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.state.gap import Cause, Gap, gap_record
+from bridge.state.reach import TopicReach
 
 SAMPLES = 3
 """Original messages kept of each unknown field."""
@@ -57,8 +60,12 @@ class Pipeline:
         position: Position,
         counters: Counters,
         newest: float | None,
+        reaches: Sequence[TopicReach],
         moved_from: int = 0,
     ) -> None:
+        used = {reach.name: len(reach.partitions) for reach in reaches}
+        self._bets_partitions = used[topics.bets.name]
+        self._letters_partitions = used[topics.deadletters.name]
         self._settings = settings
         self._topics = topics
         self._parser = MessageParser(settings.feed.optional_fields)
@@ -215,7 +222,10 @@ class Pipeline:
             self.deduplicator.publish(key, version, content, message.at, settled_at)
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
-            self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
+            partition = partition_of(key, self._bets_partitions)
+            self.batch.add(
+                Record(self._topics.bets.name, key, value, int(message.at * 1000), None, partition)
+            )
             self.batch.settle(settled_at)
             self.counters.published += 1
             self.counters.corrections += verdict is _CORRECTION
@@ -291,5 +301,6 @@ class Pipeline:
                 reason,
                 feed=self._settings.feed.name,
                 revision=self.position.revision,
+                partitions=self._letters_partitions,
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from bridge.clock import Clock
@@ -20,6 +21,7 @@ from bridge.kafka.open_transactions import (
 )
 from bridge.kafka.topics import Topics
 from bridge.log import get
+from bridge.state.reach import TopicReach, differences
 
 
 class TransactionMonitor:
@@ -37,8 +39,17 @@ class TransactionMonitor:
         self._unknown = ""
         """Why not all of them are known, as in the log."""
 
-    async def run(self, declared: Topics, acknowledged: Acknowledged) -> NoReturn:
-        """Watch the feed's topics until cancelled; `acknowledged` is told how far readers see."""
+    async def run(
+        self,
+        declared: Topics,
+        acknowledged: Acknowledged,
+        known: Callable[[], Sequence[TopicReach]],
+        on_other: Callable[[str], object],
+    ) -> NoReturn:
+        """Watch the feed's topics until cancelled; `acknowledged` is told how far readers see.
+
+        `on_other` is told why the topics are not those that are `known` before a look.
+        """
         looker = Looker("transactions")
         names = [topic.name for topic in declared.of_feed()]
         watch = TransactionWatch(self._settings, names, self._clock)
@@ -48,9 +59,12 @@ class TransactionMonitor:
 
         try:
             while True:
+                before = known()
                 try:
                     look = await looker.look(watch.look)
                     acknowledged.offer(look.stable)
+                    if other := differences(before, {n: t for n, t in look.seen.items() if t is not None}):
+                        on_other(other)
                 except BridgeError as error:
                     look = unknown(str(error))
                 except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on

@@ -7,8 +7,9 @@ both or neither.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
+from itertools import chain
 from math import inf, isfinite
 from operator import attrgetter
 from typing import Any, Final
@@ -19,8 +20,9 @@ from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
 from bridge.formatting import camel_case, is_time
-from bridge.kafka.batch import Header, Record
+from bridge.kafka.batch import Header, Reached, Record
 from bridge.state.counters import Counters
+from bridge.state.reach import TopicReach, impossible_reach
 
 _counts = attrgetter(*(counter.name for counter in fields(Counters)))
 
@@ -88,6 +90,8 @@ class Checkpoint:
     """Progress of a replay, during one."""
     moved: Move | None = None
     """The last change of the position by an operator; every later checkpoint has it too."""
+    topics: tuple[TopicReach, ...] = ()
+    """Those of bets, dead letters and gaps, and how far they reach; empty if that is not known yet."""
 
     @property
     def has_received(self) -> bool:
@@ -106,6 +110,10 @@ class Checkpoint:
         pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
         goes_on = self.revision >= other.revision or taken_back
         return goes_on and all(before <= after for before, after in pairs)
+
+    def reaching(self, reached: Reached) -> Checkpoint:
+        """Return it for a transaction that reaches this far. Raises as `TopicReach.reaching`."""
+        return replace(self, topics=tuple(topic.reaching(reached) for topic in self.topics))
 
     def to_avro(self) -> dict[str, Any]:
         """Return the datum of the Avro record `FeedCheckpoint`."""
@@ -145,6 +153,7 @@ class Checkpoint:
                 "to": self.moved.end,
                 "reason": self.moved.reason,
             },
+            "topics": [topic.to_avro() for topic in self.topics],
         }
 
     @classmethod
@@ -185,8 +194,9 @@ class Checkpoint:
             ),
             moved=(moved := datum["moved"])
             and Move(moved["at"] / MICROS, moved["by"], moved["from"], moved["to"], moved["reason"]),
+            topics=tuple(map(TopicReach.from_avro, datum["topics"])),
         )
-        for field, number in checkpoint._impossible():
+        for field, number in chain(checkpoint._impossible(), impossible_reach(checkpoint.topics)):
             raise SchemaError(f"not a FeedCheckpoint: {field}: {number!r} is impossible")
         return checkpoint
 

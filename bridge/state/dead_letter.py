@@ -34,6 +34,7 @@ from bridge.errors import NotOurs
 from bridge.feed.received import Oversized, Received
 from bridge.formatting import is_time, parse_unix, parse_whole, shortened
 from bridge.kafka.batch import Header, Record
+from bridge.kafka.partitioner import partition_of
 from bridge.kafka.records import RECEIVED
 
 _REASON_BYTES = 2_000
@@ -96,14 +97,23 @@ def identity(body: bytes | Oversized) -> bytes:
 
 
 def dead_letter(
-    topic: str, message: Received, kind: DeadLetterKind, reason: str, *, feed: str, revision: int
+    topic: str,
+    message: Received,
+    kind: DeadLetterKind,
+    reason: str,
+    *,
+    feed: str,
+    revision: int,
+    partitions: int = 1,
 ) -> Record:
-    """Return the dead letter of a message."""
+    """Return the dead letter of a message, in a topic with so many partitions."""
     body = message.body
     value, size = (body.head, body.size) if isinstance(body, Oversized) else (body, len(body))
+    key = identity(body)
     return Record(
         topic=topic,
-        key=identity(body),
+        key=key,
+        partition=partition_of(key, partitions),
         value=value,
         timestamp=int(message.at * 1000),
         headers=[
@@ -127,6 +137,7 @@ def redrive_mark(
     tries: int,
     reason: str = "",
     bet: tuple[bytes, int] | None = None,
+    partitions: int = 1,
 ) -> Record:
     """Return the mark of a redriven dead letter. `bet` is its betId and settlementVersion."""
     headers: list[Header] = [
@@ -140,7 +151,8 @@ def redrive_mark(
         headers.append(("reason", _cut(reason)))
     if bet is not None:
         headers += [("bet", bet[0]), ("version", str(bet[1]))]
-    return Record(topic=topic, key=key, value=None, timestamp=int(at * 1000), headers=headers)
+    partition = partition_of(key, partitions)
+    return Record(topic, key, None, int(at * 1000), headers, partition)
 
 
 class LetterHeaders(NamedTuple):

@@ -25,6 +25,8 @@ class Cause(Enum):
     """The position was committed by a wrong clock."""
     MOVED_BY_OPERATOR = "MovedByOperator"
     """An operator moved the position forward."""
+    RECORDS_LOST = "RecordsLost"
+    """The topics lacked what the checkpoint covered, and an operator went on with them."""
     UNKNOWN = "Unknown"
     """A symbol newer than this reader. Never written."""
 

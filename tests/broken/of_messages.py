@@ -408,8 +408,8 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "(self._topics.bets.name, key, value, int(message.at * 1000))",
-                "(self._topics.bets.name, key, value, int(settled_at * 1000))",
+                "(self._topics.bets.name, key, value, int(message.at * 1000),",
+                "(self._topics.bets.name, key, value, int(settled_at * 1000),",
             ),
         ),
         {Anomaly.WRONG_FIELD: "published from"},

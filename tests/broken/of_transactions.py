@@ -35,11 +35,18 @@ FAULTS = (
             _NOT_EARLY,
             Patch(
                 "service/checkpointer.py",
-                "        self.committer.start(self.pipeline.take_batch(), record,"
-                " check_generation=check_generation)",
-                "        later = self.pipeline.take_batch()\n"
+                "            self.pipeline.take_batch(), partial(self._complete, checkpoint),"
+                " check_generation=check_generation\n",
+                "            self._before(self.pipeline.take_batch()), partial(self._complete, checkpoint),"
+                " check_generation=check_generation\n",
+            ),
+            Patch(
+                "service/checkpointer.py",
+                "    def _complete(self, ",
+                "    def _before(self, later: Batch) -> Batch:\n"
                 '        ready, self._held = getattr(self, "_held", None) or type(later)(), later\n'
-                "        self.committer.start(ready, record, check_generation=check_generation)",
+                "        return ready\n\n"
+                "    def _complete(self, ",
             ),
         ),
         shown_by={Anomaly.COUNTERS: "the topic has"},
@@ -53,8 +60,9 @@ FAULTS = (
             _SECOND_PRODUCER,
             Patch(
                 "kafka/batch_writer.py",
-                "        batch.add(checkpoint)\n",
-                "        checkpoint.produce(self._plain.produce)\n        self._plain.flush()\n",
+                "                writer.produce_blocking([checkpoint])\n",
+                "                checkpoint.produce(self._plain.produce)\n"
+                "                self._plain.flush()\n",
             ),
         ),
         shown_by={Anomaly.COUNTERS: "the topic has"},
@@ -69,13 +77,13 @@ FAULTS = (
             _SECOND_PRODUCER,
             Patch(
                 "kafka/batch_writer.py",
-                "        batch.add(checkpoint)\n",
+                "        writer, records = self._writer, batch.records\n",
                 '        letters = [r for r in batch.records if r.topic.endswith(".deadletters")]\n'
                 "        for letter in letters:\n"
                 "            letter.produce(self._plain.produce)\n"
                 "        self._plain.flush()\n"
                 "        batch.records[:] = [r for r in batch.records if r not in letters]\n"
-                "        batch.add(checkpoint)\n",
+                "        writer, records = self._writer, batch.records\n",
             ),
         ),
         shown_by={Anomaly.ABORTED_READ: "without a transaction", Anomaly.COUNTERS: "deadLettered is"},
@@ -156,7 +164,7 @@ FAULTS = (
         (
             Patch(
                 "kafka/batch_writer.py",
-                "            if lost := self._acknowledged.discarded(batch.records):",
+                "            if lost := self._acknowledged.discarded(records):",
                 "            if lost := []:",
             ),
         ),
@@ -307,24 +315,17 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "Record(self._topics.bets.name, key, value, int(message.at * 1000))",
-                "Record(self._topics.bets.name, key, value, int(message.at * 1000),"
-                " None, self.counters.received % 2)",
+                "partition = partition_of(key, self._bets_partitions)",
+                "partition = self.counters.received % 2",
             ),
         ),
     ),
     Fault(
         "another partitioner",
-        "keys are hashed by CRC32, as librdkafka does by default",
+        "keys are hashed with another seed than Java's clients have",
         "replay",
         (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "kafka/clients.py",
-                '            "partitioner": "murmur2_random",',
-                '            "partitioner": "consistent_random",',
-            ),
-        ),
+        (Patch("kafka/partitioner.py", "0x9747B28C", "0x9747B28D"),),
     ),
     Fault(
         "key altered",
@@ -334,8 +335,8 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "Record(self._topics.bets.name, key, value, int(message.at * 1000))",
-                "Record(self._topics.bets.name, key.upper(), value, int(message.at * 1000))",
+                "Record(self._topics.bets.name, key, value, int(message.at * 1000),",
+                "Record(self._topics.bets.name, key.upper(), value, int(message.at * 1000),",
             ),
         ),
     ),

@@ -93,7 +93,9 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
         nonlocal number
         number += 1
         checkpoint = Record(CHECKPOINTS, b"f", b"checkpoint %d" % number, 1_790_000_000_000, partition=0)
-        writer.run(lambda: writer.commit(batch(*values), checkpoint, check_generation=True)).result(SECONDS)
+        writer.run(lambda: writer.commit(batch(*values), lambda _: checkpoint, check_generation=True)).result(
+            SECONDS
+        )
 
     def lose_the_leader() -> None:
         cluster.servers[BROKER].stop(kill=True)

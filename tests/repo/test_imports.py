@@ -177,6 +177,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
             "bridge.snapshots",
             "bridge.state.checkpoint_reader",
             "bridge.state.gap_reader",
+            "bridge.state.reach_reader",
             "bridge.state.restore",
         ],
     }

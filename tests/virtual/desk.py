@@ -75,6 +75,7 @@ class Desk:
             topics=topics,
             codecs=CODECS,
             judge_topics=lambda *_: None,
+            agree_on_topics=self.kafka.topics_agreed,
             restore=self.kafka.deduplicator,
             refuse_other_feeds=lambda *_, **__: self.kafka.checkpoint(),
             leadership=Leadership(),
@@ -86,12 +87,15 @@ class Desk:
         )
         position = Position(self.settings.feed, int(revision))
         self.limiter = Limiter(self.settings.limits, 10, 15, ())
-        self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
+        reaches = self.kafka.topics_agreed(None)
+        self.pipeline = Pipeline(
+            self.settings, topics, CODECS, Deduplicator(), position, Counters(), None, reaches
+        )
         wake = asyncio.Event()
         self.committer = Committer(dependencies.writer, self.clock, wake, lambda _: None)
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
         self.checkpointer = Checkpointer(
-            dependencies, self.limiter, self.pipeline, self.committer, self.timekeeper, None
+            dependencies, self.limiter, self.pipeline, self.committer, self.timekeeper, None, reaches
         )
         self.connector = Connector(
             dependencies,

@@ -21,17 +21,21 @@ from bridge.avro.field_layout import FieldLayout
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
 from bridge.errors import NotOwner, TopologyError
+from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch_writer import Complete
 from bridge.kafka.clients import SESSION_MS
 from bridge.kafka.topics import Topics
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Gap
+from bridge.state.reach import TopicReach, as_seen
 from bridge.state.restore import SAMPLE
 
 T = TypeVar("T")
 
+PARTITIONS = 6
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
 _VERSIONS = FieldReader(
@@ -97,10 +101,23 @@ class Kafka:
         """Commit a transaction."""
         self.transactions += 1
         for record in records:
-            partition = record.partition if record.partition >= 0 else crc32(record.key or b"") % 6
+            partition = record.partition if record.partition >= 0 else crc32(record.key or b"") % PARTITIONS
             self._log[record.topic][partition].append(record)
             newest = self._newest[record.topic, partition]
             newest.append(max(record.timestamp, newest[-1] if newest else 0))
+
+    def ends(self, topic: str) -> list[int]:
+        """Return the end offset of each partition."""
+        return [len(self._log[topic][partition]) for partition in range(PARTITIONS)]
+
+    def topics_agreed(self, checkpoint: Checkpoint | None, *_: object) -> tuple[TopicReach, ...]:
+        """Return the topics of the checkpoint, or as they are (`ReachReader.agree`)."""
+        if checkpoint is not None and checkpoint.topics:
+            return checkpoint.topics
+        return tuple(
+            as_seen(topic.name, TopicSeen("id", tuple(self.ends(topic.name))))
+            for topic in self.topics.of_messages()
+        )
 
     def records(self, topic: str) -> list[Record]:
         """Return all records of a topic.
@@ -187,12 +204,14 @@ class MemoryWriter:
         """Count the calls."""
         self._kafka.polls += 1
 
-    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
+    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
         """Commit the batch as a whole or not at all. Raises NotOwner."""
         if self._kafka.lost:
             raise NotOwner("on purpose")
         self._kafka.checked += check_generation
-        self._kafka.append([*batch.records, checkpoint])
+        ends = self._kafka.ends
+        firsts = {(r.topic, r.partition): ends(r.topic)[r.partition] for r in batch.records if r.first}
+        self._kafka.append([*batch.records, complete(batch.reached(firsts))])
 
     def close(self, *, abandon: bool = False) -> None:
         """Nothing is left to be done."""

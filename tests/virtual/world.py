@@ -170,6 +170,7 @@ class World:
             topics=self.kafka.topics,
             codecs=CODECS,
             judge_topics=lambda *_: None,
+            agree_on_topics=self.kafka.topics_agreed,
             restore=self.kafka.deduplicator,
             refuse_other_feeds=lambda *_: self._look_for_other_feeds(),
             leadership=self.leadership,

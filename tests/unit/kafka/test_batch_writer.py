@@ -42,6 +42,8 @@ def checkpoint_record(number: int) -> Record:
 
 
 CHECKPOINT = checkpoint_record(1)
+PRODUCED = [*["produce"] * 3, "flush", "produce", "flush"]
+"""The calls for three bets, and for the checkpoint that says where they lie."""
 SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
 NOTHING = Acknowledged(SETTINGS, [])
 
@@ -78,7 +80,7 @@ def writer(closed: BatchWriter) -> BatchWriter:
 def test_a_slow_link_is_no_reason_to_replace_a_producer(topic: Topic, writer: BatchWriter) -> None:
     """While records get through: another one would begin anew. One that stalls is replaced."""
     topic.per_flush, topic.undelivered = 1, MAX_FAILURES
-    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    writer.run(lambda: writer.commit(batch(), lambda _: CHECKPOINT)).result(10)
     assert topic.committed == [b"bet 0", b"bet 1", b"bet 2", CHECKPOINT.value]
     assert topic.producers == 2
 
@@ -94,7 +96,8 @@ def commit(
     writer: BatchWriter, made: Batch | None = None, checkpoint: Record = CHECKPOINT, *, attempt: bool = False
 ) -> None:
     """Commit a batch of three bets, or this one, as that of an attempt to connect or of any other kind."""
-    writer.run(lambda: writer.commit(made or batch(), checkpoint, check_generation=attempt)).result(20)
+    made = made or batch()
+    writer.run(lambda: writer.commit(made, lambda _: checkpoint, check_generation=attempt)).result(20)
 
 
 WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
@@ -213,7 +216,7 @@ def test_a_retry_is_the_same_call_again(
     """No other call of the transaction is allowed during a commit. Only an attempt carries the offset."""
     topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
     commit(writer, attempt=attempt)
-    assert topic.calls == ["begin", *["produce"] * 4, "flush", *sent, "commit", "commit", "commit"]
+    assert topic.calls == ["begin", *PRODUCED, *sent, "commit", "commit", "commit"]
 
 
 def test_a_commit_is_requested_when_all_records_are_delivered(topic: Topic, writer: BatchWriter) -> None:
@@ -223,14 +226,15 @@ def test_a_commit_is_requested_when_all_records_are_delivered(topic: Topic, writ
     """
     topic.undelivered, topic.calls = 2, []
     commit(writer)
-    assert topic.calls == ["begin", *["produce"] * 4, *["flush"] * 3, "offsets", "commit"]
+    flushes = ["flush"] * 3
+    assert topic.calls == ["begin", *["produce"] * 3, *flushes, "produce", "flush", "offsets", "commit"]
 
 
 def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, writer: BatchWriter) -> None:
     """A new one would have to fence, read back, and wait for the coordinator."""
     topic.faults, topic.calls = {"commit": [ABORT, RETRY]}, []
     commit(writer)
-    written = ["begin", *["produce"] * 4, "flush"]
+    written = ["begin", *PRODUCED]
     again = [*written, "offsets"]
     assert topic.calls == [*written, "commit", "abort", *again, "abort", *again, "commit", "commit"]
     assert topic.producers == 1

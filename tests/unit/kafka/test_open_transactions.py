@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
@@ -15,6 +14,7 @@ from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError, TopologyError
 from bridge.kafka import admin, clients, open_transactions
+from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import (
     OpenTransaction,
@@ -61,7 +61,7 @@ class World:
         if self.hidden is None:
             raise KafkaUnavailable("no broker answered")
         self.now = Instant(self.now.wall + self.takes, self.now.monotonic + self.takes)
-        return Visibility(self.hidden, self.unknown, {"t.bets": [7]})
+        return Visibility(self.hidden, self.unknown, {"t.bets": [7]}, {})
 
     def _first_times(self, _: Settings, places: Sequence[Place]) -> dict[Place, float]:
         self.peeks += 1
@@ -165,23 +165,27 @@ def test_a_topic_that_cannot_be_asked_forgets_nothing(world: World) -> None:
     assert world.clients == 3
 
 
+SEEN = TopicSeen("id", (9, 5))
+
+
 class Cluster:
     """Topics of two partitions each, in the first one of which a record is hidden."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.listed = {name: SimpleNamespace(partitions={0: None, 1: None}, error=None) for name in "abc"}
+        self.listed = set("abc")
         self.refused: dict[str, BridgeError] = {}
-        monkeypatch.setattr(admin, "metadata", lambda _: SimpleNamespace(topics=self.listed))
+        monkeypatch.setattr(admin, "metadata", lambda _: None)
         monkeypatch.setattr(admin, "end_offsets", self._end_offsets)
-        monkeypatch.setattr(admin, "topic_id", self._topic_id)
+        monkeypatch.setattr(admin, "topics_seen", self._topics_seen)
 
     def _end_offsets(self, _: object, topic: str, count: int, *, visible: bool = False) -> list[int]:
         self._answer(topic)
         return [8 if visible else 9, 5][:count]
 
-    def _topic_id(self, _: object, topic: str) -> str | None:
-        self._answer(topic)
-        return "id" if topic in self.listed else None
+    def _topics_seen(self, _: object, topics: list[str]) -> dict[str, TopicSeen | None]:
+        for topic in topics:
+            self._answer(topic)
+        return {topic: SEEN if topic in self.listed else None for topic in topics}
 
     def _answer(self, topic: str) -> None:
         if topic in self.refused:
@@ -197,19 +201,18 @@ def test_a_topic_that_does_not_answer_leaves_the_others(
     cluster.refused["b"] = error
     places = [Place("a", 0, 8), Place("c", 0, 8)]
     stable = {"a": [8, 5], "c": [8, 5]}
-    assert hidden(AdminClient({}), "abc") == (places, {"b": str(error)}, stable)
+    seen = {"a": SEEN, "c": SEEN}
+    assert hidden(AdminClient({}), "abc") == (places, {"b": str(error)}, stable, seen)
 
 
 def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not exist hides nothing; one that may not be described is not listed either."""
     cluster = Cluster(monkeypatch)
-    del cluster.listed["a"], cluster.listed["b"]
+    cluster.listed -= {"a", "b", "c"}
     cluster.refused["b"] = TopologyError("no right to Describe the topic b")
-    cluster.listed["c"].partitions.clear()
-    found, unknown, _ = hidden(AdminClient({}), "abc")
-    assert found == []
-    assert set(unknown) == {"b", "c"}
-    assert unknown["b"] == "no right to Describe the topic b"
+    found, unknown, _, seen = hidden(AdminClient({}), "abc")
+    assert (found, seen) == ([], {"a": None, "c": None})
+    assert unknown == {"b": "no right to Describe the topic b"}
 
 
 def test_a_record_without_a_timestamp_is_of_no_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
         raise asyncio.CancelledError
 
     async def prepare() -> tuple[Any, ...]:
-        return declare(Settings()), Mock(), Mock(), Mock()
+        return declare(Settings()), Mock(), Mock(), Mock(), Mock()
 
     for name, value in {"_prepare": prepare, "_one_term": lose, "_stand_by": stand_by}.items():
         monkeypatch.setattr(service, name, value)

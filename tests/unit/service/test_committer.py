@@ -11,12 +11,16 @@ import pytest
 
 from bridge.clock import Instant
 from bridge.errors import NotOwner
-from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch import Batch, Reached, Record
+from bridge.kafka.batch_writer import Complete
 from bridge.service.committer import TROUBLE_SECONDS, Committer
 from tests.virtual.loop import given
 
 T = TypeVar("T")
-CHECKPOINT = Record("checkpoints", b"f", b"", 0)
+
+
+def checkpoint(_: Reached) -> Record:
+    return Record("checkpoints", b"f", b"", 0)
 
 
 class Slow:
@@ -50,7 +54,7 @@ class Slow:
     def poll(self) -> None:
         raise NotImplementedError
 
-    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
+    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
         self.committed.append(batch)
 
     def close(self, *, abandon: bool = False) -> None:
@@ -82,7 +86,7 @@ async def test_a_commit_runs_until_it_is_collected(bench: Bench) -> None:
     """Its end wakes the loop; it is counted with its duration."""
     committer, batch = bench.committer, Batch()
     assert committer.collect()
-    committer.start(batch, CHECKPOINT)
+    committer.start(batch, checkpoint)
     assert committer.busy
     assert not committer.collect()
     await bench.wake.wait()
@@ -97,7 +101,7 @@ async def test_a_commit_runs_until_it_is_collected(bench: Bench) -> None:
 async def test_finish_waits_for_a_running_commit(bench: Bench) -> None:
     await bench.committer.finish()
     assert bench.loop.time() == 0.0
-    bench.committer.start(Batch(), CHECKPOINT)
+    bench.committer.start(Batch(), checkpoint)
     await bench.committer.finish()
     assert (bench.loop.time(), bench.committer.durations.count) == (1.0, 1)
 
@@ -108,13 +112,13 @@ async def test_no_commit_follows_one_that_failed(bench: Bench, way: str) -> None
     """Its checkpoint would cover what was not written. The one that failed is not counted."""
     committer = bench.committer
     bench.writer.ends_in = NotOwner("lost")
-    committer.start(Batch(), CHECKPOINT)
+    committer.start(Batch(), checkpoint)
     await bench.wake.wait()
     for _ in range(2):
         with pytest.raises(NotOwner):
             await committer.finish() if way == "finish" else committer.collect()
     with pytest.raises(AssertionError):
-        committer.start(Batch(), CHECKPOINT)
+        committer.start(Batch(), checkpoint)
     assert not committer.busy
     assert committer.durations.count == 0
 
@@ -132,7 +136,7 @@ async def test_a_job_that_takes_long_is_reported_with_its_error(bench: Bench) ->
     """Again and again while it lasts, not before, and not after."""
     committer = bench.committer
     bench.writer.takes = TROUBLE_SECONDS + 10
-    committer.start(Batch(), CHECKPOINT)
+    committer.start(Batch(), checkpoint)
     await asyncio.sleep(TROUBLE_SECONDS)
     assert not committer.report_if_blocked()
     bench.writer.trouble("no broker")
@@ -143,7 +147,7 @@ async def test_a_job_that_takes_long_is_reported_with_its_error(bench: Bench) ->
     await committer.finish()
     assert len(bench.reports) > 5
     assert not committer.report_if_blocked()
-    committer.start(Batch(), CHECKPOINT)
+    committer.start(Batch(), checkpoint)
     await asyncio.sleep(TROUBLE_SECONDS + 1)
     assert committer.report_if_blocked()
     assert bench.reports[-1] != "no broker"  # that is over
@@ -154,14 +158,14 @@ async def test_a_commit_outlives_a_cancelled_wait(bench: Bench) -> None:
     """It can be waited for again. A busy writer is abandoned when it is closed."""
     committer = bench.committer
     bench.writer.takes = 100.0
-    committer.start(Batch(), CHECKPOINT)
+    committer.start(Batch(), checkpoint)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(10):
             await committer.finish()
     assert committer.busy
     await committer.finish()
     assert (bench.loop.time(), committer.durations.count) == (100.0, 1)
-    committer.start(Batch(), CHECKPOINT)
+    committer.start(Batch(), checkpoint)
     committer.close(abandon=False)
     assert bench.writer.abandoned is True
 

@@ -20,12 +20,15 @@ from bridge.avro.schemas import load
 from bridge.config import BatchSettings, FeedSettings, Settings
 from bridge.feed.position import Position
 from bridge.feed.received import Oversized, Received
+from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Record
+from bridge.kafka.partitioner import partition_of
 from bridge.kafka.topics import declare
 from bridge.messages import converter
 from bridge.service.pipeline import CAUSES, EXTRA_PATHS, OTHER_CAUSES, SAMPLES, Pipeline
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import Deduplicator
+from bridge.state.reach import as_seen
 from tests.malformed import MALFORMED
 
 EXAMPLE: dict[str, Any] = json.loads(
@@ -65,6 +68,7 @@ class Line:
             Position(settings.feed, revision),
             Counters(),
             newest,
+            [as_seen(topic.name, TopicSeen("id", (0,) * 6)) for topic in declare(settings).of_messages()],
             moved_from,
         )
         self.pipeline.connected(revision, skew=None)
@@ -113,7 +117,7 @@ def test_a_bet_becomes_a_record() -> None:
     assert line.handle(bet()) is None
     [record] = line.records
     assert (record.topic, record.key, record.timestamp) == ("settlement.bets", b"b", 1_790_000_000_250)
-    assert (record.headers, record.partition) == (None, -1)
+    assert (record.headers, record.partition) == (None, partition_of(b"b", 6))
     datum = BETS.decode(record.value or b"")
     assert (datum["betId"], datum["payout"], datum["settlementVersion"]) == ("b", 1.5, 1)
     assert line.counters == Counters(received=1, published=1)

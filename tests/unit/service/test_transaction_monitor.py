@@ -14,11 +14,13 @@ from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.kafka import blocking
 from bridge.kafka.acknowledged import Acknowledged
+from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place
 from bridge.kafka.topics import declare
 from bridge.service import transaction_monitor
 from bridge.service.transaction_monitor import TransactionMonitor
+from bridge.state.reach import PartitionReach, TopicReach
 
 OPEN = OpenTransaction(Place("settlement.bets", 3, 7), 1_790_000_000, 50)
 
@@ -31,7 +33,10 @@ class Seen(NamedTuple):
 
 
 async def watched(
-    monkeypatch: pytest.MonkeyPatch, *looks: Callable[[], Look]
+    monkeypatch: pytest.MonkeyPatch,
+    *looks: Callable[[], Look],
+    known: tuple[TopicReach, ...] = (),
+    on_other: Callable[[str], object] = lambda _: None,
 ) -> tuple[list[Seen], list[Any]]:
     """Watch as long as there are looks; return what is known after each one, and the log."""
     left, seen, settings = list(looks), [], Settings()
@@ -58,10 +63,34 @@ async def watched(
     monkeypatch.setattr(transaction_monitor, "LOOK_SECONDS", 0.001)
     monkeypatch.setattr(blocking, "HANG_SECONDS", 0.2)
     with capture_logs() as logged:
-        watch = asyncio.create_task(monitor.run(declare(settings), Acknowledged(settings, ())))
+        watch = asyncio.create_task(
+            monitor.run(declare(settings), Acknowledged(settings, ()), lambda: known, on_other)
+        )
         await asyncio.wait({watch}, timeout=10)
     assert watch.cancelled()
     return seen, logged
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (TopicSeen("old", (6, 9)), ""),
+        (TopicSeen("old", (6, 9, 0)), ""),
+        (TopicSeen("new", (6, 9)), "settlement.bets is another topic than the one that was written"),
+        (TopicSeen("old", (6, 3)), "settlement.bets has lost records: partition 1 ends at offset 3"),
+        (TopicSeen("old", (6,)), "settlement.bets has 1 partition, and had 2"),
+        (None, ""),
+    ],
+)
+async def test_each_look_compares_the_topics_with_what_was_written(
+    monkeypatch: pytest.MonkeyPatch, seen: TopicSeen | None, reason: str
+) -> None:
+    """One that is gone is waited for: its records are kept until it is there again, and judged then."""
+    known = TopicReach("settlement.bets", "old", (PartitionReach(5), PartitionReach(9)))
+    others: list[str] = []
+    look = Look((), {}, {}, {"settlement.bets": seen, "settlement.gaps": TopicSeen("any", (1,))})
+    await watched(monkeypatch, lambda: look, known=(known,), on_other=others.append)
+    assert [reason in other for other in others] == [True] * bool(reason)
 
 
 def failing(error: Exception) -> Look:

@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from bridge.feed.received import Oversized, Received
+from bridge.kafka.partitioner import partition_of
 from bridge.state.dead_letter import (
     DeadLetterCause,
     DeadLetterKind,
@@ -24,9 +25,16 @@ AT = 1_790_000_000.123456
 def test_the_original_is_the_value() -> None:
     """The key is the hash of the value."""
     record = dead_letter(
-        "t.deadletters", Received(BODY, AT), DeadLetterKind.ERROR, "data: not JSON", feed="f", revision=17
+        "t.deadletters",
+        Received(BODY, AT),
+        DeadLetterKind.ERROR,
+        "data: not JSON",
+        feed="f",
+        revision=17,
+        partitions=6,
     )
-    assert (record.topic, record.value, record.partition) == ("t.deadletters", BODY, -1)
+    partition = partition_of(identity(BODY), 6)
+    assert (record.topic, record.value, record.partition) == ("t.deadletters", BODY, partition)
     assert record.key == hashlib.sha256(BODY).hexdigest().encode() == identity(BODY)
     assert record.timestamp == 1_790_000_000_123
     assert dict(record.headers or []) == {
@@ -84,9 +92,17 @@ def test_a_reason_has_a_cause(reason: str, field: str, what: str) -> None:
 def test_a_mark_has_no_value() -> None:
     """It has the key of the letter, so it is in the same partition."""
     mark = redrive_mark(
-        "t", b"key", Outcome.STALE, feed="f", at=AT, tries=2, reason="a later one", bet=(b"b", 3)
+        "t",
+        b"key",
+        Outcome.STALE,
+        feed="f",
+        at=AT,
+        tries=2,
+        reason="a later one",
+        bet=(b"b", 3),
+        partitions=6,
     )
-    assert (mark.topic, mark.key, mark.value, mark.partition) == ("t", b"key", None, -1)
+    assert (mark.topic, mark.key, mark.value, mark.partition) == ("t", b"key", None, partition_of(b"key", 6))
     assert mark.timestamp == 1_790_000_000_123
     assert dict(mark.headers or []) == {
         "kind": "redrive",

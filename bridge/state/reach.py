@@ -1,0 +1,121 @@
+"""The topics that a checkpoint speaks of: which they are, and how far they reach.
+
+A topic that was made anew, cut short or copied halfway has the right name, and lacks what the position
+promises. So a checkpoint names each topic of the feed by its id, and the end of what was written to each of
+its partitions, and both are compared wherever a checkpoint is relied on (decision 0045).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from bridge.clock import MICROS
+from bridge.errors import TopologyError
+from bridge.formatting import is_time, plural
+from bridge.kafka.admin import TopicSeen
+from bridge.kafka.batch import Reached
+
+
+class PartitionReach(NamedTuple):
+    """How far a partition reaches."""
+
+    end: int = 0
+    """The offset after the last record that a bridge wrote there."""
+    newest: float | None = None
+    """The timestamp of that record, Unix seconds; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReach:
+    """A topic that a checkpoint speaks of, and how far it reaches."""
+
+    name: str
+    id: str
+    """Kafka's; empty where the cluster has none."""
+    partitions: tuple[PartitionReach, ...]
+
+    @property
+    def kind(self) -> str:
+        """What it holds: its name without the prefix, which a copy may have changed."""
+        return self.name.rpartition(".")[2]
+
+    def reaching(self, reached: Reached) -> TopicReach:
+        """Return it after a transaction. Raises TopologyError if it ended earlier than it had before."""
+        partitions = list(self.partitions)
+        for (name, number), (end, newest) in reached.items():
+            if name != self.name or not 0 <= number < len(partitions):
+                continue
+            if end <= partitions[number].end:
+                text = f"partition {number} of {name} reached offset {partitions[number].end}, and now {end}"
+                raise TopologyError(f"{text}: somebody has made the topic anew, or cut it short")
+            partitions[number] = PartitionReach(end, newest / 1000)
+        return replace(self, partitions=tuple(partitions))
+
+    def to_avro(self) -> dict[str, Any]:
+        """Return the datum of the Avro record `TopicReach`."""
+        partitions = [
+            {"end": p.end, "newest": None if p.newest is None else round(p.newest * MICROS)}
+            for p in self.partitions
+        ]
+        return {"name": self.name, "id": self.id, "partitions": partitions}
+
+    @classmethod
+    def from_avro(cls, datum: Mapping[str, Any]) -> TopicReach:
+        """Return the reach of such a datum."""
+        partitions = (
+            PartitionReach(p["end"], None if p["newest"] is None else p["newest"] / MICROS)
+            for p in datum["partitions"]
+        )
+        return cls(datum["name"], datum["id"], tuple(partitions))
+
+
+def as_seen(name: str, seen: TopicSeen) -> TopicReach:
+    """Return the reach of a topic of which nothing was known before."""
+    return TopicReach(name, seen.id, tuple(PartitionReach(end) for end in seen.ends))
+
+
+def impossible_reach(topics: Sequence[TopicReach]) -> Iterator[tuple[str, float]]:
+    """Yield the fields that hold an impossible number, by their names in Avro."""
+    for index, topic in enumerate(topics):
+        for number, (end, newest) in enumerate(topic.partitions):
+            name = f"topics[{index}].partitions[{number}]"
+            if end < 0:
+                yield f"{name}.end", end
+            if newest is not None and not is_time(newest):
+                yield f"{name}.newest", newest
+
+
+def same_kind(name: str, known: Sequence[TopicReach]) -> TopicReach | None:
+    """Return what is known of a topic, also if its prefix was another; None if nothing is."""
+    kind = name.rpartition(".")[2]
+    return next((reach for reach in known if reach.kind == kind), None)
+
+
+def difference(known: TopicReach, name: str, seen: TopicSeen | None) -> str:
+    """Return why the topic of that name is not the one that is known, or lacks records; "" if all is well."""
+    if seen is None:
+        return f"{name} is gone"
+    if known.id and seen.id and known.id != seen.id:
+        return (
+            f"{name} is another topic than the one that was written: its id was {known.id}, and is {seen.id}"
+        )
+    if len(seen.ends) < len(known.partitions):
+        return f"{name} has {plural(len(seen.ends), 'partition')}, and had {len(known.partitions)}"
+    short = [
+        f"partition {number} ends at offset {end}, and had reached {partition.end}"
+        for number, (partition, end) in enumerate(zip(known.partitions, seen.ends, strict=False))
+        if end < partition.end
+    ]
+    return f"{name} has lost records: {'; '.join(short[:3])}" if short else ""
+
+
+def differences(known: Sequence[TopicReach], seen: Mapping[str, TopicSeen | None]) -> str:
+    """Return the `difference` of each topic that was seen, as one text."""
+    found = (
+        difference(reach, name, topic)
+        for name, topic in seen.items()
+        if (reach := same_kind(name, known)) is not None
+    )
+    return "; ".join(filter(None, found))

@@ -1,0 +1,199 @@
+"""Compares the topics in Kafka with those that a checkpoint speaks of, and says what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
+
+from bridge import clock as instant
+from bridge.avro.field_layout import FieldLayout
+from bridge.avro.field_reader import FieldReader
+from bridge.avro.schemas import Schema
+from bridge.clock import MICROS, Clock
+from bridge.config import Settings
+from bridge.errors import SchemaError, TopologyError
+from bridge.formatting import format_utc
+from bridge.kafka import admin
+from bridge.kafka.admin import TopicSeen
+from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.reader import TopicScan, with_fresh_clients
+from bridge.kafka.records import received_at
+from bridge.kafka.topics import Topics, refuse_lost_position
+from bridge.log import get
+from bridge.state.checkpoint import Checkpoint
+from bridge.state.reach import PartitionReach, TopicReach, as_seen, difference, same_kind
+from bridge.state.restore import deduplicated_from
+
+TAIL_RECORDS = 1_000
+"""The last record of a partition is looked for among as many offsets; the others are markers."""
+BEFORE_SECONDS = 600.0
+"""How much of what was received last shows how far the feed had come."""
+
+
+class Lost(NamedTuple):
+    """What the topics lack of what a checkpoint covers."""
+
+    text: str
+    revision: int
+    """Everything that the provider published before it is there, as far as anybody knows; 0 if nothing is."""
+
+
+class ReachReader:
+    """Reads the topics of a feed. `schema_by_id` returns the schemas of bets. All calls block."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        schema_by_id: Callable[[int], Schema],
+        clock: Clock = instant.now,
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._topics = topics
+        self._times = FieldReader(
+            "settlement.SettledBet", lambda schema: FieldLayout(schema, "settlementTime").read, schema_by_id
+        )
+
+    def compare(
+        self, client: AdminClient, checkpoint: Checkpoint | None
+    ) -> tuple[tuple[TopicReach, ...], Lost | None]:
+        """Return the topics as they are now, with what is known of them, and what they lack.
+
+        What no checkpoint speaks of is taken as it is. A copy that has all is as good as the original. Raises
+        KafkaUnavailable also for a topic that does not exist.
+        """
+        known = () if checkpoint is None else checkpoint.topics
+        reaches, texts, whole = list[TopicReach](), list[str](), list[float | None]()
+        for name, found in admin.topics_seen(
+            client, [topic.name for topic in self._topics.of_messages()]
+        ).items():
+            reach, seen = same_kind(name, known), found or TopicSeen("", ())
+            if reach is None:
+                if found is None:
+                    raise KafkaUnavailable(f"{name} does not exist, or not yet")
+                reaches.append(as_seen(name, seen))
+                continue
+            text = difference(reach, name, found)
+            until = self._whole_until(client, reach, name, seen) if text else []
+            if until:
+                texts.append(text)
+                reaches.append(as_seen(name, seen))
+                whole += until if name != self._topics.gaps.name else []
+                continue
+            ends = seen.ends if text else [partition.end for partition in reach.partitions]
+            newest = [partition.newest for partition in reach.partitions]
+            partitions = tuple(map(PartitionReach, ends, newest))
+            reaches.append(TopicReach(name, seen.id, partitions))
+            if text:
+                get().warning("topic is a copy that has all", topic=name, why=text)
+            elif len(seen.ends) > len(partitions):
+                get().warning(
+                    "partitions were added, and stay empty: keys would move", topic=name, used=len(partitions)
+                )
+        if checkpoint is None or not texts:
+            return tuple(reaches), None
+        revision = checkpoint.revision if not whole else min(checkpoint.revision, self._published_by(whole))
+        return tuple(reaches), Lost("; ".join(texts), revision)
+
+    def check(self, client: AdminClient, checkpoint: Checkpoint | None) -> tuple[TopicReach, ...]:
+        """Return the topics with which a feed goes on. Raises TopologyError as `agree`, and as `compare`."""
+        if checkpoint is None:
+            refuse_lost_position(client, self._settings, self._topics, was_read=True)
+        reaches, lost = self.compare(client, checkpoint)
+        if lost is not None:
+            raise TopologyError(lost_text(self._settings, lost, self._clock().wall))
+        return reaches
+
+    def agree(
+        self, checkpoint: Checkpoint | None, give_up: Callable[[], bool], on_status: Callable[[str], None]
+    ) -> tuple[TopicReach, ...]:
+        """Return the topics with which a feed goes on; none of them once `give_up` returns true.
+
+        Retries while Kafka is unavailable; `on_status` receives the reason of each delay. Raises
+        TopologyError, with what to do, if they lack something, or nobody knows what.
+        """
+        found: list[tuple[TopicReach, ...]] = []
+
+        with_fresh_clients(
+            self._settings,
+            lambda client, _: found.append(self.check(client, checkpoint)),
+            give_up,
+            on_status,
+        )
+        return found[-1] if found else ()
+
+    def _whole_until(
+        self, client: AdminClient, reach: TopicReach, name: str, seen: TopicSeen
+    ) -> list[float | None]:
+        """Return when the last record was received that each partition which lacks some has; None if none.
+
+        Offsets of a copy are others: it lacks records unless it has one as new as the newest.
+        """
+        if len(seen.ends) != len(reach.partitions):
+            return [None]  # its keys lie elsewhere
+        is_copy = bool(reach.id and seen.id and reach.id != seen.id)
+        found = []
+        for number, (partition, end) in enumerate(zip(reach.partitions, seen.ends, strict=True)):
+            if end >= partition.end and not (is_copy and partition.end):
+                continue
+            newest, last = partition.newest, None
+            if is_copy and newest is not None:
+                last = self._last(
+                    name, number, admin.offsets_since(client, name, newest, seen.ends)[number], end
+                )
+            if last is None or newest is None or last < newest:
+                found.append(self._last(name, number, max(0, end - TAIL_RECORDS), end))
+        return found
+
+    def _last(self, name: str, number: int, start: int, end: int) -> float | None:
+        """Return the newest time of receipt in a part of a partition; None if it has no record."""
+        found: list[float] = []
+        scan = TopicScan(
+            name,
+            lambda message: found.append(received_at(message)),
+            start={number: start},
+            ends={number: end},
+        )
+        if start < end:
+            scan.read(self._settings)
+        return max(found, default=None)
+
+    def _published_by(self, whole: Iterable[float | None]) -> int:
+        """Return the revision before which everything was received by the earliest of these times.
+
+        Nothing is published before it is settled, and the feed is ordered: once a bet settled at t had been
+        received, everything published before t had.
+        """
+        times = list(whole)
+        if None in times:
+            return 0
+        moment = min(time for time in times if time is not None)
+        settled: list[float] = []
+
+        def take(message: Message) -> None:
+            value, at = message.value(), received_at(message)
+            if value is not None and at <= moment:
+                with suppress(SchemaError):
+                    settled.append(self._times.read(value) / MICROS)
+                    if settled[-1] > at:
+                        del settled[-1]
+
+        TopicScan(self._topics.bets.name, take, start=max(0.0, moment - BEFORE_SECONDS)).read(self._settings)
+        return max(0, int(deduplicated_from(self._settings.feed, max(settled)))) if settled else 0
+
+
+def lost_text(settings: Settings, lost: Lost, now: float) -> str:
+    """Return what is lost, and what to type; `now` in Unix seconds."""
+    oldest = int(now - settings.limits.memory_seconds * 71 / 72)
+    what = "what was published" + (f" since {format_utc(lost.revision)}" if lost.revision else "")
+    return (
+        f"{lost.text}. The checkpoint of {settings.feed.name} says that more is there: {what} may be missing "
+        "from it. Put back the topic that was written; or go on with this one: `bridge checkpoint set "
+        f"--revision {max(lost.revision, oldest)} --reason …` declares the gap, and what the provider still "
+        "has since then is received again"
+    )

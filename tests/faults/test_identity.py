@@ -1,0 +1,199 @@
+"""Topics that have the right name, and not what the checkpoint says of them (decision 0045)."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+
+import pytest
+from confluent_kafka import Message, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from bridge.config import Settings
+from bridge.kafka import admin
+from bridge.kafka.partitioner import partition_of
+from bridge.kafka.topics import declare
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.harness import Bridge, Place, assert_exact, until
+
+COMMAND = re.compile(r"`bridge (checkpoint set --revision \d+ --reason) …`")
+
+
+def recreate(place: Place, name: str, partitions: int) -> None:
+    """Delete a topic and make it anew, as a tool does that keeps topics by their manifests."""
+    topic, client = f"{place.prefix}.{name}", place.admin()
+    config = getattr(declare(Settings()), name).config
+    client.delete_topics([topic])[topic].result(30)
+    while True:
+        try:
+            new = NewTopic(topic, partitions, 1, config=config)
+            client.create_topics([new])[topic].result(30)
+            return
+        except Exception as error:
+            if "TOPIC_ALREADY_EXISTS" not in str(error):
+                raise
+
+
+def typed(place: Place, text: str) -> None:
+    """Type what the message says."""
+    command = COMMAND.search(text)
+    assert command is not None, text
+    done = place.run(*shlex.split(command[1]), "as told", "--yes")
+    assert done.returncode == 0, done.stderr
+
+
+def gaps(place: Place) -> list[str]:
+    listed = place.run("gaps", "--json")
+    assert listed.returncode == 0, listed.stderr
+    return [gap["cause"] for gap in json.loads(listed.stdout)]
+
+
+async def live(place: Place, feed: Simulator, bets: int = 60, **settings: str) -> Bridge:
+    """A bridge that has published some bets."""
+    bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+    await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+    await until(lambda: len(place.read("bets")) >= bets, "bets", so_far=bridge.text)
+    return bridge
+
+
+async def test_a_checkpoint_names_the_topics_and_their_ends(place: Place) -> None:
+    """At these offsets a reader has all that it covers, and no bet of later ones."""
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        bridge = await live(place, feed)
+        assert await bridge.end() == 0
+    checkpoint, client = place.checkpoint(), place.admin()
+    for topic, kind in zip(checkpoint["topics"], ("bets", "deadletters", "gaps"), strict=True):
+        assert topic["name"] == f"{place.prefix}.{kind}"
+        assert topic["id"] == admin.topic_id(client, topic["name"])
+        ends = {number: partition["end"] for number, partition in enumerate(topic["partitions"])}
+        records = place.read(kind)
+        last = {m.partition(): m for m in records}
+        assert {p: (m.offset() or 0) + 1 for p, m in last.items()} == {p: e for p, e in ends.items() if e}
+        assert all((m.offset() or 0) < ends[m.partition() or 0] for m in records)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped: bool) -> None:
+    """Under a live bridge, or while none runs: never by silence, and the command that is named mends it."""
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        bridge = await live(place, feed)
+        if stopped:
+            assert await bridge.end() == 0
+        recreate(place, "bets", partitions=3)
+        if not stopped:
+            assert await bridge.wait() == 6, bridge.text()
+        again = place.bridge(FEED__BASE_URL=feed.url)
+        assert await again.wait() == 6, again.text()
+        doctor = place.run("doctor", FEED__BASE_URL=feed.url)
+        assert "✗ checkpoint" in doctor.stdout, doctor.stdout
+        audit = place.run("audit", "--json")
+        assert audit.returncode == 1
+        assert "topics" in audit.stdout
+        for text in (again.text(), doctor.stdout):
+            assert f"{place.prefix}.bets is another topic" in " ".join(text.split())
+        typed(place, again.text())
+        assert gaps(place) == ["RecordsLost"]
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        doctor = place.run("doctor", FEED__BASE_URL=feed.url)
+        assert "✓ checkpoint" in doctor.stdout, doctor.stdout
+        assert place.run("audit").returncode == 0
+
+
+@pytest.mark.parametrize("way", ["deleted", "made anew"])
+async def test_bets_without_a_checkpoint_are_no_first_start(place: Place, way: str) -> None:
+    """What deletes records moves the start of their topic, which a tombstone does not."""
+    topic = f"{place.prefix}.checkpoints"
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        bridge = await live(place, feed)
+        assert await bridge.end() == 0
+        if way == "deleted":
+            policy = ConfigEntry(
+                "cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET
+            )
+            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])
+            client, end = place.admin(), TopicPartition(topic, 0, -1)
+            client.incremental_alter_configs([resource])[resource].result(30)
+            client.delete_records([end])[end].result(30)
+        else:
+            recreate(place, "checkpoints", partitions=1)
+        assert place.run("topics", "apply").returncode == 0
+        settings = {"FEED__BASE_URL": feed.url, "FEED__START": "0"}
+        doctor, refused = place.run("doctor", **settings), place.bridge(**settings)
+        assert await refused.wait() == 6, refused.text()
+        assert "✗ checkpoint" in doctor.stdout, doctor.stdout
+        for text in (doctor.stdout, refused.text()):
+            assert f"{topic} is without a checkpoint of the feed" in " ".join(text.split())
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START="1h")
+        assert_exact(await place.settled(feed, bridge))
+
+
+async def test_added_partitions_stay_empty(place: Place) -> None:
+    """A key stays where it was: a restart finds all versions of a bet in one partition, in order."""
+    topic = f"{place.prefix}.bets"
+    async with Simulator(SimulatorSettings(port=0, rate=50, resettle=0.3)) as feed:
+        bridge = await live(place, feed)
+        client = place.admin()
+        client.create_partitions([NewPartitions(topic, 12)])[topic].result(30)
+        before = len(place.read("bets"))
+        await until(lambda: len(place.read("bets")) > before + 50, "bets", so_far=bridge.text)
+        assert await bridge.end() == 0
+        plan = place.run("topics", "plan")
+        assert plan.returncode == 1
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        assert_exact(await place.settled(feed, bridge))
+    assert all(m.partition() == partition_of(m.key() or b"", 6) for m in place.read("bets"))
+
+
+def copy(place: Place, other: Place, topic: str, keep: int | None = None) -> None:
+    """Copy the records of a topic, without markers, to the topic of another place; of bets the first ones."""
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    records = sorted(place.read(topic), key=lambda m: m.timestamp()[1])
+    for m in records[:keep]:
+        send(producer, f"{other.prefix}.{topic}", m)
+    assert producer.flush(30) == 0
+
+
+def send(producer: Producer, topic: str, m: Message) -> None:
+    value, partition = m.value(), m.partition() or 0
+    producer.produce(topic, value, m.key(), partition, timestamp=m.timestamp()[1], headers=m.headers() or [])
+
+
+@pytest.mark.parametrize("lag", [0, 40])
+async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place, lag: int) -> None:
+    """One that is whole is as good; what another one lacks is a gap, and received again."""
+    mirror = place.below("mirror")
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        bridge = await live(place, feed, bets=100)
+        assert await bridge.end() == 0
+        assert mirror.run("topics", "apply").returncode == 0
+        count = len(place.read("bets"))
+        for topic, keep in {
+            "bets": count - lag,
+            "deadletters": None,
+            "gaps": None,
+            "checkpoints": None,
+        }.items():
+            copy(place, mirror, topic, keep)
+        if lag:
+            refused = mirror.bridge(FEED__BASE_URL=feed.url)
+            assert await refused.wait() == 6, refused.text()
+            assert "may be missing from it" in refused.text()
+            found = COMMAND.search(refused.text())
+            assert found is not None
+            assert int(found[1].split()[3]) < time.time() - 60
+            typed(mirror, refused.text())
+        bridge = mirror.bridge(FEED__BASE_URL=feed.url)
+        assert_exact(await mirror.settled(feed, bridge))
+        assert gaps(mirror) == ["RecordsLost"] * bool(lag)
