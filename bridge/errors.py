@@ -15,6 +15,7 @@
     │   └── SchemaError         exit 6   a schema does not parse, is incompatible, or does not fit a record
     │       ├── SchemaNotFound  exit 6   the registry does not know the schema of a record
     │       └── NotOurs         exit 6   a record that no bridge has written: most readers skip it
+    ├── Unconvertible           exit 11  nothing that the provider sends can be converted
     ├── DevError                exit 7   the embedded Kafka or registry did not start
     ├── ConversionError         —        a message is not a settled bet: dead letter
     ├── FeedError               —        the connection has ended: ask the limiter, reconnect
@@ -137,6 +138,12 @@ class SchemaNotFound(SchemaError):
 
 class NotOurs(SchemaError):
     """A record that no bridge can have written, by its key, its format or the name of its schema."""
+
+
+class Unconvertible(BridgeError):
+    """Nothing that the provider has sent for long can be converted, and `feed.on_unconverted` is stop."""
+
+    exit_code = 11
 
 
 class DevError(BridgeError):

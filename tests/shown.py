@@ -203,6 +203,9 @@ STATES = {
     "stuck": STUCK,
     "standby": STANDBY,
     "unownable": UNOWNABLE,
+    "unconverted": replace(
+        CATCHING_UP, unconverted="nothing that came since 2026-09-21T14:03:20Z could be converted"
+    ),
     "kafka-down": KAFKA_DOWN,
     "loop-dead": LOOP_DEAD,
 }

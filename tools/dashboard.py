@@ -27,7 +27,6 @@ _PLACE = 'namespace=~"$namespace"'
 _FEED = f'{_PLACE},feed="$feed"'
 _JOBS = f'{_PLACE},snapshot!=""'
 _WIDTH, _THIRD, _HALF, _QUARTER = 24, 8, 12, 6
-_BESIDE_QUARTER = (_WIDTH - _QUARTER) // 2
 
 
 def _query(expression: str, legend: str = "") -> Dataquery:
@@ -163,13 +162,14 @@ def _trouble(board: Dashboard) -> Dashboard:
         .with_panel(_number("Gaps in this term", "max(bridge_gaps_total{})", limit=(1, 1)))
         .with_panel(_number("A gap within three days", lately, limit=(1, 1)))
         .with_panel(_number("Dead letters in an hour", dead, limit=(1, 1_000)))
+        .with_panel(_number("Nothing converted", "max(bridge_unconverted{})", limit=(1, 1)))
         .with_panel(_number("Redriven", "max(bridge_dead_letters_redriven_total{})"))
         .with_panel(_number("Open transaction", hidden, "s", (10, 45)))
         .with_panel(
             _lines(
                 "Corrections",
                 ("sum(rate(bridge_corrections_total{}[$__rate_interval]))", "per s"),
-                span=_BESIDE_QUARTER,
+                span=_QUARTER,
             )
         )
         .with_panel(
@@ -183,7 +183,7 @@ def _trouble(board: Dashboard) -> Dashboard:
                     "{{instance}}, last look for open transactions",
                 ),
                 unit="s",
-                span=_BESIDE_QUARTER,
+                span=_QUARTER,
             )
         )
     )

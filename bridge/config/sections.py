@@ -85,6 +85,16 @@ class FeedSettings(TlsSection):
     """
     on_gap: Literal["stop", "continue"] = "stop"
     """What follows a gap: `stop` ends the process with exit 5, `continue` resumes after the gap."""
+    unconverted_messages: Count = 100
+    """So many dead letters in a row, without a bet among them, over `unconverted_seconds` or more, mean that
+    nothing can be converted.
+    """
+    unconverted_seconds: Seconds = 60
+    """From the first of these messages to the last."""
+    on_unconverted: Literal["continue", "stop"] = "continue"
+    """What follows then: with `continue` the bridge goes on, and is not ready until a bet can be converted;
+    `stop` ends the process with exit 11.
+    """
     refusal_statuses: frozenset[Annotated[int, Field(ge=300, le=599)]] = frozenset({403, 429})
     """HTTP statuses with which the provider refuses a connection attempt for now. 401 always means that the
     credential is wrong.

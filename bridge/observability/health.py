@@ -14,8 +14,9 @@ nothing outside the process, so a bridge that waits for something outside, and r
     StoppedOnGap                   yes: a restart does not bring the messages back      no
     Stopped                        yes: the process is about to end                     no
 
-In any state, the bridge is neither healthy nor ready once the event loop has been silent for LOOP_SECONDS.
-Unhealthy implies not ready.
+An owner that can convert nothing of what the provider sends is not ready, whatever its state. In any state,
+the bridge is neither healthy nor ready once the event loop has been silent for LOOP_SECONDS. Unhealthy
+implies not ready.
 
 The patience is `feed.idle_timeout_seconds` + COMMIT_SECONDS: the bridge disconnects from a feed that sends
 nothing within the first, and commits whatever is sent, pings too; the second is for commits that are retried.
@@ -100,6 +101,8 @@ def ready(status: StatusSnapshot, now: float) -> HealthStatus:
         return health
     if status.state is None:
         return HealthStatus(False, "still starting")
+    if status.unconverted:
+        return HealthStatus(False, status.unconverted)
     return HealthStatus(status.state in _SERVING and not status.is_unownable, status.reason)
 
 

@@ -164,6 +164,11 @@ def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
             "empty": counters.empty,
         },
     )
+    yield Gauge(
+        "bridge_unconverted",
+        "1 while nothing that the provider sends can be converted, else 0.",
+        bool(status.unconverted),
+    )
     yield Counter(
         "bridge_corrections_total",
         "Published messages with new content under an already published settlementVersion.",

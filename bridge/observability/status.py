@@ -104,6 +104,8 @@ class StatusSnapshot:
     """The last ones, those of former owners included."""
     dead_letters: Mapping[DeadLetterCause, int] = field(default_factory=dict)
     """Dead letters written by this process, by their cause."""
+    unconverted: str = ""
+    """Since when nothing that came could be converted, in words; empty while bets can be."""
     last_bets: tuple[bytes, ...] | None = None
     """Avro values of the bets committed last, oldest first; None if they are not to be shown."""
     group: Group | None = None

@@ -58,6 +58,12 @@ _UNOWNABLE = Headline(
     "Standing by in vain: no process can own the feed.",
     "“bridge topics plan” shows what is missing; docs/operations.md says how to restore it.",
 )
+_UNCONVERTED = Headline(
+    "bad",
+    "Nothing can be converted: whatever the provider sends becomes a dead letter.",
+    "“bridge deadletters list” has the reasons. Ask the provider what it has changed; a newer version of the "
+    "bridge or feed.optional_fields may take it. Then redrive.",
+)
 _STARTING = Headline("busy", "Starting: neither owner nor standby yet.")
 _HEADLINES = {
     State.CONNECTING: Headline("busy", "Connecting to the provider."),
@@ -204,6 +210,8 @@ def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, st
     if status.is_unownable:
         headline = _UNOWNABLE
     health = healthy(status, now)
+    if status.unconverted and health.ok:
+        return name, status.since, _UNCONVERTED, status.unconverted
     return name, status.since, headline if health.ok else _STUCK, health.reason
 
 

@@ -15,7 +15,16 @@ from typing import Any, NoReturn, TypeVar
 
 from bridge.clock import Instant
 from bridge.config import parse_start
-from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError, TopologyError
+from bridge.errors import (
+    AuthError,
+    ClockError,
+    FeedError,
+    GapError,
+    NotOwner,
+    SettingsError,
+    TopologyError,
+    Unconvertible,
+)
 from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
 from bridge.log import get
@@ -64,8 +73,8 @@ class FeedOwner:
     async def run(self) -> NoReturn:
         """Own the feed until cancelled. What was received is then committed, if Kafka answers in time.
 
-        Raises NotOwner when leadership is lost, GapError, ClockError, AuthError, SinkBroken, SettingsError
-        and TopologyError when an operator has to act.
+        Raises NotOwner when leadership is lost, GapError, ClockError, AuthError, SinkBroken, SettingsError,
+        TopologyError and Unconvertible when an operator has to act.
         """
         try:
             await unless(self._own(), self._loss())
@@ -78,7 +87,7 @@ class FeedOwner:
         except TopologyError as error:  # nothing is committed any more: the topics may be another feed's
             self._status.become(State.STOPPED, str(error))
             raise
-        except (ClockError, AuthError, SettingsError) as error:
+        except (ClockError, AuthError, SettingsError, Unconvertible) as error:
             self._status.become(State.STOPPED, str(error))
             with suppress(asyncio.CancelledError):  # SIGTERM must not hide the error
                 await self._commit_last()

@@ -90,6 +90,10 @@ class Pipeline:
         self.counters = counters
         self.newest = newest
         """The newest published settlementTime that is not in the future, Unix seconds."""
+        self.unconverted = 0
+        """Messages since the last bet that may have been bets too, and could not be converted."""
+        self.unconverted_since = self.unconverted_until = -inf
+        """When the first and the last of them came, Unix seconds."""
         self.extras: Counter[str] = Counter()
         """Path of each unknown field → how often it was received."""
         self.causes: Counter[DeadLetterCause] = Counter()
@@ -188,7 +192,7 @@ class Pipeline:
         else:
             self.counters.pings += 1
             if extras and holds_objects(body):  # possibly a bet
-                self.position.invalid(message.at)
+                self._invalid(message.at)
             else:
                 self.position.ping(message.at)
         if extras and (fresh := self._count(extras)):
@@ -198,6 +202,7 @@ class Pipeline:
     def _publish_bet(self, message: Received, body: bytes, bet: Bet) -> None:
         key, version, micros, value = bet
         self._body = body
+        self.unconverted = 0
         settled_at = micros / MICROS
         content = fingerprint(value)
         self.deduplicator.observe(settled_at)
@@ -264,7 +269,15 @@ class Pipeline:
             self._write_dead_letter(message, kind, reason)
             self._count_cause(cause_of(reason))
             self.counters.dead_lettered += 1
-        self.position.invalid(message.at)
+        self._invalid(message.at)
+
+    def _invalid(self, at: float) -> None:
+        """Note a message that may have been a bet."""
+        if not self.unconverted:
+            self.unconverted_since = at
+        self.unconverted += 1
+        self.unconverted_until = at
+        self.position.invalid(at)
 
     def _count_cause(self, cause: DeadLetterCause) -> None:
         """Count a dead letter by its cause, and log the first of each."""

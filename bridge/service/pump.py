@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, NoReturn
 
 from bridge.clock import Instant
-from bridge.errors import FeedError, FeedLost
+from bridge.errors import FeedError, FeedLost, Unconvertible
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.protocol import ping_reply
 from bridge.feed.provider_clock import check_skew
@@ -60,11 +60,13 @@ class Pump:
         self._evict_at = 0.0
         self._log_at = 0.0
         self._meter = RateMeter()
+        self._unconverted, self._published = "", 0
+        """Since when nothing can be converted, in words, and how many bets had been published then."""
 
     async def run(self) -> NoReturn:
         """Open one connection after the other, and read each to its end.
 
-        Raises GapError, ClockError, AuthError, SettingsError and the errors of a commit.
+        Raises GapError, ClockError, AuthError, SettingsError, Unconvertible and the errors of a commit.
         """
         while True:
             connection = await self.connector.connect()
@@ -89,6 +91,7 @@ class Pump:
             "last_bets": checkpointer.last_bets.values if checkpointer.last_bets else None,
             "declared": tuple(pipeline.declared),
             "dead_letters": dict(pipeline.causes),
+            "unconverted": self._unconverted,
             "newest": pipeline.position.newest,
             "rates": self._meter.observe(now.monotonic, pipeline.counters.received, written),
             "eta": catch_up.remaining if self._status.state is State.CATCHING_UP else None,
@@ -128,6 +131,7 @@ class Pump:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self.connector.report(gap)
             self._check_clock()
+            self._judge_unconverted()
             now = self._clock()
             self._evict(now.monotonic)
             self._update_state(now)
@@ -168,6 +172,27 @@ class Pump:
         if (skew := self.timekeeper.watch(doubted=position.doubts_clocks)) is not None:
             position.clocks_compared(skew)
         check_skew(self._feed, position.skew)
+
+    def _judge_unconverted(self) -> None:
+        """Report once when the provider sends nothing any more that can be converted, and when it does again.
+
+        Raises Unconvertible if that is to end the process.
+        """
+        feed, pipeline = self._feed, self.pipeline
+        lasted = pipeline.unconverted_until - pipeline.unconverted_since
+        lasts = pipeline.unconverted >= feed.unconverted_messages and lasted >= feed.unconverted_seconds
+        if lasts and not self._unconverted:
+            self._published = pipeline.counters.published
+            since = format_utc(int(pipeline.unconverted_since))
+            self._unconverted = f"nothing that came since {since} could be converted"
+            if feed.on_unconverted == "stop":
+                raise Unconvertible(f"{self._unconverted}: “bridge deadletters list” has the reasons")
+            get().warning("nothing can be converted", since=since, see="bridge deadletters list")
+        elif (
+            self._unconverted and pipeline.counters.published > self._published
+        ):  # in a replay others may come
+            self._unconverted = ""
+            get().info("bets can be converted again")
 
     def _evict(self, now: float) -> None:
         """Evict what no replay can bring back. `now` is monotonic."""

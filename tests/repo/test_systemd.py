@@ -16,7 +16,7 @@ import typer
 
 from bridge.cli import app
 from bridge.config import Settings, load
-from bridge.errors import GapError, LeftOut
+from bridge.errors import GapError, LeftOut, Unconvertible
 from bridge.observability import health
 from bridge.service import watchdog
 from tests.repo.source import ROOT
@@ -135,9 +135,9 @@ def test_the_shell_of_the_runbook_has_what_the_units_have() -> None:
 
 
 def test_it_is_not_started_again_where_a_person_has_to_act() -> None:
-    """The exit codes that the manifests treat so for the jobs, and a gap; `bridge run` leaves nothing out."""
+    """The exit codes that the manifests treat so for the jobs, and those of a feed; it leaves nothing out."""
     [codes] = directives(RUN)["RestartPreventExitStatus"]
-    final = {error.exit_code for error in (*FINAL, GapError)} - {LeftOut.exit_code}
+    final = {error.exit_code for error in (*FINAL, GapError, Unconvertible)} - {LeftOut.exit_code}
     assert {int(code) for code in codes.split()} == final
 
 

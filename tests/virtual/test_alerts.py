@@ -124,6 +124,15 @@ async def test_dead_letters(world: World, prometheus: Prometheus) -> None:
     await prometheus.fires(MINUTE, 16 * MINUTE, SettlementDeadLetters=FEED)
 
 
+@observed(rate=1 / MINUTE, feed={"unconverted_messages": 1, "unconverted_seconds": 0})
+async def test_nothing_that_can_be_converted(world: World, prometheus: Prometheus) -> None:
+    """Until minutes after the next bet."""
+    world.inflict(Garbage())
+    await asyncio.sleep(2 * MINUTE)
+    prometheus.expect(SettlementNothingConverted=FEED, SettlementDeadLetters=FEED)
+    await prometheus.fires(6 * MINUTE, 9 * MINUTE, SettlementDeadLetters=FEED)
+
+
 @observed()
 async def test_dead_letters_before_the_first_scrape_of_an_owner(world: World, prometheus: Prometheus) -> None:
     """A new one converts what came meanwhile within seconds."""

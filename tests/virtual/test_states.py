@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from bridge.errors import ClockError, NotOwner
-from bridge.sandbox.provider.faults import ClockJump, Drop, HalfOpen
+from bridge.errors import ClockError, NotOwner, Unconvertible
+from bridge.sandbox.provider.faults import ClockJump, Drop, Garbage, HalfOpen
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
-from tests.virtual.world import EPOCH, HOUR, World, in_world
+from tests.virtual.world import EPOCH, HOUR, World, in_world, settled
 
 
 @in_world()
@@ -147,3 +147,60 @@ async def test_counters_of_the_metrics_never_go_back(world: World) -> None:
     await asyncio.sleep(30)
     after = world.owner.snapshot()
     assert 0 < before["counters"].published <= after["counters"].published
+
+
+async def unconvertible(world: World, count: int, pause: float = 1.0) -> None:
+    """Let the provider send messages that cannot be converted, and pings, but no bet."""
+    for _ in range(count):
+        world.inflict(Garbage())
+        await asyncio.sleep(pause)
+
+
+def unconverted(world: World) -> str:
+    assert world.owner is not None
+    return str(world.owner.snapshot()["unconverted"])
+
+
+@in_world(rate=1 / HOUR)
+async def test_a_provider_of_which_nothing_can_be_converted_is_told_of(world: World) -> None:
+    """After as many messages as the setting says, over a minute or more; until a bet can be converted."""
+    world.start()
+    await asyncio.sleep(600)
+    await unconvertible(world, 95)
+    assert unconverted(world) == ""
+    await unconvertible(world, 10)
+    assert unconverted(world) == "nothing that came since 2026-09-21T14:23:20Z could be converted"
+    world.inflict(Drop())  # the replay repeats a bet, which says nothing about what is new
+    await unconvertible(world, 50)
+    assert (unconverted(world), len(world.provider.attempts)) != ("", 1)
+    world.inflict(Garbage(body=settled(1, world.feed.moment()).decode()))
+    await asyncio.sleep(2)
+    assert unconverted(world) == ""
+
+
+@in_world(rate=1 / HOUR)
+async def test_a_burst_of_dead_letters_or_a_few_of_them_are_no_reason(world: World) -> None:
+    """Neither many within seconds, before hours of pings alone, nor fewer than the setting in a long time."""
+    world.start()
+    await asyncio.sleep(600)
+    world.inflict(Garbage(count=5000))
+    await asyncio.sleep(1200)
+    assert unconverted(world) == ""
+    world.inflict(Garbage(body=settled(1, world.feed.moment()).decode()))
+    await unconvertible(world, 99, 20)
+    await asyncio.sleep(20)
+    assert unconverted(world) == ""
+
+
+@in_world(rate=1 / HOUR)
+async def test_a_provider_of_which_nothing_can_be_converted_may_end_the_bridge(world: World) -> None:
+    """All letters are committed. A restart goes on where it ended, and ends again for the same reason."""
+    world.start(on_unconverted="stop")
+    await asyncio.sleep(600)
+    for _ in range(2):
+        await unconvertible(world, 105)
+        error = await world.ended()
+        assert isinstance(error, Unconvertible)
+        assert (world.last.state, world.last.reason) == (State.STOPPED, str(error))
+        world.start()
+    await world.check()

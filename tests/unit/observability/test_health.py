@@ -114,3 +114,11 @@ def test_a_bridge_that_stands_by_for_a_feed_that_nobody_can_own_is_not_ready() -
     assert ready(standby, NOW).ok
     gone = replace(standby, group=Group(gone="settlement.checkpoints"))
     assert (healthy(gone, NOW).ok, ready(gone, NOW)) == (True, HealthStatus(False, "why"))
+
+
+@pytest.mark.parametrize("state", MOVING)
+def test_a_bridge_that_can_convert_nothing_is_healthy_but_not_ready(state: State) -> None:
+    """Whatever its connection does: a restart would not change what the provider sends."""
+    vain = replace(status(state, committed_at=NOW), unconverted="nothing can be converted")
+    assert healthy(vain, NOW) == HealthStatus(True, "why")
+    assert ready(vain, NOW) == HealthStatus(False, "nothing can be converted")

@@ -47,6 +47,7 @@ HANGING = OpenTransaction(Place("settlement.bets", 3, 7), NOW - 60, 60)
         ("standby", "good", "Standing by", "Nothing."),
         ("kafka-down", "bad", "nothing is written", "restore it"),
         ("unownable", "bad", "in vain", "bridge topics plan"),
+        ("unconverted", "bad", "Nothing can be converted", "bridge deadletters list"),
         ("loop-dead", "bad", "event loop is silent", "restart"),
     ],
 )
