@@ -17,6 +17,7 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound
 from bridge.kafka import topics
 from bridge.messages.parser import MessageParser
+from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import DedupResult, fingerprint
@@ -32,6 +33,8 @@ CHECKPOINT = Codec(SCHEMAS[8], 8).encode(Checkpoint("f", 1, State.LIVE, (), Coun
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    monkeypatch.setattr(restore, "KEPT", 0)
+    monkeypatch.setattr(restore, "LETTERS", 0)
     return Log(content=VALUE).installed(monkeypatch)
 
 
@@ -208,3 +211,13 @@ def test_bets_of_a_later_version_are_recognised_after_it_was_rolled_back(
     judge = partial(deduplicator.judge, b"0-1", 3, rewrite=lambda _: None, replaying=True)
     assert judge(content) is DedupResult.DUPLICATE
     assert judge(other) is DedupResult.CORRECTION
+
+
+def test_the_last_bets_are_restored_however_old(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay may begin earlier than requested."""
+    monkeypatch.setattr(restore, "KEPT", 3)
+    monkeypatch.setattr(restore, "LETTERS", 1)
+    published_in(log).deduplicator(4.5, never, nobody)
+    bets, letters = log.given[:4], log.given[4:]
+    assert sorted(bets) == [(0, 3), (0, 4), (1, 3), (1, 4)]
+    assert sorted(letters) == [(0, 4), (1, 4)]
