@@ -13,7 +13,7 @@ from math import ceil
 
 from bridge.audit.findings import MOST_SHOWN, Finding, Findings, Hour, Proof
 from bridge.audit.placement import Placement
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import NotOurs, SchemaError, SchemaNotFound
 from bridge.state.digests import SEED, bet_digest, content_digest
 from bridge.state.hash_table import DigestTable
 
@@ -80,7 +80,7 @@ class BetsCheck:
         try:
             bet_id, version, settled_at = self._read(key, value)
         except SchemaError as error:  # before anything is counted: an unavailable registry repeats the call
-            self._cannot_read(digest, self._place(Proof.UNREADABLE, str(error), key, offset, at))
+            self._cannot_read(digest, self._place(Proof.UNREADABLE, str(error), key, offset, at), error)
             return
         assert key is not None
         assert value is not None
@@ -143,7 +143,10 @@ class BetsCheck:
                 hour.corrections += 1
         self._table.put(digest, _ROW.pack(version, content))
 
-    def _cannot_read(self, digest: bytes, found: Finding) -> None:
+    def _cannot_read(self, digest: bytes, found: Finding, error: SchemaError) -> None:
+        if isinstance(error, SchemaNotFound):  # a bet for all we know: a later one may be its repetition
+            self._findings.violate(found)
+            return
         kept = digest in self._unreadable or len(self._unreadable) < MOST_SHOWN
         if kept and not self._further.find(digest):
             self._unreadable[digest] = found

@@ -10,6 +10,7 @@ import io
 import struct
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from fastavro import parse_schema, schemaless_reader
@@ -17,8 +18,9 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException, UnknownType
 
 from bridge.avro.encoder import Encoder, UnknownSchema
+from bridge.avro.field_layout import RecordLayout
 from bridge.avro.mismatch import mismatch
-from bridge.avro.schemas import Schema
+from bridge.avro.schemas import Schema, versions
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound
 from bridge.formatting import shortened
 
@@ -45,7 +47,8 @@ class Codec:
         self._name = schema["name"]
         self.named: Final[dict[str, Any]] = {}
         """The named types of the schema, by full name."""
-        self.schema: Final[Any] = parse_schema(_without_logical_types(schema), self.named)
+        parsed: Any = parse_schema(_without_logical_types(schema), self.named)
+        self.schema: Final[Any] = parsed
         """The schema as parsed by fastavro, without logical types."""
         self.header: Final = _HEADER.pack(_MAGIC, schema_id)
         """The first bytes of each record."""
@@ -54,7 +57,7 @@ class Codec:
         except UnknownSchema as error:
             raise SchemaError(f"the schema of {self._name} is not supported: {error}") from None
         self._schema_by_id = schema_by_id
-        self._writers: dict[int, Any] = {schema_id: self.schema}
+        self._writers = Writers(parsed["name"], self.schema_by_id, {schema_id: self.schema})
         self._others: dict[int, Codec] = {}
         self._later: dict[int, bool] = {}
         """Schema id → whether that version has fields or symbols that this one lacks."""
@@ -115,7 +118,7 @@ class Codec:
         Raises SchemaError for any other bytes, NotOurs if they begin unlike such a record, and what
         `schema_by_id` raises.
         """
-        writer = self._writer(schema_id_of(data))
+        writer = self._writers.of(data)
         body = io.BytesIO(data)
         body.seek(_HEADER.size)
         try:
@@ -134,11 +137,55 @@ class Codec:
             raise SchemaError(f"not a {self._name}: {len(data) - body.tell()} bytes too many")
         return dict(datum)
 
-    def _writer(self, schema_id: int) -> Any:
-        if schema_id not in self._writers:
-            written = _without_logical_types(self.schema_by_id(schema_id))
-            self._writers[schema_id] = parsed(written, self.schema["name"])
-        return self._writers[schema_id]
+
+class Writers:
+    """The schemas with which records of one name were written, by their ids.
+
+    `schema_by_id` is asked once for each id that is not `known`.
+    """
+
+    def __init__(
+        self, name: str, schema_by_id: Callable[[int], Schema], known: Mapping[int, Any] | None = None
+    ) -> None:
+        self._name = name
+        self._schema_by_id = schema_by_id
+        self._parsed: dict[int, Any] = dict(known or {})
+        self._others: dict[int, tuple[str, RecordLayout | None]] = {}
+        """Ids of other schemas: what the registry says, and what reads their records if that is known."""
+
+    def of(self, data: bytes) -> Any:
+        """Return the schema of a record in wire format, as parsed by fastavro, without logical types.
+
+        A registry that was restored from an older backup may have given an id to another schema since. So
+        NotOurs is raised only if the bytes fit that one and no version that ships with the bridge, otherwise
+        SchemaNotFound. Raises what `schema_by_id` raises.
+        """
+        schema_id = schema_id_of(data)
+        if schema_id not in self._parsed and schema_id not in self._others:
+            self._ask(schema_id)
+        if schema_id in self._parsed:
+            return self._parsed[schema_id]
+        what, layout = self._others[schema_id]
+        is_other = layout is None or _fits(data, layout)
+        if is_other and not any(_fits(data, shipped) for shipped in _shipped(self._name)):
+            raise NotOurs(what)
+        raise SchemaNotFound(
+            f"schema {schema_id} is something else in the registry ({what}), but the bytes do not show that: "
+            f"they may be a {self._name}. Check registry.url. Restore the registry so that each schema has "
+            "the id again with which records were written"
+        )
+
+    def _ask(self, schema_id: int) -> None:
+        try:
+            found = _parsed(self._schema_by_id(schema_id))
+        except NotOurs as error:
+            self._others[schema_id] = str(error), None
+            return
+        name = dict(found).get("name") if isinstance(found, dict) else found
+        if name == self._name:
+            self._parsed[schema_id] = found
+        else:
+            self._others[schema_id] = f"a {shortened(str(name))}, not a {self._name}", _layout(found)
 
 
 class Codecs(NamedTuple):
@@ -158,16 +205,33 @@ def schema_id_of(data: bytes) -> int:
     raise NotOurs("not in the registry's wire format: a record begins with a zero byte and a schema id")
 
 
-def parsed(schema: Any, name: str) -> Any:
-    """Parse the schema of a record that should have this full name. Raises NotOurs if it has not."""
+def _parsed(schema: Any) -> Any:
+    """Parse a schema. Raises NotOurs if it is none."""
     try:
-        found: Any = parse_schema(schema)
+        return parse_schema(_without_logical_types(schema))
     except (SchemaParseException, UnknownType, ValueError, TypeError, LookupError, RecursionError) as error:
         raise NotOurs(f"its schema is not an Avro schema: {shortened(repr(error))}") from error
-    other = dict(found).get("name") if isinstance(found, dict) else found
-    if other != name:
-        raise NotOurs(f"a {shortened(str(other))}, not a {name}")
-    return found
+
+
+def _layout(schema: Any) -> RecordLayout | None:
+    """Return what reads values of any parsed schema; None for one that is recursive."""
+    try:
+        return RecordLayout({"name": "value", "fields": [{"name": "value", "type": schema}]}, [])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+
+
+@cache
+def _shipped(name: str) -> tuple[RecordLayout, ...]:
+    return tuple(RecordLayout(_parsed(schema), []) for schema in versions(name))
+
+
+def _fits(data: bytes, layout: RecordLayout) -> bool:
+    try:
+        layout.read(data, HEADER_BYTES)
+    except ValueError:
+        return False
+    return True
 
 
 def _members(named: Mapping[str, Any]) -> set[str]:

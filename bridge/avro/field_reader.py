@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from bridge.avro.codec import HEADER_BYTES, parsed, schema_id_of
+from bridge.avro.codec import HEADER_BYTES, Writers, schema_id_of
 from bridge.avro.schemas import Schema
 from bridge.errors import SchemaError
 from bridge.formatting import shortened
@@ -26,21 +26,20 @@ class FieldReader(Generic[T]):
         layout: Callable[[dict[str, Any]], Callable[[bytes, int], T]],
         schema_by_id: Callable[[int], Schema],
     ) -> None:
-        self._name: Final = name
         self._layout: Final = layout
-        self._schema_by_id = schema_by_id
+        self._writers = Writers(name, schema_by_id)
         self._readers: dict[int, Callable[[bytes, int], T]] = {}
 
     def read(self, data: bytes) -> T:
         """Return what the layout reads. What it skips is not checked, except for the length of the record.
 
         Raises SchemaError for any other bytes and for a schema without the fields, NotOurs if the bytes begin
-        unlike such a record, and what `schema_by_id` raises.
+        unlike such a record, and as `Writers.of`.
         """
         schema_id = schema_id_of(data)
         read = self._readers.get(schema_id)
         if read is None:
-            written = parsed(self._schema_by_id(schema_id), self._name)
+            written = self._writers.of(data)
             try:
                 read = self._readers[schema_id] = self._layout(written)
             except (ValueError, TypeError, LookupError) as error:

@@ -39,6 +39,15 @@ def load(name: str) -> Schema:
     return read(ROOT / f"{name}{SUFFIX}")
 
 
+@cache
+def versions(name: str) -> tuple[Schema, ...]:
+    """Return all versions of a schema, by its full name; none if it is not one of the bridge."""
+    for each in TOPICS:
+        if f"{NAMESPACE}.{load(each)['name']}" == name:
+            return tuple(read(file) for file in (ROOT / "history" / each).iterdir())
+    return ()
+
+
 def read(file: Traversable) -> Schema:
     """Read the schema in a file. Raises SchemaError if there is no file or it is not a JSON object."""
     try:

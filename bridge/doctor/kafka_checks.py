@@ -19,13 +19,15 @@ from bridge.kafka.election import group_of, group_of_job
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
-from bridge.kafka.registry import Standing
+from bridge.kafka.registry import Registry, Standing
+from bridge.state.restore import PublishedReader
 
 COORDINATOR_SECONDS = 5.0
 """A cluster creates its coordinators' topic at the first request for one."""
 RETRY_SECONDS = 0.25
 MOST_PARTITIONS = 3
 """Partitions that are named of each kind of trouble."""
+LAST_BETS = 10_000
 LOOKS = 3
 LOOK_SECONDS = 2.0
 """Between looks for open transactions. A live bridge ends each of its own before the last one."""
@@ -158,6 +160,19 @@ def _named(ids: Iterable[int], brokers: Collection[int]) -> str:
 def _first(lines: Sequence[str]) -> list[str]:
     more = len(lines) - MOST_PARTITIONS
     return [*lines[:MOST_PARTITIONS], *([f"and {more} more partitions"] if more > 0 else [])]
+
+
+def check_published(settings: Settings) -> Finding:
+    """Whether the last bets can be read, as `bridge run` reads what is published at its start."""
+    declared = topics.declare(settings)
+    with Registry(settings.registry) as registry:
+        reader = PublishedReader(settings, declared, registry.codec("settled-bet"))
+        known, foreign = reader.check_last(LAST_BETS)
+    message = f"the last bets of {declared.bets.name} can be read: {known:,}" if known else "no bets yet"
+    if not foreign.count:
+        return Finding(Outcome.OK, message)
+    advice = '"Foreign records" in docs/operations.md says who skips them.'
+    return Finding(Outcome.WARN, f"{message}; {foreign.count:,} foreign: {foreign.first}", advice)
 
 
 def check_rights(settings: Settings) -> Finding:

@@ -94,6 +94,7 @@ CHECKS = (
         (*_KAFKA, "registry.url"),
         ("kafka", "registry"),
     ),
+    Check("published", kafka_checks.check_published, (*_KAFKA, "registry.url"), ("topics", "registry")),
     Check("provider", _provider, ("feed.base_url",)),
     Check("rest", network_checks.check_rest, ("api.base_url",)),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from math import inf
+from math import ceil, inf
 from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -158,7 +158,8 @@ class Cursor:
 class TopicScan:
     """Passes each record of a topic to `take`, once, in as many attempts as it takes.
 
-    Starts at the beginning, at the offsets in `start`, or at the records since that time (Unix seconds).
+    Starts at the beginning, at the offsets in `start`, or at the records since that time (Unix seconds), but
+    before the last `least` offsets, which are shared out among the partitions.
     Stops at `ends`, or at the current high watermarks, and waits for open transactions below them. With
     `visible`, stops at the last stable offsets instead, before open transactions.
     """
@@ -167,6 +168,7 @@ class TopicScan:
     take: Callable[[Message], None]
     _: KW_ONLY
     start: Mapping[int, int] | float | None = None
+    least: int = 0
     ends: Mapping[int, int] | None = None
     visible: bool = False
     committed: bool = True
@@ -241,7 +243,9 @@ class TopicScan:
         else:
             ends = admin.end_offsets(client, self.topic, count, visible=self.visible)
         if isinstance(self.start, int | float):
-            starts = admin.offsets_since(client, self.topic, self.start, ends)
+            share = ceil(self.least / count)
+            since = admin.offsets_since(client, self.topic, self.start, ends)
+            starts = [max(0, min(found, end - share)) for found, end in zip(since, ends, strict=True)]
         else:
             given = self.start or {}
             # An offset beyond the end belongs to an earlier topic of that name.

@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
 from bridge.config import Settings
-from bridge.errors import NotOurs, SchemaError, TopologyError
+from bridge.errors import NotOurs, SchemaError, SchemaNotFound, TopologyError
 from bridge.formatting import shortened
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.reader import OffsetProgress, TopicScan
@@ -161,7 +161,7 @@ class JobStorage:
                 if unsaved == LEARNT_AT_ONCE and scan.cursor is not None:
                     remember({place.partition: place.offset for place in scan.cursor.places})
                 try:
-                    bet = _bet_in(message, codec, registry)
+                    bet = _bet_in(message, codec)
                 except NotOurs as error:
                     foreign.add(error)
                     return
@@ -187,20 +187,17 @@ def _report_recreated(topic: str, state: JobState, topic_id: str | None) -> None
         get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
 
 
-def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any] | None:
+def _bet_in(message: Message, codec: Codec) -> dict[str, Any] | None:
     """Return the bet in a record, None for a tombstone.
 
-    Raises NotOurs, with the place, if it is not a bet; SchemaError if the registry does not know its schema.
-    That may be the registry's fault, and a bet that is skipped would never be learnt.
+    Raises NotOurs, with the place, if it is not a bet; SchemaNotFound if the registry does not know its
+    schema. That may be the registry's fault, and a bet that is skipped would never be learnt.
     """
     try:
         key_of(message)
-        if (value := message.value()) is None:
-            return None
-        registry.schema_by_id(schema_id_of(value))
-    except SchemaError as error:
+        value = message.value()
+        return None if value is None else codec.decode(value)
+    except (NotOurs, SchemaNotFound) as error:
         raise at(message, error) from None
-    try:
-        return codec.decode(value)
     except SchemaError as error:
         raise at(message, NotOurs(str(error))) from None

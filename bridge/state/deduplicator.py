@@ -11,7 +11,8 @@ schema are compared in that schema.
 Memory: 44 bytes a publication and 12 to 24 a bet, in a `DigestTable`, and some hundred bytes for each of the
 few bets with several contents at their last version, with 40 for each content whose row is still there. A bet
 is identified by a 128-bit hash of its id; two bets with the same hash would be treated as one. Bets and
-contents published before `keep_from` are evicted, as far as `EvictionHorizon` knows them.
+contents published before `keep_from` are evicted, as far as `EvictionHorizon` knows them and except for the
+last `KEPT` rows.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ _DEAD_ROW = struct.Struct("<d20x")
 _NONE: tuple[bytes | None, bytes, int] = (None, b"", 0)
 CROWDED = 500_000
 """Above this number of rows, 30 MB, eviction relies on settlementTimes too."""
+KEPT = CROWDED
+"""The last rows, which stay although no replay should reach them: one may begin earlier than requested."""
 DROPPED_AT_ONCE = 2_000
 """Most rows dropped by one eviction."""
 DROPPED_WITH_ONE = 4
@@ -89,8 +92,8 @@ class Deduplicator:
         self._chains: dict[bytes, _Chain] = {}
         """Only of bets with several contents at their last version."""
         self._horizon = EvictionHorizon()
-        self._keep_row = self._table.first
-        """Rows before this one are to be dropped."""
+        self._keep_row = self._reached_row = self._table.first
+        """Rows before the first are to be dropped, no replay should reach those before the second."""
         self._connection = 0
         self._connected = self._table.first
         """The first row of this connection."""
@@ -182,13 +185,15 @@ class Deduplicator:
         self._horizon.received(at)
 
     def evict(self, keep_from: float) -> None:
-        """Drop bets and dead letters known to be published before `keep_from`, Unix seconds.
+        """Drop bets and dead letters known to be published before `keep_from`, Unix seconds, except the last.
 
-        No replay may reach further back. Takes milliseconds: the rest of a large eviction is spread over the
-        next publications and evictions.
+        No replay should reach further back. Takes milliseconds: the rest of a large eviction is spread over
+        the next publications and evictions.
         """
         crowded = len(self._table) > CROWDED
-        self._keep_row = self._horizon.horizon(keep_from, self._table.end, crowded=crowded) or self._keep_row
+        row = self._horizon.horizon(keep_from, self._table.end, crowded=crowded)
+        self._reached_row = row or self._reached_row
+        self._keep_row = max(self._keep_row, min(self._reached_row, self._table.end - KEPT))
         self._drop(DROPPED_AT_ONCE)
 
     def _find(self, key: bytes) -> tuple[bytes | None, bytes, int]:

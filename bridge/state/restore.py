@@ -20,8 +20,10 @@ from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
 from bridge.kafka.records import Foreign, at, headers_of, key_of, original_receipt, received_at
 from bridge.kafka.topics import Topics
 from bridge.state.dead_letter import DeadLetterKind
-from bridge.state.deduplicator import Deduplicator, fingerprint
+from bridge.state.deduplicator import KEPT, Deduplicator, fingerprint
 
+LETTERS = 10_000
+"""Dead letters that are restored at least: each is read whole."""
 SAMPLE = DeadLetterKind.SAMPLE.value.encode()
 REDRIVE = DeadLetterKind.REDRIVE.value.encode()
 
@@ -62,9 +64,10 @@ class PublishedReader:
     ) -> Deduplicator:
         """Return a deduplicator with all bets and dead letters received since this time, Unix seconds.
 
-        Skips records that no bridge can have written. Retries while Kafka is unavailable, and returns early
-        only if `give_up` returns true; `on_status` receives the reason of each delay, and "" once reading
-        continues. Raises SchemaError, with the record's place, for other records that cannot be read.
+        The last ones are among these, however old: a replay may begin earlier than requested. Skips records
+        that no bridge can have written. Retries while Kafka is unavailable, and returns early only if
+        `give_up` returns true; `on_status` receives the reason of each delay, and "" once reading continues.
+        Raises SchemaError, with the record's place, for other records that cannot be read.
         """
         deduplicator, foreign = Deduplicator(), Foreign()
 
@@ -79,8 +82,18 @@ class PublishedReader:
 
         # Retries resume where they stopped: the deduplicator needs the records in order.
         scans = [
-            TopicScan(topic.name, take, start=since, progress=reports_progress(on_status), clock=self._clock)
-            for topic, take in ((self._topics.bets, take_bet), (self._topics.deadletters, take_dead))
+            TopicScan(
+                topic.name,
+                take,
+                start=since,
+                least=least,
+                progress=reports_progress(on_status),
+                clock=self._clock,
+            )
+            for topic, take, least in (
+                (self._topics.bets, take_bet, KEPT),
+                (self._topics.deadletters, take_dead, LETTERS),
+            )
         ]
 
         def read(client: AdminClient, consumer: Consumer) -> None:
@@ -90,6 +103,20 @@ class PublishedReader:
         with_fresh_clients(self._settings, read, give_up, on_status)
         foreign.log()
         return deduplicator
+
+    def check_last(self, count: int) -> tuple[int, Foreign]:
+        """Read the last bets, at least so many, before open transactions; return their number.
+
+        Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
+        """
+        found, foreign = Deduplicator(), Foreign()
+
+        def take(message: Message) -> None:
+            self._take_bet(message, found, foreign)
+
+        name, now = self._topics.bets.name, self._clock().wall
+        TopicScan(name, take, start=now, least=count, visible=True, clock=self._clock).read(self._settings)
+        return len(found), foreign
 
     def of_bets(self, keys: AbstractSet[bytes], *, visible: bool) -> Published:
         """Return what the whole topic has of these bets; with `visible`, before open transactions only.

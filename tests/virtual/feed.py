@@ -39,6 +39,8 @@ class Network:
     """So many handshakes arrive, and their answers never do."""
     shows_date: bool = True
     """Whether the provider's answers carry a `Date`."""
+    early: int = 0
+    """Seconds by which a replay begins earlier than requested."""
     altered: Callable[[bytes], bytes | Oversized] = bytes
     """What becomes of a message on its way."""
     token: str = ""
@@ -240,7 +242,7 @@ class Feed:
         is_known = not token or request.headers.get("Authorization") == f"Bearer {token}"
         denied = None if is_known else Refusal(401, UNKNOWN)
         revision = int(parse_qs(urlsplit(request.url).query)["revision"][0])
-        answer = self.provider.connect(self.moment(), revision, denied)
+        answer = self.provider.connect(self.moment(), revision and revision - self.network.early, denied)
         if not arrived.done():
             arrived.set_result(answer)
         elif isinstance(answer, Peer):

@@ -28,10 +28,10 @@ from bridge.kafka.clients import SESSION_MS
 from bridge.kafka.topics import Topics
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.deduplicator import Deduplicator, fingerprint
+from bridge.state.deduplicator import KEPT, Deduplicator, fingerprint
 from bridge.state.gap import Gap
 from bridge.state.reach import TopicReach, as_seen
-from bridge.state.restore import SAMPLE
+from bridge.state.restore import LETTERS, SAMPLE
 
 T = TypeVar("T")
 
@@ -147,18 +147,19 @@ class Kafka:
     def deduplicator(self, since: float, _give_up: GiveUp, _on_status: Callable[[str], None]) -> Deduplicator:
         """Restore the deduplicator as `bridge.state.restore` does."""
         deduplicator = Deduplicator()
-        for record in self._since(self.topics.bets.name, since):
+        for record in self._since(self.topics.bets.name, since, KEPT):
             version, content = _identity(record.value or b"")
             deduplicator.publish(record.key or b"", version, content, record.timestamp / 1000)
-        for record in self._since(self.topics.deadletters.name, since):
+        for record in self._since(self.topics.deadletters.name, since, LETTERS):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():
                 deduplicator.record_dead_letter(record.key or b"", record.timestamp / 1000)
         return deduplicator
 
-    def _since(self, topic: str, since: float) -> Iterator[Record]:
-        """Yield the records of each partition from the first one that is as new as that."""
+    def _since(self, topic: str, since: float, least: int) -> Iterator[Record]:
+        """Yield the records of each partition from the first one that is as new as that, but `least`."""
         for number, partition in self._log[topic].items():
             first = bisect_left(self._newest[topic, number], int(since * 1000))
+            first = max(0, min(first, len(partition) - least // 6))
             yield from islice(partition, first, None)
 
     def _work(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bridge.audit import bets
 from bridge.audit.bets import BetsCheck, passes_over
 from bridge.audit.findings import HOUR_MS, Findings, Hour, Proof
-from bridge.errors import NotOurs
+from bridge.errors import NotOurs, SchemaNotFound
 from bridge.kafka.partitioner import partition_of
 
 AT = 500_000 * HOUR_MS
@@ -21,6 +21,8 @@ def value(bet_id: str, version: int = 1, content: str = "", settled: int = 0) ->
 
 def read(data: bytes) -> list[bytes | int]:
     bet_id, version, settled, _ = data.split(b" ", 3)
+    if bet_id == b"lost":
+        raise SchemaNotFound("lost")
     if bet_id == b"junk":
         raise NotOurs("junk")
     return [bet_id, int(version), int(settled)]
@@ -116,6 +118,13 @@ def test_more_unreadable_records_than_are_kept_are_no_violation_once_superseded(
     assert (findings.counts[Proof.UNREADABLE], findings.warned[Proof.UNREADABLE]) == (0, 250)
     findings, _ = judged(*junk, *good[:240], junk[0], junk[200])
     assert (findings.counts[Proof.UNREADABLE], findings.warned[Proof.UNREADABLE]) == (12, 240)
+
+
+def test_a_bet_whose_schema_the_registry_has_lost_is_not_superseded() -> None:
+    """Another bridge may have published it again because it could not read it."""
+    findings, _ = judged((b"a", value("lost")), (b"a", value("a")))
+    assert found(findings) == [(Proof.UNREADABLE, 0)]
+    assert findings.warned[Proof.UNREADABLE] == 0
 
 
 def test_a_key_that_is_not_the_bet_id_is_found() -> None:

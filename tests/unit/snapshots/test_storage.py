@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import NotOurs, SchemaNotFound
 from bridge.kafka import admin, clients
 from bridge.kafka.reader import Cursor, TopicScan
 from bridge.kafka.records import received_at
@@ -69,7 +69,7 @@ class Topics(defaultdict[str, list[Message]]):
 
     def _schema(self, number: int) -> Any:
         if number > 1:
-            raise SchemaError(f"the registry refuses schema {number}: 404")
+            raise SchemaNotFound(f"the registry refuses schema {number}: 404")
         return load("settled-bet")
 
     def _read(self, scan: TopicScan) -> dict[int, int]:
@@ -156,7 +156,7 @@ def test_bets_of_an_unknown_schema_are_not_passed_over(topics: Topics) -> None:
     topics.learn(state)
     topics.add_bet(schema_id=7)
     topics.add_bet(schema_id=7)
-    with pytest.raises(SchemaError, match=r"partition 0 offset 1 .*404"):
+    with pytest.raises(SchemaNotFound, match=r"partition 0 offset 1 .*404"):
         topics.learn(state)
     assert state.position == {0: 1}
 

@@ -13,6 +13,12 @@ DAY = 86_400.0
 A, B = fingerprint(b"\0\0\0\0\1a"), fingerprint(b"\0\0\0\0\1b")
 
 
+@pytest.fixture(autouse=True)
+def keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rows stay because they are the last."""
+    monkeypatch.setattr("bridge.state.deduplicator.KEPT", 0)
+
+
 def bet(n: int) -> bytes:
     """Return a key as long as those of the feed."""
     return b"01234567-89ab-cdef-0123-%012d" % n
@@ -45,6 +51,22 @@ def test_only_old_rows_are_evicted() -> None:
     assert knows(deduplicator, b"bet 7")
     assert deduplicator.dead_letter_time(b"letter 7") == 7
     assert deduplicator.dead_letter_time(b"letter 6") is None
+
+
+def test_the_last_rows_stay_however_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others take their place."""
+    monkeypatch.setattr("bridge.state.deduplicator.KEPT", 4)
+    deduplicator = Deduplicator()
+    for at in range(10):
+        deduplicator.publish(bet(at), 1, A, at=at)
+        deduplicator.evict(keep_from=0)
+    for _ in range(2):
+        deduplicator.evict(keep_from=20)
+        assert [knows(deduplicator, bet(at)) for at in range(10)] == [False] * 6 + [True] * 4
+    for at in range(10, 13):
+        deduplicator.publish(bet(at), 1, A, at=30)
+    deduplicator.evict(keep_from=20)
+    assert [knows(deduplicator, bet(at)) for at in range(13)] == [False] * 9 + [True] * 4
 
 
 def test_a_bet_that_is_settled_again_is_young_again() -> None:

@@ -14,9 +14,10 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.config import FeedSettings, Settings
-from bridge.errors import SchemaError
+from bridge.errors import NotOurs, SchemaError, SchemaNotFound
 from bridge.kafka import topics
 from bridge.messages.parser import MessageParser
+from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import DedupResult, fingerprint
@@ -32,6 +33,8 @@ CHECKPOINT = Codec(SCHEMAS[8], 8).encode(Checkpoint("f", 1, State.LIVE, (), Coun
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    monkeypatch.setattr(restore, "KEPT", 0)
+    monkeypatch.setattr(restore, "LETTERS", 0)
     return Log(content=VALUE).installed(monkeypatch)
 
 
@@ -127,6 +130,56 @@ def test_an_unreadable_bet_is_an_error(log: Log, value: bytes) -> None:
         published_in(log, schema).deduplicator(0.0, never, nobody)
 
 
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "shop.Order",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "lines", "type": {"type": "array", "items": "long"}},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "given_to",
+    [load("feed-gap"), ORDER, load("settled-bet") | {"name": "Copy", "namespace": "elsewhere"}, None],
+    ids=["gap", "order", "copy", "no Avro"],
+)
+def test_a_bet_is_no_foreign_record_because_its_id_was_given_away(log: Log, given_to: Schema | None) -> None:
+    """A registry that was restored from an older backup has given it to another schema since."""
+
+    def schema(schema_id: int) -> Schema:
+        if schema_id == 7 and given_to is None:
+            raise NotOurs("schema 7 is not an Avro schema")
+        return given_to or load("settled-bet") if schema_id == 7 else SCHEMAS[schema_id]
+
+    settings = Settings(feed=FeedSettings(name="f"))
+    reader = PublishedReader(
+        settings, topics.declare(settings), Codec(load("settled-bet"), 107, schema), log.clock
+    )
+    with pytest.raises(SchemaNotFound) as caught:
+        reader.deduplicator(0.0, never, nobody)
+    assert str(caught.value).startswith("settlement.bets partition 0 offset 0 cannot be read: ")
+    assert "schema 7" in str(caught.value)
+    assert "registry" in str(caught.value)
+
+
+def test_what_somebody_else_wrote_stays_foreign(log: Log) -> None:
+    """It is what the registry says, or no version of ours."""
+
+    def schema(schema_id: int) -> Schema:
+        if schema_id == 9:
+            raise NotOurs("schema 9 is not an Avro schema")
+        return {**SCHEMAS, 10: ORDER}[schema_id]
+
+    others = [b"\0\0\0\0\x0a\x02a\x02\x06\0", CHECKPOINT, b"\0\0\0\0\x09\x08\x96\x01"]
+    log.content = lambda offset: [VALUE, *others, VALUE][offset]
+    assert len(published_in(log, schema).deduplicator(0.0, never, nobody)) == 4 + 10
+    log.content = lambda offset: others[0][:-1] if offset == 1 else VALUE
+    with pytest.raises(SchemaNotFound, match=r"partition 0 offset 1 cannot be read: .*a shop\.Order"):
+        published_in(log, schema).deduplicator(0.0, never, nobody)
+
+
 def test_a_bet_whose_receipt_cannot_be_read_was_received_when_it_was_written(log: Log) -> None:
     """Its header is no time, so no bridge has redriven it."""
     log.marks = {1: [("received", b"soon")], 2: [("received", b"nan")], 3: [("received", b"1.5")]}
@@ -158,3 +211,13 @@ def test_bets_of_a_later_version_are_recognised_after_it_was_rolled_back(
     judge = partial(deduplicator.judge, b"0-1", 3, rewrite=lambda _: None, replaying=True)
     assert judge(content) is DedupResult.DUPLICATE
     assert judge(other) is DedupResult.CORRECTION
+
+
+def test_the_last_bets_are_restored_however_old(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay may begin earlier than requested."""
+    monkeypatch.setattr(restore, "KEPT", 3)
+    monkeypatch.setattr(restore, "LETTERS", 1)
+    published_in(log).deduplicator(4.5, never, nobody)
+    bets, letters = log.given[:4], log.given[4:]
+    assert sorted(bets) == [(0, 3), (0, 4), (1, 3), (1, 4)]
+    assert sorted(letters) == [(0, 4), (1, 4)]
