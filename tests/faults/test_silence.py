@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 
 from bridge.sandbox.cluster.ports import free_port
-from bridge.sandbox.provider.faults import Garbage
+from bridge.sandbox.provider.faults import Drop, Garbage
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
@@ -126,3 +126,18 @@ async def test_a_bridge_that_was_stopped_as_a_whole_lives_on(place: Place) -> No
         owner.signal(signal.SIGCONT)
         assert_exact(await place.settled(feed, owner))
         assert await owner.end() == 0
+
+
+async def test_a_secret_file_that_becomes_a_pipe_stops_nothing(place: Place, tmp_path: Path) -> None:
+    """The last secret counts, and the next connection has it."""
+    token = tmp_path / "token"
+    token.write_text("hush-of-the-feed")
+    async with provider(auth="bearer", auth_value="hush-of-the-feed") as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__AUTH="bearer", FEED__AUTH_VALUE_FILE=str(token))
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        token.unlink()
+        os.mkfifo(token)
+        feed.inflict(Drop())
+        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
