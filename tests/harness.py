@@ -169,6 +169,10 @@ class Place:
         """Start `bridge run`, which writes its long turns to the file (see `tests.held`)."""
         return self._start(("tests.held", str(turns), "run"), settings)
 
+    def freezing(self, patience: float, **settings: str) -> Bridge:
+        """Start `bridge run` whose event loop stands still from SIGUSR1 on (see `tests.freezing`)."""
+        return self._start(("tests.freezing", str(patience), "run"), settings)
+
     def _start(self, command: tuple[str, ...], settings: Mapping[str, str]) -> Bridge:
         log = self.directory / f"bridge-{next(self._numbers)}.log"
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}

@@ -6,6 +6,7 @@ has everything else of a process: environment, files, signals, threads and exit 
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import runpy
@@ -135,7 +136,10 @@ def _main(command: tuple[str, ...], environment: dict[str, str], stdout: str, st
         os.close(opened)
     module, *arguments = command
     sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    finally:
+        atexit._run_exitfuncs()
 
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND

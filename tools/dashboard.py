@@ -167,8 +167,9 @@ def _trouble(board: Dashboard) -> Dashboard:
         .with_panel(_number("Open transaction", hidden, "s", (10, 45)))
         .with_panel(
             _lines(
-                "Corrections",
-                ("sum(rate(bridge_corrections_total{}[$__rate_interval]))", "per s"),
+                "Corrections, and log lines dropped",
+                ("sum(rate(bridge_corrections_total{}[$__rate_interval]))", "corrections per s"),
+                ("sum(rate(bridge_log_lines_dropped_total{}[$__rate_interval]))", "lines per s"),
                 span=_QUARTER,
             )
         )

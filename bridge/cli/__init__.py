@@ -130,6 +130,7 @@ def run(
     """
     from bridge.service.app import run as serve
 
+    log.never_wait()
     log.configure(verbose=verbose)
     serve(load(config))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
+from bridge import log
 from bridge.cli.output import Config, Json, beginning_with, print_json, say
 from bridge.config import Settings, age_seconds, load
 from bridge.config.api import KINDS
@@ -130,6 +131,8 @@ def _do(
         raise SettingsError("--every must be between 1s and 366d")
     if metrics_file is not None:
         must_be_writable(metrics_file)  # checked before the run
+    if seconds is not None:
+        log.never_wait()
     rate = settings.api.requests_per_second
     with _stoppable() as stop, snapshot_tables.Bars(clock.now) as bars:
         if seconds is not None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 
+from bridge.config.files import read_bytes
 from bridge.errors import SettingsError
 from bridge.log import get
 from bridge.masking import conceal
@@ -69,7 +70,7 @@ def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
     try:
         for file in files:
             with suppress(IsADirectoryError):
-                found.update(file.read_bytes())
+                found.update(read_bytes(file))
     except OSError:
         return None
     return found.digest()
@@ -84,7 +85,7 @@ def secret_trouble(file: Path, form: Form) -> str:
 def _read(file: Path, form: Form) -> tuple[str, str]:
     """Return the content of the file, and the error if it cannot be used."""
     try:
-        secret = file.read_text("utf-8").strip()
+        secret = read_bytes(file).decode("utf-8").strip()
     except OSError as error:
         return "", error.strerror or str(error)
     except UnicodeDecodeError:

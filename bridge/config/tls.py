@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bridge.config.fields import TlsSection, env_name
+from bridge.config.files import hazard
 from bridge.errors import SettingsError
 from bridge.formatting import plain_error
 from bridge.log import get
@@ -37,6 +38,10 @@ def context(section: str, settings: TlsSection) -> ssl.SSLContext:
 
 def _read(section: str, settings: TlsSection) -> ssl.SSLContext:
     ca_file, certificate = settings.ca_file, settings.client_certificate_file
+    for name in ("ca_file", "client_certificate_file", "client_key_file"):
+        file = getattr(settings, name)
+        if file is not None and (reason := hazard(file)):
+            raise _unusable(section, name, f"{file}: {reason}")
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:  # an error of OpenSSL is one, too

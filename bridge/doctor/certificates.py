@@ -18,6 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from bridge.config import Settings
+from bridge.config.files import read_bytes
 from bridge.doctor.addresses import Address, addresses
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import SettingsError
@@ -145,7 +146,7 @@ def _in_file(
     name: str, file: Path | None, read: Callable[[bytes], Validity]
 ) -> dict[str, Callable[[], Validity]]:
     """Return by setting how to read a file."""
-    return {} if file is None else {name: lambda: read(file.read_bytes())}
+    return {} if file is None else {name: lambda: read(read_bytes(file))}
 
 
 def _unlocked(settings: Settings, store: bytes) -> Validity:

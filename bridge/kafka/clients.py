@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, env_name
+from bridge.config.files import hazard
 from bridge.config.secrets import digest
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
@@ -95,12 +96,14 @@ def _digest(settings: KafkaSettings) -> bytes | None:
         properties = settings.properties()
     except SettingsError:
         return None
-    files = (
-        Path(str(value))
-        for name, value in properties.items()
-        if name.endswith((".location", ".file")) and value not in ("", _PROBE)
-    )
-    return digest(repr(sorted(properties.items())), files)
+    return digest(repr(sorted(properties.items())), _files(properties))
+
+
+def _files(properties: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the files and directories that librdkafka's properties name."""
+    for name, value in properties.items():
+        if name.endswith((".location", ".file")) and value not in ("", _PROBE):
+            yield Path(str(value))
 
 
 class WatchedConsumer(Consumer):
@@ -267,6 +270,9 @@ def _create(
     outage.properties = properties
     made_of = (kind, frozenset(properties), settings)
     try:
+        for file in _files(properties):
+            if reason := hazard(file):  # librdkafka would hold the interpreter, too
+                raise ValueError(f"{file}: {reason}")
         client = kind({**properties, "error_cb": outage.hear}, logger=LOG, **(options or {}))
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)

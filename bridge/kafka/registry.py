@@ -22,6 +22,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 from bridge.avro.codec import READ_ONLY, Codec, Codecs
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
+from bridge.config.files import hazard
 from bridge.config.secrets import digest
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.formatting import plain_error, shortened
@@ -118,6 +119,9 @@ class Registry:
         }
         properties |= {name: str(file) for name, file in files.items() if file is not None}
         try:
+            for file in filter(None, files.values()):
+                if reason := hazard(file):
+                    raise ValueError(f"{file}: {reason}")
             client = SchemaRegistryClient(properties)
         except (OSError, ValueError, TypeError) as error:
             text = f"{_SETTINGS['https']} cannot be used for {self._address}: {plain_error(error)}"

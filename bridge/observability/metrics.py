@@ -57,6 +57,11 @@ def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
         Gauge("bridge_state", "1 for the current state, 0 for all others.", labels=["state"]),
         {state.value: state is status.state for state in State},
     )
+    yield Counter(
+        "bridge_log_lines_dropped_total",
+        "Log lines dropped since the start, because nobody read stderr.",
+        status.log_lines_dropped,
+    )
     yield Gauge("bridge_state_since_timestamp_seconds", "Start of the current state.", status.since)
     yield Gauge("bridge_state_until_timestamp_seconds", "End of the current wait, if known.", status.until)
     yield Gauge("bridge_leader", "1 if this process owns the feed, else 0.", status.owner)

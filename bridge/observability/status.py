@@ -81,6 +81,8 @@ class StatusSnapshot:
     """Name of this process in the checkpoints that it writes."""
     compiled: bool = False
     """Whether the hot path is compiled rather than plain Python."""
+    log_lines_dropped: int = 0
+    """Log lines that nobody has read in time."""
     state: State | None = None
     """None until the first state is entered."""
     reason: str = ""

@@ -28,7 +28,7 @@ from bridge.kafka.group import Group, Watch
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients, with_fresh_clients
 from bridge.kafka.registry import Registry, RegistryUnavailable
-from bridge.log import get
+from bridge.log import dropped, get
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import healthy, judge
@@ -40,6 +40,7 @@ from bridge.service import last_bets, memory
 from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
+from bridge.service.pulse import Pulse
 from bridge.service.status import Status
 from bridge.service.transaction_monitor import TransactionMonitor
 from bridge.service.watchdog import watched
@@ -71,7 +72,9 @@ def run(settings: Settings) -> None:
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
     sys.setswitchinterval(SWITCH_SECONDS)
     memory.limit_kept()
-    asyncio.run(_Service(settings).serve())
+    service = _Service(settings)
+    with service.pulse.watched():
+        asyncio.run(service.serve())
 
 
 _KNOWN: Final = ("revision", "committed_at", "skew", "gaps", "declared", "dead_letters")
@@ -85,6 +88,7 @@ class _Service:
         self._settings = settings
         self._clock = AnchoredClock()
         self._status = Status(settings.feed.name, self._clock)
+        self.pulse = Pulse()
         self._owner_id = new_owner_id()
         self._started_at = self._clock().wall
         self._changed = asyncio.Event()
@@ -111,6 +115,7 @@ class _Service:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, end)
+            signal.signal(number, self.pulse.asked_to_end)  # in addition: the loop hears it by a descriptor
         feed = self._settings.feed
         get().info(
             "starting",
@@ -137,6 +142,7 @@ class _Service:
         except asyncio.CancelledError:
             if not main.cancelling():
                 raise
+            self.pulse.code = 0
         finally:
             heartbeat.cancel()
 
@@ -152,6 +158,7 @@ class _Service:
             partial(loop.call_soon_threadsafe, self._changed.set),
             self._owner_id,
         )
+        self.pulse.leave = leadership.close
         acknowledged = Acknowledged(self._settings, [topic.name for topic in declared.of_messages()])
         dependencies = Dependencies(
             settings=self._settings,
@@ -328,6 +335,7 @@ class _Service:
             behind_seconds=feed.max_out_of_orderness_seconds + feed.safety_margin_seconds,
             owner_id=self._owner_id,
             compiled=compiled(),
+            log_lines_dropped=dropped(),
             state=status.state,
             reason=status.reason,
             since=status.since,
@@ -351,6 +359,7 @@ class _Service:
 
     async def _heartbeat(self) -> None:
         while True:
+            self.pulse.beat()
             try:
                 self._snapshot = self._take_snapshot()
             except Exception as error:  # noqa: BLE001  # must not look like a blocked event loop

@@ -6,7 +6,10 @@ import base64
 import html
 import json
 import logging
+import os
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -203,3 +206,52 @@ def test_what_is_no_utf_8_is_a_secret_and_a_line_like_any_other(capsys: pytest.C
     masking.conceal(secret, "no text", "m\udce9")
     found = shown(capsys, reason=f"caf\udce9 {secret} hush%E9hush")
     assert found["reason"] == f"caf\\udce9 {masking.MASK} {masking.MASK}"
+
+
+# A reader that does not read.
+
+
+@contextmanager
+def unread() -> Iterator[int]:
+    """The end of a pipe that is stderr, from which nobody reads."""
+    end, writer = os.pipe()
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(writer, "w") as stderr:
+        patch.setattr(sys, "stderr", stderr)
+        patch.setattr(log, "LAST_SECONDS", 0.05)
+        log.never_wait()
+        log.configure()
+        yield end
+        os.close(end)
+
+
+def read(end: int, until: str) -> list[dict[str, Any]]:
+    """The lines to the first of this event."""
+    with os.fdopen(os.dup(end)) as lines:
+        found = []
+        for line in lines:
+            found.append(json.loads(line))
+            if found[-1]["event"] == until:
+                return found
+    return []
+
+
+def test_what_finds_no_room_is_counted_and_told() -> None:
+    """Once somebody reads again; nobody waits, not even the end of the process for long."""
+    with unread() as end:
+        for number in range(1_500):
+            log.get().info("said", number=number, text="x" * 1_000)
+        lost = log.dropped()
+        log.drain()
+        found = read(end, "log lines dropped, because nobody read stderr")
+    assert 100 < lost < 1_000
+    assert found[-1]["lines"] == lost
+    assert [line["number"] for line in found[:-1]] == [*range(1_500 - lost)]
+
+
+def test_the_last_lines_are_written_before_the_end() -> None:
+    """What has a reader is not lost: they are in the pipe by then."""
+    with unread() as end:
+        log.get().info("stopped")
+        log.drain()
+        os.set_blocking(end, False)
+        assert json.loads(os.read(end, 1_000))["event"] == "stopped"

@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_looked_for_is_told(tmp_path: Path, monkeypatch: p
     found = check_certificates(settings(named), NOW).message
     assert found.startswith("kafka.ssl_certificate_location: could not be read: Is a directory")
     assert "ssl_ca" not in found
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr("bridge.doctor.certificates.read_bytes", denied)
     assert (
         "kafka.ssl_ca_location: could not be read: Perm" in check_certificates(settings(named), NOW).message
     )
