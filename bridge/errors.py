@@ -20,6 +20,7 @@
     ├── FeedError               —        the connection has ended: ask the limiter, reconnect
     │   ├── FeedRefused         —        the provider refused the connection
     │   └── FeedLost            —        closed, reset, silent, or a protocol error
+    │       └── FeedUnreached   —        the attempt never reached the provider's host: it does not count
     └── SinkError               —        Kafka did not accept a batch
         ├── NotOwner            —        another process owns the feed: close the socket, stand by
         ├── NotCommitted        —        a snapshot job was stopped first: the next run publishes
@@ -182,6 +183,10 @@ class FeedRefused(FeedError):
 
 class FeedLost(FeedError):
     """The connection was closed, reset, silent, or broke the WebSocket protocol."""
+
+
+class FeedUnreached(FeedLost):
+    """An attempt ended before a connection to the provider's host was open: nothing was sent to it."""
 
 
 class SinkError(BridgeError):

@@ -202,6 +202,10 @@ class LimitsSettings(Section):
     """Seconds of recovery that leak from the bucket each second."""
     max_age_seconds: Seconds = 259_200
     """How far back the provider can replay: three days."""
+    count_unreached: bool = False
+    """Whether an attempt counts that ended before a connection to the provider's host, or a proxy's tunnel to
+    it, was open: an unknown host, no route, a refused connection. TLS and what follows always count.
+    """
     scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
     """Factor by which time runs faster in every limit. Only for tests, with `bridge simulate --limits-scale`.
     """

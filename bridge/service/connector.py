@@ -14,7 +14,17 @@ from dataclasses import dataclass
 
 from bridge.clock import Instant
 from bridge.clock_skew import Skew
-from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
+from bridge.errors import (
+    AuthError,
+    ClockError,
+    FeedError,
+    FeedLost,
+    FeedRefused,
+    FeedUnreached,
+    GapError,
+    NotOwner,
+    SettingsError,
+)
 from bridge.feed.backoff import Backoff
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.protocol import Request, request
@@ -62,6 +72,7 @@ class Connector:
 
     def __post_init__(self) -> None:
         self._feed = self.dependencies.settings.feed
+        self._counts_unreached = self.dependencies.settings.limits.count_unreached
         self._clock = self.dependencies.clock
         self._status = self.dependencies.status
         self._restored_by = self._clock.offset
@@ -72,6 +83,8 @@ class Connector:
         self._credential_read_again = False
         self._failure = ""
         """How the last attempt or connection ended."""
+        self._unreached = False
+        """Whether that reached nobody."""
         self._opened_at: float | None = None
         self.connections: Counter[str] = Counter()
         """Attempts so far: `accepted`, `refused`, `failed`."""
@@ -96,7 +109,9 @@ class Connector:
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)
             self.limiter.attempt(now, revision)
-            self._status.become(State.CONNECTING, revision=revision or 0)
+            # Between attempts that reach nobody, the pauses are short: one state lasts through all of it.
+            if not (self._unreached and self._status.state is State.BACKING_OFF):
+                self._status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect
             if not self.pipeline.counters.received:  # one that began at the same time was not there before
                 await self.refuse_other_feeds()
@@ -139,10 +154,15 @@ class Connector:
             self.connections["refused" if refused else "failed"] += 1
         lasted = 0.0 if self._opened_at is None else now.monotonic - self._opened_at
         self._opened_at = None
-        self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
+        before, self._unreached = (self._unreached, self._failure), isinstance(error, FeedUnreached)
         # Into topics, too; what a provider answered may be a page.
         self._failure = " ".join(concealed(str(error)).split())
-        get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
+        if self._unreached:
+            self._backoff.unreached(now.monotonic)
+        else:
+            self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
+        if before != (True, self._failure):  # it may be tried each second
+            get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
 
     async def report(self, gap: Gap) -> None:
         """Log a gap that is in the current batch; stop if `feed.on_gap` is stop.
@@ -252,6 +272,14 @@ class Connector:
             self.limiter.answered(self._clock(), refused=self._is_refusal(error))
             if error.skew is not None:
                 self.timekeeper.note(Skew(*error.skew))
+            raise
+        except SettingsError:  # before anything was sent
+            self.limiter.withdraw()
+            raise
+        except FeedUnreached as error:
+            if self._counts_unreached:
+                raise FeedLost(str(error)) from None
+            self.limiter.withdraw()
             raise
         except FeedLost:
             if self._suspended_since(decided):  # the request may have left just now

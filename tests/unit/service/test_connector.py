@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from bridge.clock_skew import Skew
-from bridge.errors import ClockError, FeedLost, FeedRefused, NotOwner, SettingsError
+from bridge.errors import ClockError, FeedLost, FeedRefused, FeedUnreached, NotOwner, SettingsError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import DECIDED_SECONDS
 from bridge.service.connector import gap_text
@@ -144,6 +145,27 @@ async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_e
     assert await desk.connector.connect() is None
     [attempt] = desk.limiter.ledger
     assert attempt.answered_at == (EPOCH + takes if takes > 20 else None)
+
+
+@pytest.mark.parametrize("error", [FeedUnreached("no route"), SettingsError("no such proxy")])
+@with_desk()
+async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Exception) -> None:
+    """It is told once, and is a failure that says nothing of the provider."""
+
+    async def answer() -> Connection:
+        raise error
+
+    desk.provider.answer = answer
+    for _ in range(20):
+        with contextlib.suppress(SettingsError):
+            assert await desk.connector.connect() is None
+        assert desk.limiter.ledger == ()
+    assert {len(it.ledger) for it in desk.kafka.checkpoints if it.state is State.CONNECTING} == {1}
+    assert desk.connector.connections["failed"] == (20 if isinstance(error, FeedUnreached) else 0)
+    if isinstance(error, FeedUnreached):
+        assert asyncio.get_running_loop().time() < 20 * 2
+        desk.connector.ended(FeedLost("a failure"))
+        assert desk.connector.next_attempt(desk.clock())[1].until <= desk.clock().wall + 1
 
 
 @with_desk()
