@@ -165,8 +165,9 @@ class FeedError(BridgeError):
 class FeedRefused(FeedError):
     """The handshake was answered with an HTTP status other than 101, or the connection closed for a limit.
 
-    `answer` is the reason, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if any, and
-    `skew` bounds the provider's clock minus our monotonic clock, if the answer shows it.
+    `answer` is the reason, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if any,
+    `skew` bounds the provider's clock minus our monotonic clock, if the answer shows it, and `retry_after` is
+    the pause that it asks for, in seconds.
     """
 
     def __init__(
@@ -175,10 +176,12 @@ class FeedRefused(FeedError):
         detail: str = "",
         status: int | None = None,
         skew: tuple[float, float] | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(f"the provider refused the connection: {answer}{detail and ': ' + detail}")
         self.status = status
         self.skew = skew
+        self.retry_after = retry_after
 
 
 class FeedLost(FeedError):

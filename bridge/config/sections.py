@@ -202,6 +202,8 @@ class LimitsSettings(Section):
     """Seconds of recovery that leak from the bucket each second."""
     max_age_seconds: Seconds = 259_200
     """How far back the provider can replay: three days."""
+    max_retry_after_seconds: Seconds = 3600
+    """The longest pause given when a refused handshake asks for one (`Retry-After`); 0 ignores it."""
     count_unreached: bool = False
     """Whether an attempt counts that ended before a connection to the provider's host, or a proxy's tunnel to
     it, was open: an unknown host, no route, a refused connection. TLS and what follows always count.

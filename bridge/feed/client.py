@@ -27,7 +27,7 @@ from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
 from bridge.feed.framing import Inbox, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
-from bridge.formatting import plain_error, shortened
+from bridge.formatting import plain_error, retry_after, shortened
 from bridge.masking import concealed
 
 HANG_UP_SECONDS = 1.5
@@ -303,10 +303,14 @@ async def connect(
         status = error.response.status_code
         headers = error.response.headers
         # A cached answer has an old date.
-        dates = [] if "Age" in headers else headers.get_all("Date")
-        skew = from_dates(dates, asked_at, clock().monotonic)
+        dates, now = [] if "Age" in headers else headers.get_all("Date"), clock()
+        skew = from_dates(dates, asked_at, now.monotonic)
+        date = dates[0] if dates else None
+        pauses = [retry_after(header, date, now.wall) for header in headers.get_all("Retry-After")]
         hint = "Is feed.base_url (BRIDGE_FEED__BASE_URL) right? " if status == 404 else ""
-        raise FeedRefused(f"HTTP {status}", f"{hint}{shortened(body.strip())}", status, skew) from None
+        detail = f"{hint}{shortened(body.strip())}"
+        longest = max((pause for pause in pauses if pause is not None), default=None)
+        raise FeedRefused(f"HTTP {status}", detail, status, skew, longest) from None
     except InvalidHandshake as error:
         raise lost(f"the handshake failed: {concealed(str(error))}") from None
     except (OSError, EOFError) as error:  # timeouts and TLS errors among them

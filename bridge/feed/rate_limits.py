@@ -49,6 +49,8 @@ class Attempt:
     """Whether it was made without a revision."""
     answered_at: float | None = None
     refused: bool = False
+    retry_at: float | None = None
+    """When the answer allows the next attempt, if it says so (`Retry-After`)."""
     own: bool = field(default=True, compare=False)
     """Whether this process made it, by its own clock."""
     grown_seconds: float = field(default=0.0, compare=False)
@@ -149,6 +151,7 @@ class Limiter:
         self._memory = memory
         self._bucket = limits.bucket_seconds / scale
         self._drain = limits.bucket_drain
+        self._longest_retry_after = limits.max_retry_after_seconds
         self._reach = DECIDED_SECONDS + connect_timeout + MARGIN_SECONDS
         self._skew = skew
         self._last: Instant | None = None
@@ -176,6 +179,12 @@ class Limiter:
 
     def _forbidden(self, at: float, revision: int | None) -> Decision | None:
         """Return what forbids an attempt at this moment, and until when at least."""
+        for attempt in self.ledger:
+            if attempt.retry_at is not None:
+                pause = min(attempt.retry_at - attempt.last_at, self._longest_retry_after)
+                if attempt.last_at + pause > at:
+                    reason = f"the provider asked for a pause of {format_duration(pause)} (Retry-After)"
+                    return Decision(attempt.last_at + pause, reason)
         ages = self._asking(at, revision)
         for window in self._windows:
             if window.may_count(ages):
@@ -245,15 +254,18 @@ class Limiter:
         """Remove the last attempt: it was not made."""
         self.ledger = self.ledger[:-1]
 
-    def answered(self, now: Instant, *, refused: bool) -> None:
+    def answered(self, now: Instant, *, refused: bool, retry_after: float | None = None) -> None:
         """Note the provider's answer to the last attempt, which it has counted by now in any case.
 
-        An accepted attempt may still be refused by a close code; the first answer is its time.
+        An accepted attempt may still be refused by a close code; the first answer is its time. `retry_after`
+        is the pause that the answer asks for, in seconds.
         """
         self.observe(now)
         last = self.ledger[-1]
         at = now.wall if last.answered_at is None else last.answered_at
-        self.ledger = (*self.ledger[:-1], replace(last, answered_at=at, refused=refused))
+        retry_at = None if retry_after is None else at + min(retry_after, self._longest_retry_after)
+        answered = replace(last, answered_at=at, refused=refused, retry_at=retry_at)
+        self.ledger = (*self.ledger[:-1], answered)
 
     def observe(self, now: Instant) -> None:
         """Age the ledger by the monotonic clock, however the wall clock was set.
@@ -320,6 +332,8 @@ _NONE = _Ages(inf, inf)
 
 def _moved(attempt: Attempt, by: float, latest: float) -> Attempt:
     """Move an attempt by seconds, not beyond `latest`, together with its answer."""
-    at, answered = attempt.at, attempt.answered_at
     by = min(by, latest - attempt.last_at)
-    return replace(attempt, at=at + by, answered_at=None if answered is None else answered + by)
+    answered, retry = (
+        None if time is None else time + by for time in (attempt.answered_at, attempt.retry_at)
+    )
+    return replace(attempt, at=attempt.at + by, answered_at=answered, retry_at=retry)

@@ -269,7 +269,8 @@ class Connector:
         try:
             connection = await connect(self._feed, asked, self.wake.set, self._clock)
         except FeedRefused as error:
-            self.limiter.answered(self._clock(), refused=self._is_refusal(error))
+            refused, pause = self._is_refusal(error), error.retry_after
+            self.limiter.answered(self._clock(), refused=refused, retry_after=pause)
             if error.skew is not None:
                 self.timekeeper.note(Skew(*error.skew))
             raise

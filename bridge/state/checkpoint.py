@@ -120,6 +120,7 @@ class Checkpoint:
                     "recoverySeconds": attempt.recovery_seconds,
                     "answeredAt": _micros(attempt.answered_at),
                     "refused": attempt.refused,
+                    "retryAt": _micros(attempt.retry_at),
                 }
                 for attempt in self.ledger
             ],
@@ -165,6 +166,7 @@ class Checkpoint:
                     initial=c["class"] != "Proper",
                     answered_at=_seconds(c["answeredAt"]),
                     refused=c["refused"],
+                    retry_at=_seconds(c["retryAt"]),
                     own=False,
                 )
                 for c in datum["connections"]
@@ -204,7 +206,11 @@ class Checkpoint:
         ]
         for index, attempt in enumerate(self.ledger):
             name = f"connections[{index}]"
-            times += [(f"{name}.at", attempt.at), (f"{name}.answeredAt", attempt.answered_at)]
+            times += [
+                (f"{name}.at", attempt.at),
+                (f"{name}.answeredAt", attempt.answered_at),
+                (f"{name}.retryAt", attempt.retry_at),
+            ]
             numbers.append((f"{name}.recoverySeconds", attempt.recovery_seconds, 0, LONGEST_SECONDS))
         for counter, count in zip(_AVRO_COUNTERS, _counts(self.counters), strict=True):
             numbers.append((f"counters.{counter}", count, 0, MOST_COUNTED))

@@ -222,7 +222,8 @@ class Feed:
         if isinstance(answer, Refusal):
             if answer.close_code is None:
                 status = answer.status
-                raise FeedRefused(f"HTTP {status}", answer.reason, status, self._skew(asked))
+                pause = None if answer.retry_after is None else float(answer.retry_after)
+                raise FeedRefused(f"HTTP {status}", answer.reason, status, self._skew(asked), pause)
             answer = self._dismissed(answer.close_code)
         self._open = Connection(self, settings, answer, self._skew(asked), wake, clock)
         return self._open

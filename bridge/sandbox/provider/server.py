@@ -203,7 +203,10 @@ class Simulator:
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:
-            return socket.respond(answer.status, f"{answer.reason}\n")
+            response = socket.respond(answer.status, f"{answer.reason}\n")
+            if answer.retry_after is not None:
+                response.headers["Retry-After"] = str(answer.retry_after)
+            return response
         else:
             self._let_in(socket, Farewell(answer.close_code, answer.reason))
         return None

@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
+from websockets.http11 import Request as HttpRequest
+from websockets.http11 import Response
 from websockets.utils import accept_key
 
 from bridge.clock import Instant, now
@@ -56,6 +59,27 @@ async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
     assert error.status == 429
     assert str(error).startswith("the provider refused the connection: HTTP 429: too many\nxxx")
     assert len(str(error)) < 260
+
+
+@pytest.mark.parametrize(
+    ("headers", "pause"),
+    [
+        ({}, None),
+        ({"Retry-After": "600"}, 600),
+        ({"Retry-After": "Mon, 21 Sep 2026 14:23:20 GMT", "Date": "Mon, 21 Sep 2026 14:13:20 GMT"}, 600),
+        ({"Retry-After": "soon"}, None),
+    ],
+)
+async def test_a_refusal_has_the_pause_that_it_asks_for(headers: dict[str, str], pause: float | None) -> None:
+    """In seconds, or until a moment by the provider's clock."""
+
+    def refuse(_: ServerConnection, __: HttpRequest) -> Response:
+        return Response(503, "No", Headers(headers))
+
+    async with provider(process_request=refuse) as url:
+        error = await failure(url)
+    assert isinstance(error, FeedRefused)
+    assert error.retry_after == pause
 
 
 async def test_an_answer_of_another_server_asks_for_the_address() -> None:

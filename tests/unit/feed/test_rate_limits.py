@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from bridge.feed.rate_limits import Attempt, Decision, LimitUsage
@@ -275,3 +277,19 @@ def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
     assert used(limiter(attempt(2, 30), scale=100))["bucket"] == 32
     assert limiter(scale=100).usage(at())[-1] == LimitUsage("bucket", 0, 36, None)
     assert used(limiter(attempt(2, 40), scale=100)) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}
+
+
+@pytest.mark.parametrize(("asked", "most", "waited"), [(600, 3600, 600), (inf, 3600, 3600), (600, 0, 0)])
+def test_the_pause_that_an_answer_asks_for_is_given(asked: float, most: float, waited: float) -> None:
+    """From the answer on, up to the setting, also by the process that reads it back with another one."""
+    made = limiter(max_retry_after_seconds=most)
+    made.attempt(at(-2), int(NOW - 60))
+    made.answered(at(0), refused=False, retry_after=asked)
+    assert wait(made, SMALL) == waited
+    assert wait(limiter(*made.ledger, max_retry_after_seconds=100.0), SMALL) == min(waited, 100)
+
+
+def test_a_pause_of_another_time_moves_with_its_attempt() -> None:
+    """Where the attempt lies in the future, it ended now at the latest."""
+    made = limiter(Attempt(NOW + 50, 60, False, NOW + 51, retry_at=NOW + 651))
+    assert made.decide(at(), int(NOW - 60)).until == NOW + 600
