@@ -187,7 +187,7 @@ class LimitsSettings(Section):
     initial_window_seconds: Seconds = 1800
     """Length of that window."""
     proper_connections: Count = 5
-    """Connection attempts per window with any other revision."""
+    """Connection attempts per window with any other revision; those of the kind above count here as well."""
     proper_window_seconds: Seconds = 300
     """Length of that window."""
     large_connections: Count = 5
@@ -200,6 +200,10 @@ class LimitsSettings(Section):
     """Capacity of the leaky bucket for small recoveries, in seconds of recovery."""
     bucket_drain: Annotated[float, Field(ge=0.01, le=LONGEST_SECONDS, allow_inf_nan=False)] = 4
     """Seconds of recovery that leak from the bucket each second."""
+    bucket_may_overflow: bool = False
+    """Whether a recovery may begin while the bucket is not full, however long it is: the interface word by
+    word. Otherwise it must fit in.
+    """
     max_age_seconds: Seconds = 259_200
     """How far back the provider can replay: three days."""
     max_retry_after_seconds: Seconds = 3600

@@ -1,7 +1,8 @@
 """When a connection to the provider is allowed, and why not now, sans-IO (interface, "Limits").
 
     initial    connections without a revision, with 0, or with one older than the feed's memory
-    proper     connections with any other revision
+    proper     connections with any other revision; all others count as well, for a provider that allows five
+               of any kind
     large      connections with any revision older than an hour, 0 and what is too old included
     bucket     the other proper ones: the seconds they ask for fill a leaky bucket
 
@@ -95,7 +96,7 @@ class LimitUsage:
 
 _COUNTED = {
     "initial": "attempts without a revision, or with one too old",
-    "proper": "attempts with a revision",
+    "proper": "attempts of any kind",
     "large": "attempts with a revision older than an hour",
     "bucket": "shorter recoveries, in a leaky bucket",
 }
@@ -144,13 +145,14 @@ class Limiter:
             _Window(
                 "initial", memory, inf, limits.initial_connections, limits.initial_window_seconds / scale
             ),
-            _Window("proper", -inf, memory, limits.proper_connections, limits.proper_window_seconds / scale),
+            _Window("proper", -inf, inf, limits.proper_connections, limits.proper_window_seconds / scale),
             _Window("large", large, inf, limits.large_connections, limits.large_window_seconds / scale),
         )
         self._large_age = large
         self._memory = memory
         self._bucket = limits.bucket_seconds / scale
         self._drain = limits.bucket_drain
+        self._may_overflow = limits.bucket_may_overflow
         self._longest_retry_after = limits.max_retry_after_seconds
         self._reach = DECIDED_SECONDS + connect_timeout + MARGIN_SECONDS
         self._skew = skew
@@ -193,7 +195,8 @@ class Limiter:
                     attempts = plural(window.connections, f"{window.name} connection attempt")
                     return Decision(free_at, f"{attempts} in {format_duration(window.seconds)}")
         if self._may_be_small(ages):
-            excess = self._level(at).seconds + self._length(ages) - self._bucket
+            room = RESOLUTION_SECONDS if self._may_overflow else self._length(ages)
+            excess = self._level(at).seconds + room - self._bucket
             if excess > 0:
                 reason = f"{format_duration(self._bucket)} of small recovery in the leaky bucket"
                 return Decision(at + self._until_room(at, revision, ages, excess), reason)
@@ -218,7 +221,7 @@ class Limiter:
         growing, older = self._large_age - ages.high, (revision or 0) - self.oldest_replayable(at)
         room = excess / self._drain
         if older > 0:
-            if ages.high >= 0 and growing > 0:
+            if ages.high >= 0 and growing > 0 and not self._may_overflow:
                 room = min(growing, excess / (self._drain - 1) if self._drain > 1 else inf)
             room = min(room, older, self._large_age - ages.low)
         return room + RESOLUTION_SECONDS

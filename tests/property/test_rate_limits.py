@@ -42,11 +42,14 @@ class World:
     )
     """How an attempt may end."""
 
-    def __init__(self, random: Random, *, skew: float = 0.0, scale: float = 1.0) -> None:
+    def __init__(
+        self, random: Random, *, skew: float = 0.0, scale: float = 1.0, may_overflow: bool = False
+    ) -> None:
         self.random = random
         self._skew = skew
         self._scale = scale
-        self._settings = LimitsSettings(scale=scale)
+        self._may_overflow = may_overflow
+        self._settings = LimitsSettings(scale=scale, bucket_may_overflow=may_overflow)
         self.time = BEGAN
         """What the provider's clock says."""
         self.wall = random.uniform(-skew, skew)
@@ -122,7 +125,7 @@ class World:
 
     def breaches(self) -> list[str]:
         """Return the provider's errors for the attempts, in the order of their arrival."""
-        book = Limits(self._scale)
+        book = Limits(self._scale, bucket_may_overflow=self._may_overflow)
         for at, revision in sorted(self.arrivals):
             book.attempt(at, revision)
         return [breach.reason for breach in book.breaches]
@@ -147,10 +150,21 @@ OUTAGES = st.lists(
 
 
 @settings(deadline=None, max_examples=300)
-@given(SEEDS, OUTAGES, st.sampled_from([0.0, 1.5, 15.0, 200.0]), st.sampled_from([1.0, 1.0, 10.0]))
-def test_no_limit_is_ever_broken(seed: int, outages: list[float], skew: float, scale: float) -> None:
-    """Whatever the lengths of connections and outages, and whatever was answered, lost or never sent."""
-    world = World(Random(seed), skew=skew, scale=scale)
+@given(
+    SEEDS,
+    OUTAGES,
+    st.sampled_from([0.0, 1.5, 15.0, 200.0]),
+    st.sampled_from([1.0, 1.0, 10.0]),
+    st.booleans(),
+)
+def test_no_limit_is_ever_broken(
+    seed: int, outages: list[float], skew: float, scale: float, may_overflow: bool
+) -> None:
+    """Whatever the lengths of connections and outages, and whatever was answered, lost or never sent.
+
+    With the bucket as the bridge reads it, and word by word.
+    """
+    world = World(Random(seed), skew=skew, scale=scale, may_overflow=may_overflow)
     for seconds in outages:
         world.connect()
         world.pass_time(seconds)
@@ -223,12 +237,19 @@ def test_a_shortened_ledger_decides_as_the_whole_one(
 
 
 @settings(deadline=None)
-@given(SEEDS, OUTAGES, st.none() | st.integers(-100, 400_000), st.lists(st.floats(0, 1), max_size=5))
+@given(
+    SEEDS,
+    OUTAGES,
+    st.none() | st.integers(-100, 400_000),
+    st.lists(st.floats(0, 1), max_size=5),
+    st.booleans(),
+)
 def test_the_limiter_returns_the_earliest_time(
-    seed: int, outages: list[float], ask: int | None, shares: list[float]
+    seed: int, outages: list[float], ask: int | None, shares: list[float], may_overflow: bool
 ) -> None:
     """The attempt is allowed then, and at no time before."""
-    world = World(Random(seed))
+    world = World(Random(seed), may_overflow=may_overflow)
+    limits = LimitsSettings(bucket_may_overflow=may_overflow)
     for seconds in outages:
         world.connect()
         world.time += seconds
@@ -236,7 +257,7 @@ def test_the_limiter_returns_the_earliest_time(
     revision = None if ask is None else int(start - ask)
 
     def until(wall: float) -> float:
-        return Limiter(LimitsSettings(), TIMEOUT, 0.0, ledger).decide(Instant(wall, wall), revision).until
+        return Limiter(limits, TIMEOUT, 0.0, ledger).decide(Instant(wall, wall), revision).until
 
     answer = until(start)
     assert start <= answer <= start + 2 * 3600
