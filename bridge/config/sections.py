@@ -81,7 +81,8 @@ class FeedSettings(TlsSection):
     start: str = "0"
     """Where a first start begins: `0` (an initial connection, `revision=0`: the provider decides what it
     replays), an age (`90s`, `2h`, `1d 4h`), or an ISO 8601 time with its zone. Ignored once there is a
-    checkpoint.
+    checkpoint, except that anything but `0` ends the attempts with `revision=0`, which go on until all that
+    it replays has come.
     """
     on_gap: Literal["stop", "continue"] = "stop"
     """What follows a gap: `stop` ends the process with exit 5, `continue` resumes after the gap."""

@@ -172,6 +172,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> None:
         owner=owned.owner_id,
         catch_up=None,
         moved=move,
+        starting=False,
     )
     batch = Batch()
     if plan.gap is not None:

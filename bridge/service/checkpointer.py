@@ -31,6 +31,9 @@ class Checkpointer:
     def __post_init__(self) -> None:
         self._clock = self.dependencies.clock
         self._status = self.dependencies.status
+        start = self.dependencies.settings.feed.start
+        self.starting = start == "0" and (self.committed is None or self.committed.starting)
+        """Whether the next attempt asks for revision 0: what that replays has not come yet."""
         self._latest = self.committed
         """The last checkpoint, committed or being committed."""
         self._committing: Batch | None = None
@@ -135,6 +138,7 @@ class Checkpointer:
             skew=self.timekeeper.skew and self.timekeeper.skew.seconds,
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
             moved=None if self._latest is None else self._latest.moved,
+            starting=self.starting,
         )
         dependencies = self.dependencies
         record = checkpoint_record(

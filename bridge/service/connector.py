@@ -78,8 +78,8 @@ class Connector:
         self._restored_by = self._clock.offset
         """The offset of the clock by which the state was restored."""
         self._backoff = Backoff(self.dependencies.settings.limits.scale, random.uniform)
-        self._first = self._feed.start == "0" and self.checkpointer.committed is None
-        """Whether no connection was ever attempted; only then the URL has `revision=0`."""
+        self._provisional = False
+        """Whether the last attempt asked for 0 and was not the first: what came before it may be missing."""
         self._credential_read_again = False
         self._failure = ""
         """How the last attempt or connection ended."""
@@ -104,8 +104,10 @@ class Connector:
                 return None  # the limits allowed another revision
             now = self._clock()
             revision = self._revision(now)
-            if revision is None and self.checkpointer.committed is None:  # nothing is promised yet
+            is_first = self.checkpointer.committed is None
+            if revision is None and is_first:  # nothing is promised yet, all from here on will be
                 self.pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
+            self._provisional = revision is None and not is_first
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)
             self.limiter.attempt(now, revision)
@@ -119,7 +121,6 @@ class Connector:
                 get().warning("checkpoint commit took too long, asking the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated
                 return None
-            self._first = False  # from here on, the position is a promise
             connection = await self._open(asked, decided=now)
             try:
                 await self._accepted(connection, revision, decided=now)
@@ -160,9 +161,22 @@ class Connector:
         if self._unreached:
             self._backoff.unreached(now.monotonic)
         else:
-            self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
+            # Attempts that ask for 0 are few, too: not all may be spent on one short trouble.
+            scarce = refused or self.checkpointer.starting
+            self._backoff.failed(now.monotonic, lasted=lasted, refused=scarce)
         if before != (True, self._failure):  # it may be tried each second
             get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
+
+    def caught_up(self) -> None:
+        """Note that all that this connection replays has come.
+
+        Raises FeedLost if it asked for 0 after an earlier attempt: where 0 replays nothing, what was
+        published in between is still to come, and the next connection asks for it.
+        """
+        if self.checkpointer.starting:
+            self.checkpointer.starting = False
+            if self._provisional:
+                raise FeedLost("revision 0 has been received, asking for all since the first attempt")
 
     async def report(self, gap: Gap) -> None:
         """Log a gap that is in the current batch; stop if `feed.on_gap` is stop.
@@ -188,7 +202,7 @@ class Connector:
 
     def _revision(self, now: Instant) -> int | None:
         """Return the revision to request: not in the future of the provider's clock, and still replayable."""
-        if self._first:
+        if self.checkpointer.starting:
             return None
         present = int(now.wall - self._feed.max_clock_skew_seconds)
         return max(min(self.pipeline.position.revision, present), self.limiter.oldest_replayable(now.wall))
@@ -223,7 +237,7 @@ class Connector:
                 await self._take_back()
             return False
         oldest = self.limiter.oldest_replayable(self._clock().wall)
-        if self._first or self.pipeline.position.revision >= oldest:
+        if self.checkpointer.starting or self.pipeline.position.revision >= oldest:
             return True
         # A clock that is days ahead would skip what the provider can still replay. A gateway may answer
         # nothing but connections to the feed: then the handshake confirms the clock before that.
@@ -309,7 +323,7 @@ class Connector:
             # Only now: the gap grows until a connection is open, and one record is enough.
             await self._skip(revision)
         keeper = self.timekeeper
-        self.pipeline.connected(revision, keeper.skew, keeper.corrected_at)
+        self.pipeline.connected(revision, keeper.skew, keeper.corrected_at, provisional=self._provisional)
         self.checkpointer.progress = CatchUpTracker()
 
     def _suspended_since(self, decided: Instant) -> bool:

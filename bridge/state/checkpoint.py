@@ -88,6 +88,8 @@ class Checkpoint:
     """Progress of a replay, during one."""
     moved: Move | None = None
     """The last change of the position by an operator; every later checkpoint has it too."""
+    starting: bool = False
+    """Whether the next attempt asks for revision 0: what that replays has not come yet."""
 
     @property
     def has_received(self) -> bool:
@@ -112,6 +114,7 @@ class Checkpoint:
         return {
             "feed": self.feed,
             "revision": self.revision,
+            "starting": self.starting,
             "state": self.state.value,
             "connections": [
                 {
@@ -187,6 +190,7 @@ class Checkpoint:
             ),
             moved=(moved := datum["moved"])
             and Move(moved["at"] / MICROS, moved["by"], moved["from"], moved["to"], moved["reason"]),
+            starting=datum["starting"],
         )
         for field, number in checkpoint._impossible():
             raise SchemaError(f"not a FeedCheckpoint: {field}: {number!r} is impossible")

@@ -196,7 +196,8 @@ def test_checkpoints_and_gaps_survive() -> None:
         "redriven": 0,
     }
     left_out = dict.fromkeys(("since", "until", "newestSettlement", "skewSeconds", "catchUp", "moved")) | {
-        "reason": ""
+        "reason": "",
+        "starting": False,
     }
     assert read | {"counters": checkpoint["counters"]} == checkpoint | left_out
     assert gaps.decode(gaps.encode(gap)) == gap

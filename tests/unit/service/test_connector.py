@@ -38,13 +38,32 @@ async def test_no_revision_ahead_of_the_providers_clock_is_requested(
 
 
 @with_desk(start="0")
-async def test_only_the_first_attempt_requests_revision_zero(desk: Desk) -> None:
-    """The checkpoint of that attempt has a position, which the next ones request."""
+async def test_attempts_request_revision_zero_until_all_that_it_replays_has_come(desk: Desk) -> None:
+    """The checkpoint of the first one has a position, from which another connection has to follow then."""
     for _ in range(3):
         await desk.connector.connect()
+    desk.connector.ended(FeedLost("with pauses as after a refusal"))
+    assert desk.connector.next_attempt(desk.clock())[1].until > desk.clock().wall + 30
+    with pytest.raises(FeedLost, match="asking for all since the first attempt"):
+        desk.connector.caught_up()
+    await desk.connector.connect()
     assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - 30}
-    assert [attempt.initial for attempt in desk.limiter.ledger] == [True, False, False]
-    assert desk.provider.asked == [0, EPOCH - 30, EPOCH - 30]
+    assert [it.starting for it in desk.kafka.checkpoints if it.state is State.CONNECTING] == [True] * 3 + [
+        False
+    ]
+    assert [attempt.initial for attempt in desk.limiter.ledger] == [True, True, True, False]
+    assert desk.provider.asked == [0, 0, 0, EPOCH - 30]
+
+
+@with_desk(start="0")
+async def test_a_first_attempt_that_is_accepted_needs_no_other(desk: Desk) -> None:
+    """All since it began has come on it."""
+    desk.provider.answer = Opened.accept
+    assert await desk.connector.connect() is not None
+    desk.connector.caught_up()
+    desk.connector.ended(FeedLost("later"))
+    assert await desk.connector.connect() is not None
+    assert desk.provider.asked == [0, EPOCH - 30]
 
 
 @with_desk()
@@ -104,6 +123,10 @@ class Opened:
     heard_at = 0.0
     waiting = 0
     disconnected = False
+
+    @classmethod
+    async def accept(cls) -> Connection:
+        return cls()  # type: ignore[return-value]  # as much of it as is used
 
     async def disconnect(self) -> None:
         self.disconnected = True
