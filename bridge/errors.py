@@ -21,6 +21,7 @@
     ├── FeedError               —        the connection has ended: ask the limiter, reconnect
     │   ├── FeedRefused         —        the provider refused the connection
     │   └── FeedLost            —        closed, reset, silent, or a protocol error
+    │       └── FeedUnreached   —        the attempt never reached the provider's host: it does not count
     └── SinkError               —        Kafka did not accept a batch
         ├── NotOwner            —        another process owns the feed: close the socket, stand by
         ├── NotCommitted        —        a snapshot job was stopped first: the next run publishes
@@ -171,8 +172,9 @@ class FeedError(BridgeError):
 class FeedRefused(FeedError):
     """The handshake was answered with an HTTP status other than 101, or the connection closed for a limit.
 
-    `answer` is the reason, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if any, and
-    `skew` bounds the provider's clock minus our monotonic clock, if the answer shows it.
+    `answer` is the reason, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if any,
+    `skew` bounds the provider's clock minus our monotonic clock, if the answer shows it, and `retry_after` is
+    the pause that it asks for, in seconds.
     """
 
     def __init__(
@@ -181,14 +183,20 @@ class FeedRefused(FeedError):
         detail: str = "",
         status: int | None = None,
         skew: tuple[float, float] | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(f"the provider refused the connection: {answer}{detail and ': ' + detail}")
         self.status = status
         self.skew = skew
+        self.retry_after = retry_after
 
 
 class FeedLost(FeedError):
     """The connection was closed, reset, silent, or broke the WebSocket protocol."""
+
+
+class FeedUnreached(FeedLost):
+    """An attempt ended before a connection to the provider's host was open: nothing was sent to it."""
 
 
 class SinkError(BridgeError):

@@ -44,6 +44,23 @@ def parse_http_date(header: str) -> float | None:
         return None
 
 
+def retry_after(header: str | None, date: str | None, wall: float) -> float | None:
+    """Return the delay that a `Retry-After` asks for, in seconds after the answer; None if it cannot be read.
+
+    An HTTP date is compared with the answer's `Date`, because both come from the provider's clock; without a
+    `Date`, with ours (`wall`, Unix seconds).
+    """
+    if header is None:
+        return None
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", header.strip(), re.ASCII):
+        return float(header)
+    until = parse_http_date(header)
+    if until is None:
+        return None
+    written = parse_http_date(date) if date else None
+    return max(0.0, until - (wall if written is None else written))
+
+
 def parse_whole(text: str) -> int:
     """Parse a whole number of 64 bits in ASCII digits. Raises ValueError for anything else."""
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not -(2**63) <= (number := int(text)) < 2**63:

@@ -81,7 +81,8 @@ class FeedSettings(TlsSection):
     start: str = "0"
     """Where a first start begins: `0` (an initial connection, `revision=0`: the provider decides what it
     replays), an age (`90s`, `2h`, `1d 4h`), or an ISO 8601 time with its zone. Ignored once there is a
-    checkpoint.
+    checkpoint, except that anything but `0` ends the attempts with `revision=0`, which go on until all that
+    it replays has come.
     """
     on_gap: Literal["stop", "continue"] = "stop"
     """What follows a gap: `stop` ends the process with exit 5, `continue` resumes after the gap."""
@@ -197,7 +198,7 @@ class LimitsSettings(Section):
     initial_window_seconds: Seconds = 1800
     """Length of that window."""
     proper_connections: Count = 5
-    """Connection attempts per window with any other revision."""
+    """Connection attempts per window with any other revision; those of the kind above count here as well."""
     proper_window_seconds: Seconds = 300
     """Length of that window."""
     large_connections: Count = 5
@@ -210,8 +211,18 @@ class LimitsSettings(Section):
     """Capacity of the leaky bucket for small recoveries, in seconds of recovery."""
     bucket_drain: Annotated[float, Field(ge=0.01, le=LONGEST_SECONDS, allow_inf_nan=False)] = 4
     """Seconds of recovery that leak from the bucket each second."""
+    bucket_may_overflow: bool = False
+    """Whether a recovery may begin while the bucket is not full, however long it is: the interface word by
+    word. Otherwise it must fit in.
+    """
     max_age_seconds: Seconds = 259_200
     """How far back the provider can replay: three days."""
+    max_retry_after_seconds: Seconds = 3600
+    """The longest pause given when a refused handshake asks for one (`Retry-After`); 0 ignores it."""
+    count_unreached: bool = False
+    """Whether an attempt counts that ended before a connection to the provider's host, or a proxy's tunnel to
+    it, was open: an unknown host, no route, a refused connection. TLS and what follows always count.
+    """
     scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
     """Factor by which time runs faster in every limit. Only for tests, with `bridge simulate --limits-scale`.
     """

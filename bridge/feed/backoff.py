@@ -11,6 +11,8 @@ FIRST_SECONDS = 1.0
 FIRST_REFUSED_SECONDS = 15.0
 """After a refusal the pause is longer: the provider counts differently than we do."""
 LONGEST_SECONDS = 300.0
+UNREACHED_SECONDS = 2.0
+"""After an attempt that reached nobody: short, so that a provider that is back is noticed, and no shorter."""
 STEADY_SECONDS = 60.0
 """A connection that lasted this long resets the number of failures."""
 
@@ -27,13 +29,19 @@ class Backoff:
         self._over_at = 0.0
         self.failures = 0
 
+    def unreached(self, now: float) -> None:
+        """Note an attempt that did not reach the provider. It is no sign of what the provider can take."""
+        self._pause(now, UNREACHED_SECONDS)
+
     def failed(self, now: float, *, lasted: float, refused: bool) -> None:
         """Note the end of a connection that lasted these seconds, 0 if it failed to open."""
         self.failures = 1 if lasted >= STEADY_SECONDS / self._scale else self.failures + 1
         first = FIRST_REFUSED_SECONDS if refused else FIRST_SECONDS
-        pause = min(LONGEST_SECONDS, first * 2 ** min(self.failures - 1, 16))
-        self._over_at = now + pause / self._scale * self._uniform(0.5, 1.0)
+        self._pause(now, min(LONGEST_SECONDS, first * 2 ** min(self.failures - 1, 16)))
 
     def left(self, now: float) -> float:
         """Return the remaining seconds of the pause."""
         return max(0.0, self._over_at - now)
+
+    def _pause(self, now: float, seconds: float) -> None:
+        self._over_at = now + seconds / self._scale * self._uniform(0.5, 1.0)

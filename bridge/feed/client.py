@@ -23,11 +23,11 @@ from websockets.uri import parse_uri
 from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings, proxy_error, tls
-from bridge.errors import FeedError, FeedLost, FeedRefused
+from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
 from bridge.feed.framing import Inbox, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
-from bridge.formatting import plain_error, shortened
+from bridge.formatting import plain_error, retry_after, shortened
 from bridge.masking import concealed
 
 HANG_UP_SECONDS = 1.5
@@ -42,6 +42,8 @@ TURN_BYTES = 4 * 1024 * 1024
 """Inflated bytes handled in one turn of the event loop."""
 FRAME_BYTES = 256
 """Added for each frame: its fixed cost, in bytes inflated in the same time."""
+LATE_SECONDS = 0.5
+"""An attempt that takes this much longer than it may stood still: a connection may have opened unseen."""
 
 
 class Connection(ClientConnection):
@@ -254,11 +256,15 @@ async def connect(
     """Open a connection, in one attempt.
 
     Raises FeedRefused if the provider answers with another status, FeedLost if it does not answer or the
-    answer is invalid, SettingsError if the proxy or the certificate authority cannot be used.
+    answer is invalid, FeedUnreached if no connection to its host was open, which a proxy says as soon as
+    it is, and SettingsError if the proxy or the certificate authority cannot be used.
     """
     proxy = _proxy(settings, request.url)
+    opened = False
 
     def create(*args: Any, **kwargs: Any) -> Connection:
+        nonlocal opened
+        opened = True  # the library asks for the protocol once the socket, or the proxy's tunnel, is open
         return Connection(
             *args,
             inbox=Inbox(settings.max_message_bytes),
@@ -268,6 +274,11 @@ async def connect(
             refusal_codes=settings.refusal_close_codes,
             **kwargs,
         )
+
+    def lost(reason: str) -> FeedLost:
+        took = clock().monotonic - asked_at
+        unreached = not opened and took <= settings.connect_timeout_seconds + LATE_SECONDS
+        return FeedUnreached(reason) if unreached else FeedLost(reason)
 
     options: dict[str, Any] = {"create_connection": create}
     asked_at = clock().monotonic
@@ -292,18 +303,20 @@ async def connect(
         status = error.response.status_code
         headers = error.response.headers
         # A cached answer has an old date.
-        dates = [] if "Age" in headers else headers.get_all("Date")
-        skew = from_dates(dates, asked_at, clock().monotonic)
+        dates, now = [] if "Age" in headers else headers.get_all("Date"), clock()
+        skew = from_dates(dates, asked_at, now.monotonic)
+        date = dates[0] if dates else None
+        pauses = [retry_after(header, date, now.wall) for header in headers.get_all("Retry-After")]
         hint = "Is feed.base_url (BRIDGE_FEED__BASE_URL) right? " if status == 404 else ""
-        raise FeedRefused(f"HTTP {status}", f"{hint}{shortened(body.strip())}", status, skew) from None
+        detail = f"{hint}{shortened(body.strip())}"
+        longest = max((pause for pause in pauses if pause is not None), default=None)
+        raise FeedRefused(f"HTTP {status}", detail, status, skew, longest) from None
     except InvalidHandshake as error:
-        raise FeedLost(f"the handshake failed: {concealed(str(error))}") from None
+        raise lost(f"the handshake failed: {concealed(str(error))}") from None
     except (OSError, EOFError) as error:  # timeouts and TLS errors among them
-        detail = concealed(plain_error(error))
-        raise FeedLost(f"no connection: {detail}") from None
+        raise lost(f"no connection: {concealed(plain_error(error))}") from None
     except Exception as error:  # noqa: BLE001  # an odd answer ends this attempt only
-        detail = concealed(f"{type(error).__name__}: {error}")
-        raise FeedLost(f"no connection: {detail}") from None
+        raise lost(f"no connection: {concealed(f'{type(error).__name__}: {error}')}") from None
     assert isinstance(connection, Connection)
     dates = connection.response.headers.get_all("Date") if connection.response else []
     connection.skew = from_dates(dates, asked_at, clock().monotonic)

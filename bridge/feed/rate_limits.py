@@ -1,7 +1,8 @@
 """When a connection to the provider is allowed, and why not now, sans-IO (interface, "Limits").
 
     initial    connections without a revision, with 0, or with one older than the feed's memory
-    proper     connections with any other revision
+    proper     connections with any other revision; all others count as well, for a provider that allows five
+               of any kind
     large      connections with any revision older than an hour, 0 and what is too old included
     bucket     the other proper ones: the seconds they ask for fill a leaky bucket
 
@@ -49,6 +50,8 @@ class Attempt:
     """Whether it was made without a revision."""
     answered_at: float | None = None
     refused: bool = False
+    retry_at: float | None = None
+    """When the answer allows the next attempt, if it says so (`Retry-After`)."""
     own: bool = field(default=True, compare=False)
     """Whether this process made it, by its own clock."""
     grown_seconds: float = field(default=0.0, compare=False)
@@ -93,7 +96,7 @@ class LimitUsage:
 
 _COUNTED = {
     "initial": "attempts without a revision, or with one too old",
-    "proper": "attempts with a revision",
+    "proper": "attempts of any kind",
     "large": "attempts with a revision older than an hour",
     "bucket": "shorter recoveries, in a leaky bucket",
 }
@@ -142,13 +145,15 @@ class Limiter:
             _Window(
                 "initial", memory, inf, limits.initial_connections, limits.initial_window_seconds / scale
             ),
-            _Window("proper", -inf, memory, limits.proper_connections, limits.proper_window_seconds / scale),
+            _Window("proper", -inf, inf, limits.proper_connections, limits.proper_window_seconds / scale),
             _Window("large", large, inf, limits.large_connections, limits.large_window_seconds / scale),
         )
         self._large_age = large
         self._memory = memory
         self._bucket = limits.bucket_seconds / scale
         self._drain = limits.bucket_drain
+        self._may_overflow = limits.bucket_may_overflow
+        self._longest_retry_after = limits.max_retry_after_seconds
         self._reach = DECIDED_SECONDS + connect_timeout + MARGIN_SECONDS
         self._skew = skew
         self._last: Instant | None = None
@@ -176,6 +181,12 @@ class Limiter:
 
     def _forbidden(self, at: float, revision: int | None) -> Decision | None:
         """Return what forbids an attempt at this moment, and until when at least."""
+        for attempt in self.ledger:
+            if attempt.retry_at is not None:
+                pause = min(attempt.retry_at - attempt.last_at, self._longest_retry_after)
+                if attempt.last_at + pause > at:
+                    reason = f"the provider asked for a pause of {format_duration(pause)} (Retry-After)"
+                    return Decision(attempt.last_at + pause, reason)
         ages = self._asking(at, revision)
         for window in self._windows:
             if window.may_count(ages):
@@ -184,7 +195,8 @@ class Limiter:
                     attempts = plural(window.connections, f"{window.name} connection attempt")
                     return Decision(free_at, f"{attempts} in {format_duration(window.seconds)}")
         if self._may_be_small(ages):
-            excess = self._level(at).seconds + self._length(ages) - self._bucket
+            room = RESOLUTION_SECONDS if self._may_overflow else self._length(ages)
+            excess = self._level(at).seconds + room - self._bucket
             if excess > 0:
                 reason = f"{format_duration(self._bucket)} of small recovery in the leaky bucket"
                 return Decision(at + self._until_room(at, revision, ages, excess), reason)
@@ -209,7 +221,7 @@ class Limiter:
         growing, older = self._large_age - ages.high, (revision or 0) - self.oldest_replayable(at)
         room = excess / self._drain
         if older > 0:
-            if ages.high >= 0 and growing > 0:
+            if ages.high >= 0 and growing > 0 and not self._may_overflow:
                 room = min(growing, excess / (self._drain - 1) if self._drain > 1 else inf)
             room = min(room, older, self._large_age - ages.low)
         return room + RESOLUTION_SECONDS
@@ -245,15 +257,18 @@ class Limiter:
         """Remove the last attempt: it was not made."""
         self.ledger = self.ledger[:-1]
 
-    def answered(self, now: Instant, *, refused: bool) -> None:
+    def answered(self, now: Instant, *, refused: bool, retry_after: float | None = None) -> None:
         """Note the provider's answer to the last attempt, which it has counted by now in any case.
 
-        An accepted attempt may still be refused by a close code; the first answer is its time.
+        An accepted attempt may still be refused by a close code; the first answer is its time. `retry_after`
+        is the pause that the answer asks for, in seconds.
         """
         self.observe(now)
         last = self.ledger[-1]
         at = now.wall if last.answered_at is None else last.answered_at
-        self.ledger = (*self.ledger[:-1], replace(last, answered_at=at, refused=refused))
+        retry_at = None if retry_after is None else at + min(retry_after, self._longest_retry_after)
+        answered = replace(last, answered_at=at, refused=refused, retry_at=retry_at)
+        self.ledger = (*self.ledger[:-1], answered)
 
     def observe(self, now: Instant) -> None:
         """Age the ledger by the monotonic clock, however the wall clock was set.
@@ -320,6 +335,8 @@ _NONE = _Ages(inf, inf)
 
 def _moved(attempt: Attempt, by: float, latest: float) -> Attempt:
     """Move an attempt by seconds, not beyond `latest`, together with its answer."""
-    at, answered = attempt.at, attempt.answered_at
     by = min(by, latest - attempt.last_at)
-    return replace(attempt, at=at + by, answered_at=None if answered is None else answered + by)
+    answered, retry = (
+        None if time is None else time + by for time in (attempt.answered_at, attempt.retry_at)
+    )
+    return replace(attempt, at=attempt.at + by, answered_at=answered, retry_at=retry)

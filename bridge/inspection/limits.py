@@ -24,7 +24,8 @@ class LimitForecast:
         self.at = at
         self.revision = revision
         self.recovery_seconds = max(0.0, at - revision)
-        self.reconnect = limiter.decide(now, revision)
+        asks_for_zero = checkpoint.starting and revision == checkpoint.revision
+        self.reconnect = limiter.decide(now, None if asks_for_zero else revision)
         self.paused_until = until if checkpoint.state is State.BACKING_OFF and (until or 0.0) > at else None
         """When the bridge's own pause after a failure ends; None without one."""
         self.oldest_replayable = limiter.oldest_replayable(at)

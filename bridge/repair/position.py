@@ -198,6 +198,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> None:
         catch_up=None,
         moved=move,
         topics=plan.topics,
+        starting=False,
     )
     batch = Batch()
     for gap in filter(None, (plan.lost_gap, plan.gap)):

@@ -35,12 +35,12 @@ from bridge.clock import Clock, Instant
 from bridge.clock_skew import Skew, from_dates, must_be_near
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError, Forbidden, ProviderPause, Rejected, Unanswered
-from bridge.formatting import format_duration, format_utc
+from bridge.formatting import format_duration, format_utc, retry_after
 from bridge.log import get
 from bridge.rest.answers import Answered, AnswerReader
 from bridge.rest.endpoints import Request
 from bridge.rest.json_stream import Unfinished
-from bridge.rest.pacing import LONGEST_PAUSE_SECONDS, Pace, retry_after
+from bridge.rest.pacing import LONGEST_PAUSE_SECONDS, Pace
 from bridge.rest.token import Token, validity_of
 from bridge.rest.transport import Answer, Network, Transport, Unavailable
 

@@ -7,11 +7,8 @@ Times are monotonic seconds unless Unix seconds are named.
 
 from __future__ import annotations
 
-import re
 from math import inf
 from typing import Final
-
-from bridge.formatting import parse_http_date
 
 SLOWEST_SHARE: Final = 1 / 64
 """Lower bound of the rate, as a share of the configured one."""
@@ -58,20 +55,3 @@ class Pace:
     def pause(self, now: float, seconds: float) -> None:
         """Send nothing for `seconds`."""
         self._next_at = max(self._next_at, now + seconds)
-
-
-def retry_after(header: str | None, date: str | None, wall: float) -> float | None:
-    """Return the delay that a `Retry-After` asks for, in seconds after the answer; None if it cannot be read.
-
-    An HTTP date is compared with the answer's `Date`, because both come from the provider's clock; without a
-    `Date`, with ours (`wall`, Unix seconds).
-    """
-    if header is None:
-        return None
-    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", header.strip(), re.ASCII):
-        return float(header)
-    until = parse_http_date(header)
-    if until is None:
-        return None
-    written = parse_http_date(date) if date else None
-    return max(0.0, until - (wall if written is None else written))

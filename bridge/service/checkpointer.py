@@ -35,6 +35,9 @@ class Checkpointer:
     def __post_init__(self) -> None:
         self._clock = self.dependencies.clock
         self._status = self.dependencies.status
+        start = self.dependencies.settings.feed.start
+        self.starting = start == "0" and (self.committed is None or self.committed.starting)
+        """Whether the next attempt asks for revision 0: what that replays has not come yet."""
         self._latest = self.committed
         """The last checkpoint, committed or being committed."""
         self._committing: Batch | None = None
@@ -142,6 +145,7 @@ class Checkpointer:
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
             moved=None if self._latest is None else self._latest.moved,
             topics=self.topics,
+            starting=self.starting,
         )
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
         follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)

@@ -14,7 +14,17 @@ from dataclasses import dataclass
 
 from bridge.clock import Instant
 from bridge.clock_skew import Skew
-from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
+from bridge.errors import (
+    AuthError,
+    ClockError,
+    FeedError,
+    FeedLost,
+    FeedRefused,
+    FeedUnreached,
+    GapError,
+    NotOwner,
+    SettingsError,
+)
 from bridge.feed.backoff import Backoff
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.protocol import Request, request
@@ -62,16 +72,19 @@ class Connector:
 
     def __post_init__(self) -> None:
         self._feed = self.dependencies.settings.feed
+        self._counts_unreached = self.dependencies.settings.limits.count_unreached
         self._clock = self.dependencies.clock
         self._status = self.dependencies.status
         self._restored_by = self._clock.offset
         """The offset of the clock by which the state was restored."""
         self._backoff = Backoff(self.dependencies.settings.limits.scale, random.uniform)
-        self._first = self._feed.start == "0" and self.checkpointer.committed is None
-        """Whether no connection was ever attempted; only then the URL has `revision=0`."""
+        self._provisional = False
+        """Whether the last attempt asked for 0 and was not the first: what came before it may be missing."""
         self._credential_read_again = False
         self._failure = ""
         """How the last attempt or connection ended."""
+        self._unreached = False
+        """Whether that reached nobody."""
         self._opened_at: float | None = None
         self.connections: Counter[str] = Counter()
         """Attempts so far: `accepted`, `refused`, `failed`."""
@@ -91,12 +104,16 @@ class Connector:
                 return None  # the limits allowed another revision
             now = self._clock()
             revision = self._revision(now)
-            if revision is None and self.checkpointer.committed is None:  # nothing is promised yet
+            is_first = self.checkpointer.committed is None
+            if revision is None and is_first:  # nothing is promised yet, all from here on will be
                 self.pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
+            self._provisional = revision is None and not is_first
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)
             self.limiter.attempt(now, revision)
-            self._status.become(State.CONNECTING, revision=revision or 0)
+            # Between attempts that reach nobody, the pauses are short: one state lasts through all of it.
+            if not (self._unreached and self._status.state is State.BACKING_OFF):
+                self._status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect
             if not self.pipeline.counters.received:  # one that began at the same time was not there before
                 await self.refuse_other_feeds()
@@ -104,7 +121,6 @@ class Connector:
                 get().warning("checkpoint commit took too long, asking the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated
                 return None
-            self._first = False  # from here on, the position is a promise
             connection = await self._open(asked, decided=now)
             try:
                 await self._accepted(connection, revision, decided=now)
@@ -139,10 +155,28 @@ class Connector:
             self.connections["refused" if refused else "failed"] += 1
         lasted = 0.0 if self._opened_at is None else now.monotonic - self._opened_at
         self._opened_at = None
-        self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
+        before, self._unreached = (self._unreached, self._failure), isinstance(error, FeedUnreached)
         # Into topics, too; what a provider answered may be a page.
         self._failure = " ".join(concealed(str(error)).split())
-        get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
+        if self._unreached:
+            self._backoff.unreached(now.monotonic)
+        else:
+            # Attempts that ask for 0 are few, too: not all may be spent on one short trouble.
+            scarce = refused or self.checkpointer.starting
+            self._backoff.failed(now.monotonic, lasted=lasted, refused=scarce)
+        if before != (True, self._failure):  # it may be tried each second
+            get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
+
+    def caught_up(self) -> None:
+        """Note that all that this connection replays has come.
+
+        Raises FeedLost if it asked for 0 after an earlier attempt: where 0 replays nothing, what was
+        published in between is still to come, and the next connection asks for it.
+        """
+        if self.checkpointer.starting:
+            self.checkpointer.starting = False
+            if self._provisional:
+                raise FeedLost("revision 0 has been received, asking for all since the first attempt")
 
     async def report(self, gap: Gap) -> None:
         """Log a gap that is in the current batch; stop if `feed.on_gap` is stop.
@@ -168,7 +202,7 @@ class Connector:
 
     def _revision(self, now: Instant) -> int | None:
         """Return the revision to request: not in the future of the provider's clock, and still replayable."""
-        if self._first:
+        if self.checkpointer.starting:
             return None
         present = int(now.wall - self._feed.max_clock_skew_seconds)
         return max(min(self.pipeline.position.revision, present), self.limiter.oldest_replayable(now.wall))
@@ -203,7 +237,7 @@ class Connector:
                 await self._take_back()
             return False
         oldest = self.limiter.oldest_replayable(self._clock().wall)
-        if self._first or self.pipeline.position.revision >= oldest:
+        if self.checkpointer.starting or self.pipeline.position.revision >= oldest:
             return True
         # A clock that is days ahead would skip what the provider can still replay. A gateway may answer
         # nothing but connections to the feed: then the handshake confirms the clock before that.
@@ -249,9 +283,18 @@ class Connector:
         try:
             connection = await connect(self._feed, asked, self.wake.set, self._clock)
         except FeedRefused as error:
-            self.limiter.answered(self._clock(), refused=self._is_refusal(error))
+            refused, pause = self._is_refusal(error), error.retry_after
+            self.limiter.answered(self._clock(), refused=refused, retry_after=pause)
             if error.skew is not None:
                 self.timekeeper.note(Skew(*error.skew))
+            raise
+        except SettingsError:  # before anything was sent
+            self.limiter.withdraw()
+            raise
+        except FeedUnreached as error:
+            if self._counts_unreached:
+                raise FeedLost(str(error)) from None
+            self.limiter.withdraw()
             raise
         except FeedLost:
             if self._suspended_since(decided):  # the request may have left just now
@@ -280,7 +323,7 @@ class Connector:
             # Only now: the gap grows until a connection is open, and one record is enough.
             await self._skip(revision)
         keeper = self.timekeeper
-        self.pipeline.connected(revision, keeper.skew, keeper.corrected_at)
+        self.pipeline.connected(revision, keeper.skew, keeper.corrected_at, provisional=self._provisional)
         self.checkpointer.progress = CatchUpTracker()
 
     def _suspended_since(self, decided: Instant) -> bool:

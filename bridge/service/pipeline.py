@@ -78,6 +78,7 @@ class Pipeline:
         self.deduplicator = deduplicator
         self._awaiting: int | None = None
         """The requested revision, until the replay repeats something known from after it."""
+        self._provisional = False
         self._stood_at = position.revision
         """The position when the connection began, or `_moved_from` if that is later."""
         self._moved_from = moved_from
@@ -121,9 +122,20 @@ class Pipeline:
         sealed, self.batch = self.batch, Batch()
         return sealed
 
-    def connected(self, revision: int | None, skew: Skew | None, clock_corrected_at: float = -inf) -> None:
-        """Begin a connection that replays from this revision. `skew` is that of its handshake, if known."""
-        self.position.connected(skew, clock_corrected_at)
+    def connected(
+        self,
+        revision: int | None,
+        skew: Skew | None,
+        clock_corrected_at: float = -inf,
+        *,
+        provisional: bool = False,
+    ) -> None:
+        """Begin a connection that replays from this revision. `skew` is that of its handshake, if known.
+
+        A provisional one may lack what was published before it: neither position nor `newest` follow it.
+        """
+        self.position.connected(skew, inf if provisional else clock_corrected_at)
+        self._provisional = provisional
         if self._awaiting is None:
             self._newest_known = self.newest
         self.deduplicator.connected(revision, awaiting=self._awaiting is not None)
@@ -225,7 +237,7 @@ class Pipeline:
             if self.replays_from < inf or self._awaiting is not None:
                 self._end_replay(body)
             self.deduplicator.publish(key, version, content, message.at, settled_at)
-            if settled_at <= message.at:
+            if settled_at <= message.at and not self._provisional:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             partition = partition_of(key, self._bets_partitions)
             self.batch.add(

@@ -130,6 +130,8 @@ class Pump:
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self.connector.report(gap)
+            if pipeline.position.live:
+                self.connector.caught_up()
             self._check_clock()
             self._judge_unconverted()
             now = self._clock()

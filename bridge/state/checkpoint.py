@@ -92,6 +92,8 @@ class Checkpoint:
     """The last change of the position by an operator; every later checkpoint has it too."""
     topics: tuple[TopicReach, ...] = ()
     """Those of bets, dead letters and gaps, and how far they reach; empty if that is not known yet."""
+    starting: bool = False
+    """Whether the next attempt asks for revision 0: what that replays has not come yet."""
 
     @property
     def has_received(self) -> bool:
@@ -120,6 +122,7 @@ class Checkpoint:
         return {
             "feed": self.feed,
             "revision": self.revision,
+            "starting": self.starting,
             "state": self.state.value,
             "connections": [
                 {
@@ -128,6 +131,7 @@ class Checkpoint:
                     "recoverySeconds": attempt.recovery_seconds,
                     "answeredAt": _micros(attempt.answered_at),
                     "refused": attempt.refused,
+                    "retryAt": _micros(attempt.retry_at),
                 }
                 for attempt in self.ledger
             ],
@@ -174,6 +178,7 @@ class Checkpoint:
                     initial=c["class"] != "Proper",
                     answered_at=_seconds(c["answeredAt"]),
                     refused=c["refused"],
+                    retry_at=_seconds(c["retryAt"]),
                     own=False,
                 )
                 for c in datum["connections"]
@@ -195,6 +200,7 @@ class Checkpoint:
             moved=(moved := datum["moved"])
             and Move(moved["at"] / MICROS, moved["by"], moved["from"], moved["to"], moved["reason"]),
             topics=tuple(map(TopicReach.from_avro, datum["topics"])),
+            starting=datum["starting"],
         )
         for field, number in chain(checkpoint._impossible(), impossible_reach(checkpoint.topics)):
             raise SchemaError(f"not a FeedCheckpoint: {field}: {number!r} is impossible")
@@ -214,7 +220,11 @@ class Checkpoint:
         ]
         for index, attempt in enumerate(self.ledger):
             name = f"connections[{index}]"
-            times += [(f"{name}.at", attempt.at), (f"{name}.answeredAt", attempt.answered_at)]
+            times += [
+                (f"{name}.at", attempt.at),
+                (f"{name}.answeredAt", attempt.answered_at),
+                (f"{name}.retryAt", attempt.retry_at),
+            ]
             numbers.append((f"{name}.recoverySeconds", attempt.recovery_seconds, 0, LONGEST_SECONDS))
         for counter, count in zip(_AVRO_COUNTERS, _counts(self.counters), strict=True):
             numbers.append((f"counters.{counter}", count, 0, MOST_COUNTED))

@@ -31,7 +31,7 @@ FAULTS = (
         (
             Patch(
                 "service/connector.py",
-                "        if self._first:\n            return None\n",
+                "        if self.checkpointer.starting:\n            return None\n",
                 "        if True:\n            return None\n",
             ),
         ),

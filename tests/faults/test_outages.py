@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import signal
 import socket
@@ -11,11 +12,14 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from bridge.sandbox.provider.faults import Clear, Stall
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.processes import send
+from tests.proxy import pipe
 from tests.time_lapse import TimeLapse
 
 
@@ -98,6 +102,73 @@ async def test_an_owner_that_was_paused_writes_nothing(place: Place) -> None:
     assert place.checkpoint()["owner"] in owners | {
         line["owner"] for line in first.lines() if "owner" in line
     }
+
+
+class Front:
+    """A TCP port of its own before the provider's, which can be away."""
+
+    def __init__(self, port: int) -> None:
+        self._provider = port
+        self._port = 0
+        self._links: set[asyncio.StreamWriter] = set()
+
+    async def open(self) -> str:
+        """Listen, each time at the same port. Returns the address."""
+        self._server = await asyncio.start_server(self._forward, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{self._port}"
+
+    async def close(self) -> None:
+        """Refuse connections, and cut those there are."""
+        self._server.close()
+        for link in self._links:
+            link.transport.abort()
+        await self._server.wait_closed()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._provider)
+        links = {writer, back}
+        self._links |= links
+        await asyncio.gather(pipe(reader, back), pipe(there, writer))
+        self._links -= links
+
+
+async def failed(bridge: Bridge, times: int) -> None:
+    """Wait until so many connection attempts of a bridge have failed."""
+    while True:
+        metrics = (await bridge.get("/metrics")).text
+        [found] = re.findall(
+            r'^bridge_connections_total\{.*result="failed".*\} (\S+)$', metrics, re.MULTILINE
+        )
+        if float(found) >= times:
+            return
+        await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize("when", ["live", "at a start"])
+async def test_a_provider_that_nothing_reaches_spends_nothing_of_its_limits(cold: Place, when: str) -> None:
+    """Twelve refused TCP connections, more than any limit allows: then it is connected, with one attempt."""
+    async with provider() as feed:
+        front = Front(feed.port)
+        url = await front.open()
+        bridge = cold.bridge(FEED__BASE_URL=url)
+        await live(bridge)
+        if when == "at a start":
+            assert await bridge.end() == 0
+        await front.close()
+        if when == "at a start":
+            bridge = cold.bridge(FEED__BASE_URL=url)
+        before = bridge.states().count("Live")
+        await failed(bridge, 12)
+        assert bridge.states()[-1] == "BackingOff"
+        await front.open()
+        await live(bridge, before + 1)
+        assert len(feed.connections) == len(cold.checkpoint()["connections"]) == 2
+        assert_exact(await cold.settled(feed, bridge))
+        assert await bridge.end() == 0
+        assert not feed.breaches
+        await front.close()
+    cold.balanced_counters()
 
 
 @contextmanager

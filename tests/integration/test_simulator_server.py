@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 
-from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Stall
+from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Refuse, Stall
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import SCOPES, Tokens
@@ -366,6 +366,16 @@ async def test_a_refusal_has_status_headers_and_the_providers_time() -> None:
     for answer in answers:
         moment = parsedate_to_datetime(answer.headers["Date"]).timestamp()
         assert moment == pytest.approx(time.time() + 7200, abs=5)
+
+
+@pytest.mark.parametrize("pause", [600, "Mon, 21 Sep 2026 14:13:20 GMT"])
+async def test_a_refused_handshake_may_ask_for_a_pause(pause: int | str) -> None:
+    """Seconds or a text, as it was given."""
+    async with simulated() as provider:
+        provider.inflict(Refuse(count=1, retry_after=pause))
+        with pytest.raises(InvalidStatus) as refused:
+            await connection(provider, "?revision=0")
+    assert refused.value.response.headers["Retry-After"] == str(pause)
 
 
 async def test_faults_reach_the_client() -> None:

@@ -36,6 +36,8 @@ class Ledger:
         self._kept = _KEPT_SECONDS / case.limits_scale
         self._has_operator = case.has_operator
         self._findings = findings
+        self._was_live = False
+        """Whether all had come that revision 0 replays: until then it may be asked for."""
         self._spent: list[Entry] = []
         """Entries of attempts that were found: each is for one."""
         self._last: Checkpoint | None = None
@@ -47,6 +49,7 @@ class Ledger:
             if it.committed_at < at + self._kept:  # or what is between them was compacted away
                 self._judge(at, revision, it)
         self._last = it
+        self._was_live |= it.state in ("Live", "Quiet")
 
     def close(self) -> None:
         """Judge the attempts behind the last checkpoint."""
@@ -67,7 +70,8 @@ class Ledger:
             text = f"{what} was made before {where}, was written at {it.updated_at:.3f}"
             self._findings.add(Anomaly.ATTEMPT_NOT_COMMITTED, at, text)
         position = self._checkpoints.position(entry.at)
-        if position is not None and (revision or 0) < position and not self._has_operator:
+        may_ask = not self._was_live if not revision else position is None or revision >= position
+        if position is not None and not may_ask and not self._has_operator:
             text = f"{what} asked for {revision}, and the position was {position}"
             self._findings.add(Anomaly.POSITION_BEHIND, at, text)
 

@@ -78,7 +78,7 @@ def schema_by_id(schema_id: int) -> Schema:
 
 CHECKPOINTS, GAP_CODEC = (Codec(SCHEMAS[schema_id], schema_id, schema_by_id) for schema_id in (7, 8))
 ATTEMPTS = (
-    Attempt(NOW - 60, 0, True, NOW - 59, refused=True),
+    Attempt(NOW - 60, 0, True, NOW - 59, refused=True, retry_at=NOW + 60),
     Attempt(NOW - 50, 1_500, False),
 )
 CHECKPOINT = Checkpoint(

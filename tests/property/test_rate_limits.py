@@ -30,11 +30,26 @@ TIMEOUT, DECIDED = 10.0, 10.0
 class World:
     """A bridge that connects when it is allowed to, loses connections and crashes, in virtual time."""
 
-    def __init__(self, random: Random, *, skew: float = 0.0, scale: float = 1.0) -> None:
+    ends: tuple[str, ...] = (
+        "accepted",
+        "accepted",
+        "closed",
+        "refused",
+        "crash",
+        "killed",
+        "lost",
+        "unreached",
+    )
+    """How an attempt may end."""
+
+    def __init__(
+        self, random: Random, *, skew: float = 0.0, scale: float = 1.0, may_overflow: bool = False
+    ) -> None:
         self.random = random
         self._skew = skew
         self._scale = scale
-        self._settings = LimitsSettings(scale=scale)
+        self._may_overflow = may_overflow
+        self._settings = LimitsSettings(scale=scale, bucket_may_overflow=may_overflow)
         self.time = BEGAN
         """What the provider's clock says."""
         self.wall = random.uniform(-skew, skew)
@@ -85,7 +100,7 @@ class World:
         delay = self.random.choice([0.0, DECIDED * self.random.random(), DECIDED])  # Kafka's is real time
         delay += self.random.choice([0.0, 0.1, TIMEOUT * self.random.random(), TIMEOUT]) / self._scale
         self.arrivals.append((self.time + delay, self.revision or 0))
-        match self.random.choice(["accepted", "accepted", "closed", "refused", "crash", "killed", "lost"]):
+        match self.random.choice(self.ends):
             case "accepted" | "closed" | "killed" as end:
                 self.time += delay
                 self.limiter.answered(self.now, refused=False)
@@ -101,19 +116,25 @@ class World:
             case "crash":
                 self.time += self.random.choice([0.0, 2.0]) / self._scale
                 self.take_over()
+            case "unreached":
+                self.arrivals.pop()
+                self.time += delay
+                self.limiter.withdraw()
             case "lost":
                 self.time += DECIDED + TIMEOUT / self._scale
 
     def breaches(self) -> list[str]:
         """Return the provider's errors for the attempts, in the order of their arrival."""
-        book = Limits(self._scale)
+        book = Limits(self._scale, bucket_may_overflow=self._may_overflow)
         for at, revision in sorted(self.arrivals):
             book.attempt(at, revision)
         return [breach.reason for breach in book.breaches]
 
 
 class Lasting(World):
-    """A bridge whose process never ends."""
+    """A bridge whose process never ends, and whose attempts all reach the provider."""
+
+    ends = World.ends[:-1]
 
     def take_over(self) -> None:
         """Nobody does."""
@@ -129,14 +150,25 @@ OUTAGES = st.lists(
 
 
 @settings(deadline=None, max_examples=300)
-@given(SEEDS, OUTAGES, st.sampled_from([0.0, 1.5, 15.0, 200.0]), st.sampled_from([1.0, 1.0, 10.0]))
-def test_no_limit_is_ever_broken(seed: int, outages: list[float], skew: float, scale: float) -> None:
-    """Whatever the lengths of connections and outages, and whatever was answered, lost or never sent."""
-    world = World(Random(seed), skew=skew, scale=scale)
+@given(
+    SEEDS,
+    OUTAGES,
+    st.sampled_from([0.0, 1.5, 15.0, 200.0]),
+    st.sampled_from([1.0, 1.0, 10.0]),
+    st.booleans(),
+)
+def test_no_limit_is_ever_broken(
+    seed: int, outages: list[float], skew: float, scale: float, may_overflow: bool
+) -> None:
+    """Whatever the lengths of connections and outages, and whatever was answered, lost or never sent.
+
+    With the bucket as the bridge reads it, and word by word.
+    """
+    world = World(Random(seed), skew=skew, scale=scale, may_overflow=may_overflow)
     for seconds in outages:
         world.connect()
         world.pass_time(seconds)
-    assert len(world.arrivals) == len(outages)
+    assert len(world.arrivals) <= len(outages)
     assert world.breaches() == []
 
 
@@ -205,12 +237,19 @@ def test_a_shortened_ledger_decides_as_the_whole_one(
 
 
 @settings(deadline=None)
-@given(SEEDS, OUTAGES, st.none() | st.integers(-100, 400_000), st.lists(st.floats(0, 1), max_size=5))
+@given(
+    SEEDS,
+    OUTAGES,
+    st.none() | st.integers(-100, 400_000),
+    st.lists(st.floats(0, 1), max_size=5),
+    st.booleans(),
+)
 def test_the_limiter_returns_the_earliest_time(
-    seed: int, outages: list[float], ask: int | None, shares: list[float]
+    seed: int, outages: list[float], ask: int | None, shares: list[float], may_overflow: bool
 ) -> None:
     """The attempt is allowed then, and at no time before."""
-    world = World(Random(seed))
+    world = World(Random(seed), may_overflow=may_overflow)
+    limits = LimitsSettings(bucket_may_overflow=may_overflow)
     for seconds in outages:
         world.connect()
         world.time += seconds
@@ -218,7 +257,7 @@ def test_the_limiter_returns_the_earliest_time(
     revision = None if ask is None else int(start - ask)
 
     def until(wall: float) -> float:
-        return Limiter(LimitsSettings(), TIMEOUT, 0.0, ledger).decide(Instant(wall, wall), revision).until
+        return Limiter(limits, TIMEOUT, 0.0, ledger).decide(Instant(wall, wall), revision).until
 
     answer = until(start)
     assert start <= answer <= start + 2 * 3600

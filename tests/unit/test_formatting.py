@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from bridge.formatting import (
@@ -12,7 +14,11 @@ from bridge.formatting import (
     parse_unix,
     parse_whole,
     plain_error,
+    retry_after,
 )
+
+AT, DATE = 1_790_000_000.0, "Mon, 21 Sep 2026 14:13:20 GMT"
+"""The same moment."""
 
 
 @pytest.mark.parametrize(
@@ -99,3 +105,30 @@ def test_a_moment_has_its_zone() -> None:
 def test_an_error_in_words_has_no_code_of_python(error: Exception, words: str) -> None:
     """The address stays."""
     assert plain_error(error) == words
+
+
+@pytest.mark.parametrize(
+    ("header", "date", "seconds"),
+    [
+        ("120", None, 120),
+        (" 0 ", DATE, 0),
+        ("1.5", None, 1.5),
+        ("9" * 400, None, inf),
+        ("Mon, 21 Sep 2026 14:14:20 GMT", DATE, 60),
+        ("Mon, 21 Sep 2026 14:13:00 GMT", DATE, 0),
+        # The provider's clock is an hour behind ours, which does not matter.
+        ("Mon, 21 Sep 2026 13:13:50 GMT", "Mon, 21 Sep 2026 13:13:20 GMT", 30),
+        ("Mon, 21 Sep 2026 14:14:20 GMT", None, 60),
+        ("Mon, 21 Sep 2026 14:14:20 GMT", "yesterday", 60),
+        ("Mon, 21 Sep 2026 14:14:20", DATE, 60),
+        (None, DATE, None),
+        ("", DATE, None),
+        ("soon", DATE, None),
+        ("-5", DATE, None),
+        ("٣", DATE, None),
+        ("Mon, 99 Sep 2026 14:14:20 GMT", DATE, None),
+    ],
+)
+def test_a_retry_after_is_read(header: str | None, date: str | None, seconds: float | None) -> None:
+    """As seconds, or as a moment by the provider's clock; anything else is ignored."""
+    assert retry_after(header, date, AT) == seconds

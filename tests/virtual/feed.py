@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings
-from bridge.errors import FeedError, FeedLost, FeedRefused
+from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
 from bridge.feed.protocol import Request
 from bridge.feed.received import Oversized, Received
 from bridge.sandbox.provider.feed import Connection as Peer
@@ -224,7 +224,8 @@ class Feed:
         if isinstance(answer, Refusal):
             if answer.close_code is None:
                 status = answer.status
-                raise FeedRefused(f"HTTP {status}", answer.reason, status, self._skew(asked))
+                pause = None if answer.retry_after is None else float(answer.retry_after)
+                raise FeedRefused(f"HTTP {status}", answer.reason, status, self._skew(asked), pause)
             answer = self._dismissed(answer.close_code)
         self._open = Connection(self, settings, answer, self._skew(asked), wake, clock)
         return self._open
@@ -232,7 +233,7 @@ class Feed:
     async def _reach(self) -> None:
         if self._loop.time() < self.network.down_until:
             await asyncio.sleep(1.0)
-            raise FeedLost("no connection: unreachable")
+            raise FeedUnreached("no connection: unreachable")
 
     def _arrive(self, request: Request, arrived: asyncio.Future[Peer | Refusal]) -> None:
         """Let the handshake arrive, whether its sender still lives or not."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import AuthError
+from bridge.formatting import format_duration
 from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.state.checkpoint import State
 from tests.virtual.world import World, in_world
@@ -87,8 +88,8 @@ async def test_a_supervisor_that_restarts_it_with_a_wrong_credential_breaks_no_l
         assert isinstance(await world.ended(), AuthError)
     at = [attempt.at for attempt in world.provider.attempts]
     assert len(at) == 12
-    # The first asks with 0; those after it have a position to ask from.
-    assert all(sixth - first >= 300 for first, sixth in zip(at[1:], at[6:], strict=False))
+    # All ask for 0: what that replays has not come yet.
+    assert all(sixth - first >= 1800 for first, sixth in zip(at, at[5:], strict=False))
     assert world.provider.breaches == []
 
 
@@ -156,4 +157,43 @@ async def test_a_refusal_is_recorded_and_followed_by_a_longer_pause(world: World
     assert [attempt.refused for attempt in world.last.ledger].count(True) == (3 if meant else 0)
     assert world.owner is not None
     assert world.owner.snapshot()["connections"].get("refused", 0) == (3 if meant else 0)
+    await world.check()
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "waited"), [(429, 600, 600), (503, 600, 600), (503, 10**9, 3600)]
+)
+@in_world(rate=0.1)
+async def test_the_pause_that_a_refusal_asks_for_is_given(
+    world: World, status: int, asked: int, waited: float
+) -> None:
+    """With `Retry-After`, up to an hour by default; state, reason and end of the wait tell it."""
+    world.start()
+    await world.until(State.LIVE)
+    world.inflict(Refuse(count=1, status=status, retry_after=asked))
+    world.inflict(Drop())
+    last = await world.until(State.WAITING_FOR_LIMIT)
+    refused = world.provider.attempts[-1].at
+    assert last.reason == f"the provider asked for a pause of {format_duration(waited)} (Retry-After)"
+    assert last.until == pytest.approx(refused + waited, abs=1)
+    await world.until(State.LIVE)
+    assert refused + waited - 0.1 <= world.provider.attempts[-1].at <= refused + waited + 5
+    assert len(world.provider.attempts) == 3
+    await world.check()
+
+
+@pytest.mark.parametrize("ends", ["killed", "stopped"])
+@in_world(rate=0.1)
+async def test_a_bridge_that_is_restarted_gives_that_pause_all_the_same(world: World, ends: str) -> None:
+    """It is in the checkpoint, with the attempt."""
+    world.start()
+    await world.until(State.LIVE)
+    world.inflict(Refuse(count=1, retry_after=600))
+    world.inflict(Drop())
+    await world.until(State.WAITING_FOR_LIMIT)
+    refused = world.provider.attempts[-1].at
+    await (world.kill() if ends == "killed" else world.stop())
+    world.start()
+    await world.until(State.LIVE)
+    assert refused + 600 - 0.1 <= world.provider.attempts[-1].at <= refused + 605
     await world.check()

@@ -8,16 +8,26 @@ from typing import Literal
 import pytest
 
 from bridge.errors import TopologyError
-from bridge.sandbox.provider.faults import Refuse
+from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
 from tests.virtual.world import EPOCH, HOUR, World, in_world, play
 
+Zero = Literal["nothing", "everything"]
+
+
+def _since(zero: Zero) -> float:
+    """Return from when on all must be there: what 0 replays, and all since the start."""
+    return EPOCH - (HOUR / 2 if zero == "everything" else 30)
+
 
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
 @pytest.mark.parametrize("lived", [0.05, 1, 60, 300])
-def test_a_first_start_that_is_killed(zero: Literal["nothing", "everything"], lived: float) -> None:
-    """Before the first attempt, during the replay of 0, after it: everything since the attempt is there."""
+def test_a_first_start_that_is_killed(zero: Zero, lived: float) -> None:
+    """Before the first attempt, during the replay of 0, after it: what 0 replays is there, and all since.
+
+    0 is asked for until all that it replays has come.
+    """
 
     async def story(world: World) -> None:
         world.start()
@@ -27,11 +37,65 @@ def test_a_first_start_that_is_killed(zero: Literal["nothing", "everything"], li
         assert (first.state, first.revision) == (State.CONNECTING, EPOCH - 30)
         await asyncio.sleep(100)
         world.start()
-        await world.check()
+        await world.until(State.LIVE)
+        await asyncio.sleep(300)
+        await world.check(since=_since(zero) if zero == "everything" else None)
         revisions = [attempt.revision for attempt in world.provider.attempts]
-        assert revisions.count(0) == 1
+        assert revisions.count(0) == (1 if lived == 300 or (lived == 60 and zero == "nothing") else 2)
 
     play(story, rate=0.2, history=HOUR / 2, policy=Policy(zero=zero, replay_rate=5))
+
+
+@pytest.mark.parametrize("zero", ["nothing", "everything"])
+@pytest.mark.parametrize("trouble", ["no answer", "refused", "unreachable", "killed", "dropped"])
+def test_a_first_start_asks_for_zero_until_all_that_it_replays_has_come(zero: Zero, trouble: str) -> None:
+    """Whatever 0 replays: the history if there is one, and what was published since the first attempt."""
+
+    async def story(world: World) -> None:
+        match trouble:
+            case "no answer":
+                world.network.answers_lost = 1
+            case "refused":
+                world.inflict(Refuse(count=3))
+            case "unreachable":
+                world.unreachable(120)
+        world.start()
+        if trouble in ("killed", "dropped"):
+            await asyncio.sleep(5)
+            if trouble == "dropped":
+                world.inflict(Drop())
+            else:
+                await world.kill()
+                await asyncio.sleep(120)
+                world.start()
+        await world.until(State.LIVE)
+        await asyncio.sleep(600)
+        first, *_ = world.kafka.checkpoints
+        await world.check(since=_since(zero) if zero == "everything" else first.revision)
+        *zeros, last = [attempt.revision for attempt in world.provider.attempts]
+        assert last == first.revision  # if 0 replays nothing, the rest is still to come
+        assert set(zeros) == {0}
+        assert not world.last.starting
+
+    play(story, rate=0.4, history=HOUR / 2, policy=Policy(zero=zero, replay_rate=5))
+
+
+@pytest.mark.parametrize("zero", ["nothing", "everything"])
+def test_a_first_start_that_dies_at_any_moment_after_a_refusal(zero: Zero) -> None:
+    """In the connection that asks for 0, at its end, in the next one: nothing is lost, no gap is declared."""
+
+    async def story(world: World) -> None:
+        world.inflict(Refuse(count=1))
+        for lived in (2, 40, 30, 1, 20, 60):
+            world.start()
+            await asyncio.sleep(lived)
+            await world.kill()
+        world.start()
+        await world.until(State.LIVE)
+        await asyncio.sleep(600)
+        await world.check(since=_since(zero))
+
+    play(story, rate=0.4, history=HOUR / 2, policy=Policy(zero=zero, replay_rate=30))
 
 
 @in_world(rate=0.2, history=3 * HOUR, feed={"start": "2h"}, policy=Policy(replay_rate=5))
@@ -99,4 +163,4 @@ async def test_a_first_start_whose_first_attempts_fail_loses_nothing(world: Worl
     first, *_ = world.kafka.checkpoints
     assert await world.check(since=first.revision) > 0.9 * 0.5 * HOUR
     revisions = [attempt.revision for attempt in world.provider.attempts]
-    assert revisions.count(0) == (trouble == "refused")
+    assert revisions == [0] * (4 if trouble == "refused" else 1) + [first.revision]

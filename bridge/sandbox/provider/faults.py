@@ -91,12 +91,13 @@ class Refuse(Lasting):
     """Handshakes are refused: the next `count` if given, otherwise all of them while it lasts.
 
     With a close code the handshake is accepted and the connection closed at once. Each counts as an
-    attempt.
+    attempt. `retry_after` is a header of the answer: seconds, or any text such as an HTTP date.
     """
 
     count: Annotated[int, Field(ge=1)] | None = None
     status: Status = 503
     close_code: CloseCode | None = None
+    retry_after: int | Annotated[str, Field(pattern=r"^[!-~][ -~]*$")] | None = None
 
 
 class ClockJump(_Fault):

@@ -52,6 +52,8 @@ class Refusal:
     status: int
     reason: str
     close_code: int | None = None
+    retry_after: int | str | None = None
+    """The header `Retry-After` of the answer, if any."""
 
 
 class Policy(BaseModel):
@@ -264,7 +266,7 @@ class Provider:
 
     def _refusal(self, now: float, breach: Breach | None) -> Refusal | None:
         if fault := self.ongoing.refusal(now):
-            return Refusal(fault.status, "refused by a fault", fault.close_code)
+            return Refusal(fault.status, "refused by a fault", fault.close_code, fault.retry_after)
         if breach is None:
             return None
         status = 409 if breach.rule == "active" else self.policy.refusal_status

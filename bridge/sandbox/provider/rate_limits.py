@@ -5,8 +5,10 @@ is let in by any provider that keeps to it (interface, "Limits"):
 
 - attempts without a revision and with one that is too small share one window;
 - 0 and a too small revision are older than an hour, so they count as large recoveries, too;
-- any other large recovery also counts as a connection with a proper revision;
-- a small recovery is blocked when the bucket would overflow, not only when it is full already;
+- the window of connections with a proper revision counts all others as well, so that a provider which allows
+  five of any kind is satisfied, too;
+- a small recovery is blocked when the bucket would overflow, not only when it is full already
+  (`bucket_may_overflow` is the literal reading);
 - an attempt counts whatever the answer, be it 401, and what it asked for fills the bucket;
 - one whose revision is no number counts as one without.
 """
@@ -55,17 +57,22 @@ class _Window:
 
 
 class _Bucket:
-    """A leaky bucket of recovered seconds."""
+    """A leaky bucket of recovered seconds. One that `may_overflow` blocks what comes while it is full."""
 
-    def __init__(self, capacity: float, drain: float) -> None:
+    def __init__(self, capacity: float, drain: float, *, may_overflow: bool) -> None:
         self._capacity = capacity
         self._drain = drain
+        self._may_overflow = may_overflow
         self._level = 0.0
         self._at = 0.0
 
     def add(self, now: float, seconds: float) -> str | None:
-        level = max(0.0, self._level - (now - self._at) * self._drain) + seconds
+        before = max(0.0, self._level - (now - self._at) * self._drain)
+        level = before + seconds
         self._at = now
+        if self._may_overflow:
+            self._level = level
+            return None if before < self._capacity else f"it holds {before:g} of {self._capacity:g} s"
         self._level = min(level, self._capacity)
         if level <= self._capacity:
             return None
@@ -79,7 +86,7 @@ class Limits:
     seconds a second, stays as it is.
     """
 
-    def __init__(self, scale: float = 1.0) -> None:
+    def __init__(self, scale: float = 1.0, *, bucket_may_overflow: bool = False) -> None:
         self.scale = scale
         self.max_age = 259_200 / scale
         self.large_age = 3600 / scale
@@ -87,7 +94,7 @@ class Limits:
         self._initial = _Window(5, 1800 / scale)
         self._proper = _Window(5, 300 / scale)
         self._large = _Window(5, 1800 / scale)
-        self._bucket = _Bucket(3600 / scale, 4)
+        self._bucket = _Bucket(3600 / scale, 4, may_overflow=bucket_may_overflow)
 
     def attempt(
         self, now: float, revision: int | None, *, holder: str | None = None, ahead: float = 0
@@ -104,8 +111,7 @@ class Limits:
             found.append(("active", "another connection is active"))
         if kind == "initial":
             found.append(("initial", self._initial.add(now)))
-        else:
-            found.append(("proper", self._proper.add(now)))
+        found.append(("proper", self._proper.add(now)))
         if kind == "small":
             found.append(("bucket", self._bucket.add(now, max(0.0, age))))
         elif revision is not None:

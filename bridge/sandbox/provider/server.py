@@ -65,7 +65,8 @@ class Simulator:
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
         stream = settings.stream(origin)
-        self._provider = Provider(stream, Limits(settings.limits_scale), settings, self._on_attempt)
+        limits = Limits(settings.limits_scale, bucket_may_overflow=settings.bucket_may_overflow)
+        self._provider = Provider(stream, limits, settings, self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
         """The REST side: tokens, faults, truth."""
         self.connections = self._provider.attempts
@@ -203,7 +204,10 @@ class Simulator:
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:
-            return socket.respond(answer.status, f"{answer.reason}\n")
+            response = socket.respond(answer.status, f"{answer.reason}\n")
+            if answer.retry_after is not None:
+                response.headers["Retry-After"] = str(answer.retry_after)
+            return response
         else:
             self._let_in(socket, Farewell(answer.close_code, answer.reason))
         return None

@@ -45,6 +45,8 @@ class SimulatorSettings(Policy, StreamSettings):
     """How long the stream already ran when the simulator starts."""
     limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS)] = 1
     """Divides every duration in the limits."""
+    bucket_may_overflow: bool = False
+    """Whether only a full bucket refuses a small recovery, or one that would overflow, too."""
     clock_skew_seconds: Annotated[float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS)] = 0
     """How far the provider's clock is ahead of this machine's."""
     control_port: Annotated[int, Field(ge=0, le=65535)] | None = None

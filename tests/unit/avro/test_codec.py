@@ -172,8 +172,10 @@ def test_checkpoints_and_gaps_survive() -> None:
         "revision": 1_769_860_800,
         "state": "CatchingUp",
         "connections": [
-            {"at": 5, "class": "Initial", "recoverySeconds": 0, "answeredAt": None, "refused": False},
-            {"at": 6, "class": "Proper", "recoverySeconds": 90, "answeredAt": 7, "refused": True},
+            {"at": 5, "class": "Initial", "recoverySeconds": 0, "answeredAt": None, "refused": False}
+            | {"retryAt": None},
+            {"at": 6, "class": "Proper", "recoverySeconds": 90, "answeredAt": 7, "refused": True}
+            | {"retryAt": 8},
         ],
         "counters": {"received": 3, "published": 2, "deadLettered": 1},
         "updatedAt": 8,
@@ -196,6 +198,7 @@ def test_checkpoints_and_gaps_survive() -> None:
     left_out = dict.fromkeys(("since", "until", "newestSettlement", "skewSeconds", "catchUp", "moved")) | {
         "reason": "",
         "topics": [],
+        "starting": False,
     }
     assert read | {"counters": checkpoint["counters"]} == checkpoint | left_out
     assert gaps.decode(gaps.encode(gap)) == gap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.feed.backoff import STEADY_SECONDS, Backoff
+from bridge.feed.backoff import STEADY_SECONDS, UNREACHED_SECONDS, Backoff
 
 NOW = 1000.0
 
@@ -72,6 +72,15 @@ def test_the_jitter_is_between_half_and_all_of_it() -> None:
     backoff.failed(NOW, lasted=0.0, refused=True)
     assert asked == [(0.5, 1.0)]
     assert backoff.left(NOW) == 7.5
+
+
+def test_the_pause_after_reaching_nobody_stays_short() -> None:
+    """However often it was, and it makes none after a failure longer."""
+    backoff = longest()
+    for _ in range(100):
+        backoff.unreached(NOW)
+        assert backoff.left(NOW) == UNREACHED_SECONDS == 2
+    assert pauses(backoff, 2, refused=False) == [1, 2]
 
 
 def test_a_scale_shortens_everything_alike() -> None:

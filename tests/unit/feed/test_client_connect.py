@@ -6,15 +6,20 @@ import asyncio
 import contextlib
 import re
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
+from websockets.http11 import Request as HttpRequest
+from websockets.http11 import Response
 from websockets.utils import accept_key
 
-from bridge.errors import FeedLost, FeedRefused, SettingsError
+from bridge.clock import Instant, now
+from bridge.errors import FeedLost, FeedRefused, FeedUnreached, SettingsError
 from tests.proxy import proxy
 from tests.tls import Authority
 from tests.unit.feed.provider import failure, provider, reading, refusing, sending
@@ -56,6 +61,27 @@ async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
     assert len(str(error)) < 260
 
 
+@pytest.mark.parametrize(
+    ("headers", "pause"),
+    [
+        ({}, None),
+        ({"Retry-After": "600"}, 600),
+        ({"Retry-After": "Mon, 21 Sep 2026 14:23:20 GMT", "Date": "Mon, 21 Sep 2026 14:13:20 GMT"}, 600),
+        ({"Retry-After": "soon"}, None),
+    ],
+)
+async def test_a_refusal_has_the_pause_that_it_asks_for(headers: dict[str, str], pause: float | None) -> None:
+    """In seconds, or until a moment by the provider's clock."""
+
+    def refuse(_: ServerConnection, __: HttpRequest) -> Response:
+        return Response(503, "No", Headers(headers))
+
+    async with provider(process_request=refuse) as url:
+        error = await failure(url)
+    assert isinstance(error, FeedRefused)
+    assert error.retry_after == pause
+
+
 async def test_an_answer_of_another_server_asks_for_the_address() -> None:
     """Such as the root of the provider's website."""
     async with provider(process_request=refusing(404, "no such page")) as url:
@@ -91,13 +117,71 @@ async def test_no_error_shows_the_credential(auth: str, status: int) -> None:
     assert "s3cret" not in f"{error!r} {error.__cause__!r} {vars(error)}"
 
 
-async def test_nobody_listening_is_a_lost_connection() -> None:
-    """And may be tried again."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        error = await failure(f"http://127.0.0.1:{taken.getsockname()[1]}")
-    assert isinstance(error, FeedLost)
-    assert str(error).startswith("no connection: ")
+def _nobody() -> tuple[socket.socket, str]:
+    """An address at which nobody listens, while the socket is open."""
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    return taken, f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("away", ["port", "host", "time-out", "proxy", "tunnel", "tls"])
+async def test_a_host_that_is_not_reached(away: str) -> None:
+    """Nothing was sent to it: nobody listens, no such host, a proxy that is away or has no tunnel to it."""
+    taken, url = _nobody()
+    with taken:
+        match away:
+            case "port":
+                error = await failure(url)
+            case "host":
+                error = await failure("http://nowhere.invalid")
+            case "time-out":
+                error = await _while_the_queue_is_full()
+            case "proxy":
+                error = await failure("http://provider.example", proxy=url)
+            case "tunnel":
+                async with proxy(status=502) as middle:
+                    error = await failure("http://provider.example", proxy=middle.url)
+            case _:
+                error = await failure(url.replace("http:", "https:"))
+    assert isinstance(error, FeedUnreached)
+    assert str(error).startswith(("no connection: ", "the handshake failed: "))
+
+
+async def _while_the_queue_is_full() -> Exception:
+    """Connect to a host that answers no SYN: its queue of connections is full."""
+    with socket.socket() as silent, contextlib.ExitStack() as waiting:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        address = silent.getsockname()
+        for _ in range(2):
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(address)
+        return await failure(f"http://127.0.0.1:{address[1]}", connect_timeout_seconds=0.2)
+
+
+async def test_an_attempt_during_which_the_process_stood_still_may_have_reached_the_host() -> None:
+    """A connection may have opened and ended unseen."""
+    readings = iter([0.0, 10.6])
+    taken, url = _nobody()
+    with taken:
+        error = await failure(url, clock=lambda: Instant(now().wall, next(readings)))
+    assert type(error) is FeedLost
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_connection_that_is_reset_at_once_has_reached_the_host(scheme: str) -> None:
+    """Before anything was sent on it, by the host itself."""
+
+    async def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        writer.transport.abort()
+
+    async with await asyncio.start_server(reset, "127.0.0.1", 0) as server:
+        error = await failure(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert type(error) is FeedLost
 
 
 @pytest.mark.parametrize(
@@ -123,7 +207,7 @@ async def test_no_answer_at_all_is_given_up() -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         error = await failure(f"http://127.0.0.1:{silent.getsockname()[1]}", connect_timeout_seconds=0.1)
-    assert isinstance(error, FeedLost)
+    assert type(error) is FeedLost  # it was reached
     assert "timed out" in str(error)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from bridge.feed.rate_limits import Attempt, Decision, LimitUsage
@@ -41,9 +43,16 @@ def test_the_sixth_waits_until_the_first_leaves_the_window(
 
 def test_an_attempt_with_zero_is_older_than_an_hour_as_well() -> None:
     """So it waits for a large recovery, and a large recovery for it."""
-    three, two = [attempt(100, INITIAL)] * 3, [attempt(50, LARGE)] * 2
-    assert wait(limiter(*three, *two), INITIAL) == wait(limiter(*three, *two), LARGE) == 1800 - 100 + 2
+    three, two = [attempt(400, INITIAL)] * 3, [attempt(350, LARGE)] * 2
+    assert wait(limiter(*three, *two), INITIAL) == wait(limiter(*three, *two), LARGE) == 1800 - 400 + 2
     assert wait(limiter(*three, *two), SMALL) == 0
+
+
+def test_five_of_any_kind_are_all_there_are_in_five_minutes() -> None:
+    """Attempts without a revision take the place of others; after five minutes only of their own kind."""
+    assert wait(limiter(*[attempt(100, INITIAL)] * 3, *[attempt(50, SMALL)] * 2), SMALL) == 300 - 100 + 2
+    assert wait(limiter(*[attempt(100, SMALL)] * 5), INITIAL) == 300 - 100 + 2
+    assert wait(limiter(*[attempt(302, INITIAL)] * 4), SMALL) == 0
 
 
 def test_only_the_last_five_matter() -> None:
@@ -126,7 +135,7 @@ def test_a_decision_spends_nothing() -> None:
 @pytest.mark.parametrize(
     ("recovery", "skew", "took", "classes"),
     [
-        (INITIAL, 0, 0, "initial large"),
+        (INITIAL, 0, 0, "initial proper large"),
         # Two seconds of margin make it older, by which it may be a large one.
         (HOUR - 2, 0, 0, "proper bucket"),
         (HOUR - 1, 0, 0, "proper large bucket"),
@@ -148,9 +157,9 @@ def test_a_decision_spends_nothing() -> None:
         (DAYS - 7, 5, 0, "proper large"),
         (DAYS - 6, 5, 0, "initial proper large"),
         (DAYS + 1, 0, 0, "initial proper large"),
-        (DAYS + 2, 0, 0, "initial large"),
+        (DAYS + 2, 0, 0, "initial proper large"),
         (DAYS + 6, 5, 0, "initial proper large"),
-        (DAYS + 7, 5, 0, "initial large"),
+        (DAYS + 7, 5, 0, "initial proper large"),
     ],
 )
 def test_an_attempt_counts_in_every_class_it_may_belong_to(
@@ -275,3 +284,19 @@ def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
     assert used(limiter(attempt(2, 30), scale=100))["bucket"] == 32
     assert limiter(scale=100).usage(at())[-1] == LimitUsage("bucket", 0, 36, None)
     assert used(limiter(attempt(2, 40), scale=100)) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}
+
+
+@pytest.mark.parametrize(("asked", "most", "waited"), [(600, 3600, 600), (inf, 3600, 3600), (600, 0, 0)])
+def test_the_pause_that_an_answer_asks_for_is_given(asked: float, most: float, waited: float) -> None:
+    """From the answer on, up to the setting, also by the process that reads it back with another one."""
+    made = limiter(max_retry_after_seconds=most)
+    made.attempt(at(-2), int(NOW - 60))
+    made.answered(at(0), refused=False, retry_after=asked)
+    assert wait(made, SMALL) == waited
+    assert wait(limiter(*made.ledger, max_retry_after_seconds=100.0), SMALL) == min(waited, 100)
+
+
+def test_a_pause_of_another_time_moves_with_its_attempt() -> None:
+    """Where the attempt lies in the future, it ended now at the latest."""
+    made = limiter(Attempt(NOW + 50, 60, False, NOW + 51, retry_at=NOW + 651))
+    assert made.decide(at(), int(NOW - 60)).until == NOW + 600

@@ -23,6 +23,14 @@ def test_the_bucket_may_be_filled_to_the_brim() -> None:
     assert made.decide(at(), int(NOW - 3000)).reason == "1h of small recovery in the leaky bucket"
 
 
+def test_word_by_word_only_a_full_bucket_blocks() -> None:
+    """The setting `bucket_may_overflow`: a recovery may begin that does not fit in, until it is not full."""
+    literal = {"bucket_may_overflow": True}
+    assert wait(limiter(attempt(2, 3590), **literal), 3000) == 0
+    assert wait(limiter(attempt(2, 3590)), 3000) > 500
+    assert wait(limiter(*FULL, **literal), 3000) == pytest.approx((5500 - 3600) / 4, abs=0.002)
+
+
 def test_the_bucket_drains_four_seconds_a_second() -> None:
     """From when the provider saw the attempt, until it is empty."""
     for ago in (2, 102, 402):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import pytest
 
-from bridge.rest.pacing import SLOWEST_SHARE, TIMER_SECONDS, Pace, retry_after
-from tests.unit.snapshots.provider import AT, DATE
+from bridge.rest.pacing import SLOWEST_SHARE, TIMER_SECONDS, Pace
 
 
 def test_a_timer_that_fires_slightly_early_is_on_time() -> None:
@@ -46,30 +43,3 @@ def test_a_pause_delays_everything() -> None:
     pace.pause(11.0, 5.0)
     assert pace.left(12.0) == pytest.approx(58.0)
     assert pace.left(70.0) == 0
-
-
-@pytest.mark.parametrize(
-    ("header", "date", "seconds"),
-    [
-        ("120", None, 120),
-        (" 0 ", DATE, 0),
-        ("1.5", None, 1.5),
-        ("9" * 400, None, inf),
-        ("Mon, 21 Sep 2026 14:14:20 GMT", DATE, 60),
-        ("Mon, 21 Sep 2026 14:13:00 GMT", DATE, 0),
-        # The provider's clock is an hour behind ours, which does not matter.
-        ("Mon, 21 Sep 2026 13:13:50 GMT", "Mon, 21 Sep 2026 13:13:20 GMT", 30),
-        ("Mon, 21 Sep 2026 14:14:20 GMT", None, 60),
-        ("Mon, 21 Sep 2026 14:14:20 GMT", "yesterday", 60),
-        ("Mon, 21 Sep 2026 14:14:20", DATE, 60),
-        (None, DATE, None),
-        ("", DATE, None),
-        ("soon", DATE, None),
-        ("-5", DATE, None),
-        ("٣", DATE, None),
-        ("Mon, 99 Sep 2026 14:14:20 GMT", DATE, None),
-    ],
-)
-def test_a_retry_after_is_read(header: str | None, date: str | None, seconds: float | None) -> None:
-    """As seconds, or as a moment by the provider's clock; anything else is ignored."""
-    assert retry_after(header, date, AT) == seconds

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from bridge.clock_skew import Skew
-from bridge.errors import ClockError, FeedLost, FeedRefused, NotOwner, SettingsError
+from bridge.errors import ClockError, FeedLost, FeedRefused, FeedUnreached, NotOwner, SettingsError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import DECIDED_SECONDS
 from bridge.service.connector import gap_text
@@ -37,13 +38,32 @@ async def test_no_revision_ahead_of_the_providers_clock_is_requested(
 
 
 @with_desk(start="0")
-async def test_only_the_first_attempt_requests_revision_zero(desk: Desk) -> None:
-    """The checkpoint of that attempt has a position, which the next ones request."""
+async def test_attempts_request_revision_zero_until_all_that_it_replays_has_come(desk: Desk) -> None:
+    """The checkpoint of the first one has a position, from which another connection has to follow then."""
     for _ in range(3):
         await desk.connector.connect()
+    desk.connector.ended(FeedLost("with pauses as after a refusal"))
+    assert desk.connector.next_attempt(desk.clock())[1].until > desk.clock().wall + 30
+    with pytest.raises(FeedLost, match="asking for all since the first attempt"):
+        desk.connector.caught_up()
+    await desk.connector.connect()
     assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - 30}
-    assert [attempt.initial for attempt in desk.limiter.ledger] == [True, False, False]
-    assert desk.provider.asked == [0, EPOCH - 30, EPOCH - 30]
+    assert [it.starting for it in desk.kafka.checkpoints if it.state is State.CONNECTING] == [True] * 3 + [
+        False
+    ]
+    assert [attempt.initial for attempt in desk.limiter.ledger] == [True, True, True, False]
+    assert desk.provider.asked == [0, 0, 0, EPOCH - 30]
+
+
+@with_desk(start="0")
+async def test_a_first_attempt_that_is_accepted_needs_no_other(desk: Desk) -> None:
+    """All since it began has come on it."""
+    desk.provider.answer = Opened.accept
+    assert await desk.connector.connect() is not None
+    desk.connector.caught_up()
+    desk.connector.ended(FeedLost("later"))
+    assert await desk.connector.connect() is not None
+    assert desk.provider.asked == [0, EPOCH - 30]
 
 
 @with_desk()
@@ -104,6 +124,10 @@ class Opened:
     waiting = 0
     disconnected = False
 
+    @classmethod
+    async def accept(cls) -> Connection:
+        return cls()  # type: ignore[return-value]  # as much of it as is used
+
     async def disconnect(self) -> None:
         self.disconnected = True
 
@@ -144,6 +168,27 @@ async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_e
     assert await desk.connector.connect() is None
     [attempt] = desk.limiter.ledger
     assert attempt.answered_at == (EPOCH + takes if takes > 20 else None)
+
+
+@pytest.mark.parametrize("error", [FeedUnreached("no route"), SettingsError("no such proxy")])
+@with_desk()
+async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Exception) -> None:
+    """It is told once, and is a failure that says nothing of the provider."""
+
+    async def answer() -> Connection:
+        raise error
+
+    desk.provider.answer = answer
+    for _ in range(20):
+        with contextlib.suppress(SettingsError):
+            assert await desk.connector.connect() is None
+        assert desk.limiter.ledger == ()
+    assert {len(it.ledger) for it in desk.kafka.checkpoints if it.state is State.CONNECTING} == {1}
+    assert desk.connector.connections["failed"] == (20 if isinstance(error, FeedUnreached) else 0)
+    if isinstance(error, FeedUnreached):
+        assert asyncio.get_running_loop().time() < 20 * 2
+        desk.connector.ended(FeedLost("a failure"))
+        assert desk.connector.next_attempt(desk.clock())[1].until <= desk.clock().wall + 1
 
 
 @with_desk()

@@ -19,7 +19,7 @@ CHECKPOINT = Checkpoint(
     state=State.LIVE,
     ledger=(
         Attempt(1_789_000_000.25, 0, True),
-        Attempt(1_789_000_100.5, 100, False, 1_789_000_101.125, True),
+        Attempt(1_789_000_100.5, 100, False, 1_789_000_101.125, True, 1_789_000_701.125),
         Attempt(1_789_000_200.0, 3_599, False, 1_789_000_200.0, False),
     ),
     counters=Counters(

@@ -62,7 +62,21 @@ def test_zero_and_a_too_small_revision_are_older_than_an_hour_as_well(revision: 
     limits = Limits()
     assert [rule(limits, NOW, revision) for _ in range(3)] == [None] * 3
     assert rule(limits, NOW, None) is None
-    assert broken(limits, [0, 1, 2], 2 * HOUR) == [None, None, "large"]
+    assert broken(limits, [300, 301, 302], 2 * HOUR) == [None, None, "large"]
+
+
+def test_attempts_of_any_kind_are_five_in_five_minutes() -> None:
+    """A provider that makes no difference between them is the strictest."""
+    limits = Limits()
+    assert [rule(limits, NOW, revision) for revision in (None, 0, int(NOW), int(NOW), None)] == [None] * 5
+    assert [rule(limits, NOW, revision) for revision in (None, int(NOW))] == ["proper"] * 2
+    assert rule(limits, NOW + 300, int(NOW)) is None
+
+
+def test_word_by_word_only_a_full_bucket_refuses() -> None:
+    """What comes while it is not full is let in, however much it is."""
+    limits = Limits(bucket_may_overflow=True)
+    assert broken(limits, [0, 0, 0], 3000) == [None, None, "bucket"]
 
 
 @pytest.mark.parametrize(
