@@ -7,6 +7,7 @@ has everything else of a process: environment, files, signals, threads and exit 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import multiprocessing
 import os
 import runpy
@@ -30,6 +31,9 @@ SERVER = multiprocessing.get_context("forkserver")
 """There is one in each process, so this one is for all tests."""
 SERVER.set_forkserver_preload(["tests.imported"])
 _PR_SET_PDEATHSIG = 1
+_F_SETPIPE_SZ = 1031
+"""Of Linux; not in Python 3.11 on all systems."""
+PIPE_BYTES = 4096
 
 
 class Process(Protocol):
@@ -119,6 +123,37 @@ class Forked:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+class Piped(Forked):
+    """One whose stderr is a pipe of a page, which a thread copies to the file, unless told not to."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path
+    ) -> None:
+        stderr.touch()
+        os.mkfifo(pipe := stderr.with_suffix(".pipe"))
+        self._is_read = threading.Event()
+        self._is_read.set()
+        self._copying = threading.Thread(target=self._copy, args=(pipe, stderr), daemon=True)
+        self._copying.start()
+        super().__init__(command, environment, stdout, pipe)
+
+    def read_log(self, *, on: bool) -> None:
+        """Go on with the copying, or not. What a process that has ended had written is there on return."""
+        if on:
+            self._is_read.set()
+        else:
+            self._is_read.clear()
+        if on and self.poll() is not None:
+            self._copying.join(10)
+
+    def _copy(self, pipe: Path, file: Path) -> None:
+        with pipe.open("rb", buffering=0) as written, file.open("ab", buffering=0) as log:
+            pipe.unlink()
+            fcntl.fcntl(written, _F_SETPIPE_SZ, PIPE_BYTES)
+            while self._is_read.wait() and (some := written.read(PIPE_BYTES)):
+                log.write(some)
 
 
 def _main(command: tuple[str, ...], environment: dict[str, str], stdout: str, stderr: str) -> None:

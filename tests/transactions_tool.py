@@ -14,17 +14,21 @@ from tests.repo.source import ROOT
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 
 
+def kafka_tool(cluster: Cluster, main: str, *jars: object) -> list[str]:
+    """Return the beginning of a command of Kafka's, with the jars of a cluster's broker and others."""
+    command = next(server.command for name, server in cluster.servers.items() if name.startswith("kafka"))
+    class_path = ":".join(map(str, [command[list(command).index("-cp") + 1], *jars]))
+    return [command[0], "-XX:TieredStopAtLevel=1", "-cp", class_path, main]
+
+
 class TransactionsTool:
     """Kafka's class behind that script, with the jars of a cluster's broker and its own."""
 
     def __init__(self, cluster: Cluster) -> None:
         with lock(maven.lock_file(), silent, "another download to end"):
             jar = maven.Repository(silent).file("org.apache.kafka", "kafka-tools", "4.3.0", "", "jar")
-        command = next(server.command for name, server in cluster.servers.items() if name.startswith("kafka"))
-        class_path = command[list(command).index("-cp") + 1]
-        main = "org.apache.kafka.tools.TransactionsCommand"
         self._servers = cluster.bootstrap_servers
-        self._command = [command[0], "-XX:TieredStopAtLevel=1", "-cp", f"{class_path}:{jar}", main]
+        self._command = kafka_tool(cluster, "org.apache.kafka.tools.TransactionsCommand", jar)
 
     def pasted(self, command: str) -> str:
         """Run a command that was printed, as its shell script would; return its output."""

@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks import report
 from tests.chaos.rounds import ROOT, Rounds
+from tests.storm.kinds import FAULTS
 from tests.storm.plan import draw
 from tests.storm.round import run, shortfalls
 
@@ -25,6 +26,7 @@ FULL_SECONDS, FULL_RATE = 300, 200
 SECONDS = float(os.environ.get("SECONDS", FULL_SECONDS))
 SEED = int(os.environ.get("SEED", "1"))
 RATE = float(os.environ.get("RATE", FULL_RATE))
+KINDS = sorted(filter(None, os.environ.get("FAULTS", "").split(","))) or sorted(FAULTS)
 PAGE = ROOT / "docs" / "reliability.md"
 HEAD = ("storm", "bridges", "faults", "messages", "bets", "dead letters", "gaps", "attempts", "found")
 
@@ -33,15 +35,15 @@ HEAD = ("storm", "bridges", "faults", "messages", "bets", "dead letters", "gaps"
 @pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
 def test_storm(seed: int) -> None:
     """The judge finds nothing, and no bridge has ended by itself."""
-    rounds, name = Rounds("storm", {"seconds": SECONDS, "rate": RATE}), f"round-{seed}"
+    rounds, name = Rounds("storm", {"seconds": SECONDS, "rate": RATE, "faults": KINDS}), f"round-{seed}"
     if (result := rounds.result(name)) is None:
-        result = run(draw(seed, SECONDS, RATE), rounds.begin(name))
+        result = run(draw(seed, SECONDS, RATE, KINDS), rounds.begin(name))
         rounds.finish(name, result)
     print(json.dumps(result), flush=True)
     assert (result["anomalies"], result["ended_by_themselves"]) == ({}, [])
     assert shortfalls(result) == []
     results = [found for seed in range(1, FULL + 1) if (found := rounds.result(f"round-{seed}"))]
-    if SECONDS >= FULL_SECONDS and RATE >= FULL_RATE and len(results) == FULL:
+    if sorted(FAULTS) == KINDS and SECONDS >= FULL_SECONDS and RATE >= FULL_RATE and len(results) == FULL:
         report.put(PAGE, "storm", table(results))
 
 

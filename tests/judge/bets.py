@@ -89,7 +89,7 @@ def judge_bet(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: T
     _judge_times(bet, sent, stored, trial)
     _same_partition(bet, stored, trial)
     records = [_as_sent(bet, it, sent, stored, trial) for it in stored]
-    verdict = explained(sent, records, trial.may_be_repeated)
+    verdict = explained(sent, records, trial.may_be_repeated, trial.case.anew_at)
     extra = _last_of_each(records, verdict.extra)
     _judge_order(bet, records, extra, trial)
     misplaced = {records[place][:2] for place in extra}
@@ -145,8 +145,15 @@ def _judge_order(bet: str, records: Sequence[Stored], extra: Container[int], tri
             highest = record
 
 
-def explained(sent: Sequence[Sent], records: Sequence[Stored], may_repeat: MayRepeat) -> Verdict:
-    """Return the fewest messages that are lost, and records that are too much, under the rules above."""
+def explained(
+    sent: Sequence[Sent], records: Sequence[Stored], may_repeat: MayRepeat, anew_at: float = -inf
+) -> Verdict:
+    """Return the fewest messages that are lost, and records that are too much, under the rules above.
+
+    What was published before a topic was made anew, and asked for again, may then be stale by any record.
+    """
+    newest = max((it.version for it in records), default=-(2**63))
+    sent = [it._replace(is_due=it.is_due and (it.at > anew_at or it.version >= newest)) for it in sent]
     if len(sent) * len(records) > _MOST**2:
         return _compared(sent, records)
     return _Ways(sent, records, may_repeat).cheapest()

@@ -133,6 +133,9 @@ class Checkpoints:
             self._add(Anomaly.COUNTERS, it, f"{dict(counters)}: {given} messages have {ends} outcomes")
         if self.last is not None:
             self._follows(self.last, it)
+        if self._case.has_operator and self.last is not None and it.moved != self.last.moved:
+            while self.promises and self.promises[-1].revision > it.revision:  # it may be asked for again
+                self.promises.pop()
         self._judge_still(it)
         self.last = it
         if not self.promises or it.revision > self.promises[-1].revision:

@@ -9,6 +9,9 @@ from tests.judge.checkpoints import Promise
 from tests.judge.model import CLOCKS_SECONDS, Anomaly, Case, Findings
 from tests.judge.timeline import Gap, Timeline
 
+LOST = "RecordsLost"
+"""The cause of a gap over what a topic lacks. What the provider still has is asked for again all the same."""
+
 
 def judge_gaps(
     gaps: Sequence[Gap], timeline: Timeline, promises: Sequence[Promise], case: Case, findings: Findings
@@ -28,7 +31,7 @@ def judge_missing(
 ) -> None:
     """Judge a message that is missing inside a gap: the provider could not replay it either."""
     reading = timeline.reading(published)
-    covering = [gap for gap in gaps if gap.covers(reading) and gap.cause != "MovedByOperator"]
+    covering = [gap for gap in gaps if gap.covers(reading) and gap.cause not in ("MovedByOperator", LOST)]
     if covering and all(_reachable(published, gap, timeline, case) for gap in covering):
         text = (
             f"{_named(covering[0])}: {what}, published at {published:.3f}, is missing and could be replayed"
@@ -40,6 +43,8 @@ def _in_vain(gap: Gap, timeline: Timeline, promises: Sequence[Promise], case: Ca
     if gap.cause == "MovedByOperator":
         return "" if case.has_operator else "nobody moved the position"
     now = gap.detected_at
+    if gap.cause == LOST:
+        return "" if case.made_anew else "no topic was made anew"
     if gap.cause == "PositionInFuture":
         return "the position was not in the future" if gap.end <= now else ""
     if gap.end > max(now, timeline.reading(now)) + _margin(gap, case):

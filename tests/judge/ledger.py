@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, inf
 
 from tests.judge.checkpoints import Checkpoint, Checkpoints, Entry
 from tests.judge.model import Anomaly, Case, Findings
@@ -31,7 +31,9 @@ class Ledger:
     """
 
     def __init__(self, timeline: Timeline, checkpoints: Checkpoints, case: Case, findings: Findings) -> None:
-        self._left = deque((float(it["at"]), it["revision"]) for it in timeline.attempts)
+        attempts = ((float(it["at"]), it["revision"]) for it in timeline.attempts)
+        anew_at = case.anew_at if case.was_made_anew("checkpoints") else -inf
+        self._left = deque(it for it in attempts if it[0] > anew_at)
         self._checkpoints = checkpoints
         self._kept = _KEPT_SECONDS / case.limits_scale
         self._has_operator = case.has_operator

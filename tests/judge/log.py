@@ -28,6 +28,7 @@ _TRANSACTIONAL, _CONTROL = 0x10, 0x20
 _COMMIT = 1
 COMMITTED = "committed"
 """The fate of a batch that its readers see."""
+UNTRANSACTED = "written without a transaction"
 
 Address = Callable[[], tuple[str, int]]
 """Returns host and port of the leader. Raises OSError while there is none."""
@@ -43,7 +44,7 @@ class Batch(NamedTuple):
     producer: str
     """Id and epoch."""
     fate: str
-    """`COMMITTED`, `aborted`, or `written without a transaction`."""
+    """`COMMITTED`, `aborted`, or `UNTRANSACTED`."""
     ended_at: float
     """Unix seconds of the marker that ended the transaction."""
     written: float = inf
@@ -87,7 +88,7 @@ def batches(leader: Address, topic: str, partition: int, end: int) -> Iterator[B
             waiting.append((raw, []))
             open_.setdefault(raw.producer, []).append(waiting[-1])
         else:
-            waiting.append((raw, [_ended(raw, "written without a transaction", raw)]))
+            waiting.append((raw, [_ended(raw, UNTRANSACTED, raw)]))
         while waiting and waiting[0][1]:
             yield waiting.popleft()[1][0]
         if raw.last >= end - 1 and not waiting:

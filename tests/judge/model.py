@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import Any, NamedTuple, Protocol
+
+from tests.judge.timeline import Gap
 
 CLOCKS_SECONDS = 1.0
 """How far the clocks of bridges, brokers and provider may be apart."""
@@ -82,8 +85,25 @@ class Case:
     """Whether somebody may have moved the position (`bridge checkpoint set`)."""
     may_tear: bool = False
     """Whether brokers were away, so that Kafka may have torn a transaction (`tests.judge.torn`)."""
+    made_anew: tuple[tuple[str, float], ...] = ()
+    """Topics that were deleted and made anew, without their prefix, and when, Unix seconds."""
+    is_copied: bool = False
+    """Whether they then got copies of records, which no transaction has written."""
+    known_gaps: tuple[Gap, ...] = ()
+    """Those that were declared in a topic that is no more."""
+    partitions: tuple[tuple[str, int], ...] = ()
+    """How many partitions topics had before some were added: each key stays where it was."""
     max_message_bytes: int = 8 << 20
     """What is larger is a dead letter, whatever it holds (`feed.max_message_bytes`)."""
+
+    @property
+    def anew_at(self) -> float:
+        """When the last topic was made anew, -infinity if none was."""
+        return max((at for _, at in self.made_anew), default=-inf)
+
+    def was_made_anew(self, *topics: str) -> bool:
+        """Whether one of these topics was."""
+        return any(topic in topics for topic, _ in self.made_anew)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from tests.judge.decoding import SCHEMAS, Decoder, Foreign
 from tests.judge.gaps import judge_gaps
 from tests.judge.ledger import Ledger
 from tests.judge.letters import Letter, Malformed, judge_letter, wrong_headers
+from tests.judge.log import COMMITTED, UNTRANSACTED
 from tests.judge.messages import content, differences, read
 from tests.judge.model import Anomaly, Case, Findings, Report
 from tests.judge.partition import partition_of
@@ -53,6 +54,20 @@ def judge(case: Case, work: Path) -> Report:
         return _Judge(case, Path(directory)).judge()
 
 
+def read_gaps(bootstrap_servers: str, registry_url: str, prefix: str) -> list[Gap]:
+    """Return the gaps that are declared now, for a case in which their topic is made anew."""
+    topics, decoder = Topics(bootstrap_servers, prefix), Decoder(registry_url)
+    records = (
+        record for p, it in topics.ends("gaps").items() for record in topics.read("gaps", p, 0, it.stable)
+    )
+    return [_gap(decoder.decode(record.value), record, record.timestamp) for record in records]
+
+
+def _gap(datum: Mapping[str, Any], record: Record, committed: float) -> Gap:
+    start, end, detected = (datum[name] / _MICROS for name in ("from", "to", "detectedAt"))
+    return Gap(start, end, datum["cause"], min(detected, committed), record.offset, committed)
+
+
 class _Judge:
     def __init__(self, case: Case, work: Path) -> None:
         self._case = case
@@ -63,6 +78,8 @@ class _Judge:
         self._provider = Provider(case.control_url)
         self._topics = Topics(case.bootstrap_servers, case.prefix)
         self._decoder = Decoder(case.registry_url)
+        self._seen = {COMMITTED, *([UNTRANSACTED] if case.is_copied else [])}
+        """What may become of a batch that readers see."""
 
     def judge(self) -> Report:
         case, figures = self._case, self._figures
@@ -95,8 +112,8 @@ class _Judge:
         """Judge checkpoints and gaps, and put a row for each bet and each dead letter."""
         case, findings = self._case, self._findings
         ends = self._stable_ends()
-        self._count = Counter(topic for topic, _ in ends)
-        gaps = self._read_gaps(ends)
+        self._count = Counter(topic for topic, _ in ends) | dict(case.partitions)
+        gaps = [*case.known_gaps, *self._read_gaps(ends)]
         checkpoints = Checkpoints(timeline, gaps, case, findings)
         self._trial = Trial(case, timeline, gaps, checkpoints, findings, self._explain)
         ledger = Ledger(timeline, checkpoints, case, findings)
@@ -117,9 +134,10 @@ class _Judge:
         counted = {"published": "records", "deadLettered": "dead letters", "redriven": "redriven"}
         topics = {"published": "bets", "deadLettered": "deadletters"} if self._case.may_tear else {}
         torn = {name: self._torn.records(topic) for name, topic in topics.items()}
-        checkpoints.judge_counts(
-            {name: figures[found] for name, found in counted.items()}, figures["corrections"], torn
-        )
+        if not self._case.made_anew:  # what one topic lacks, another one counts
+            checkpoints.judge_counts(
+                {name: figures[found] for name, found in counted.items()}, figures["corrections"], torn
+            )
         figures["torn"] = sum(torn.values())
         if figures["bets of marks"] != figures["marks of bets"]:
             what = (
@@ -153,16 +171,14 @@ class _Judge:
             if name == topic:
                 records = self._topics.read(topic, partition, 0, end)
                 log = self._torn.watched(topic, self._topics.batches(topic, partition, end))
-                yield from judge_visible((topic, partition), records, log, self._findings)
+                yield from judge_visible((topic, partition), records, log, self._findings, self._seen)
 
     def _read_gaps(self, ends: Mapping[Place, int]) -> list[Gap]:
         gaps = []
         for record, committed in self._records("gaps", ends):
             datum = self._decode("gaps", record)
             if datum is not None and datum["feed"] == self._case.feed:
-                start, end, detected = (datum[name] / _MICROS for name in ("from", "to", "detectedAt"))
-                detected = min(detected, committed)
-                gaps.append(Gap(start, end, datum["cause"], detected, record.offset, committed))
+                gaps.append(_gap(datum, record, committed))
         return gaps
 
     def _checkpoint(self, record: Record, committed: float) -> Checkpoint | None:

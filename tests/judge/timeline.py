@@ -89,6 +89,11 @@ class Timeline:
         following = sent[-1] + 1 if sent else bisect_left(after, published)
         return following < len(after) and self.memory(after[following]) > published
 
+    def is_forgotten(self, published: float, after: float) -> bool:
+        """Whether the first attempt accepted after a moment could not bring back a message any more."""
+        accepted = next((at for at, _ in self._accepted if at > after), after)
+        return published < self.memory(accepted)
+
     def sent_from(self, moment: float) -> float:
         """From when on the connection accepted last at a moment was sent messages; infinity: none."""
         return next((since for at, since in reversed(self._accepted) if at <= moment), inf)

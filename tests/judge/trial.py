@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from tests.judge.checkpoints import Checkpoints
-from tests.judge.gaps import judge_missing
+from tests.judge.gaps import LOST, judge_missing
 from tests.judge.model import REMEMBERED_SECONDS, Anomaly, Case, Explain, Findings
 from tests.judge.timeline import Gap, Timeline
 
@@ -26,12 +26,15 @@ class Trial:
     def is_due(self, published: float) -> bool:
         """Whether a message of this moment must have been published: asked for, and in no declared gap.
 
-        A gap excuses nothing that a checkpoint had promised before it was declared.
+        A gap excuses nothing that a checkpoint had promised before it was declared. What was in a topic
+        that is no more must be asked for again, while the provider has it.
         """
         if published < self.timeline.begin:
             return False
+        if published < self.case.anew_at and self.timeline.is_forgotten(published, self.case.anew_at):
+            return False
         reading = self.timeline.reading(published)
-        covering = [gap for gap in self.gaps if gap.covers(reading)]
+        covering = [gap for gap in self.gaps if gap.covers(reading) and gap.cause != LOST]
         promise = self.checkpoints.promise(published) if covering else None
         return not any(promise is None or promise.may_be_behind(gap) for gap in covering)
 

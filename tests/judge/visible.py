@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from math import inf
 
 from tests.judge.log import COMMITTED, Batch
@@ -21,30 +21,34 @@ _UNKNOWN = Batch(0, 2**63, 0, "", COMMITTED, inf)
 
 
 def judge_visible(
-    place: Place, records: Iterable[Record], log: Iterable[Batch], findings: Findings
+    place: Place,
+    records: Iterable[Record],
+    log: Iterable[Batch],
+    findings: Findings,
+    legal: Container[str] = (COMMITTED,),
 ) -> Iterator[tuple[Record, float]]:
     """Yield each record that a `read_committed` consumer sees, with the time of its commit.
 
-    It is visible if, and only if, a transaction has committed its batch. Both are in the order of offsets.
+    It is visible if, and only if, the fate of its batch is `legal`. Both are in the order of offsets.
     """
     batches = iter(log)
     batch, seen = _NOTHING, 0
     for record in records:
         while batch.last < record.offset:
-            _judge_batch(place, batch, seen, findings)
+            _judge_batch(place, batch, seen, findings, legal)
             batch, seen = next(batches, _UNKNOWN), 0
         seen += 1
         yield record, batch.ended_at
     for following in batches:
-        _judge_batch(place, batch, seen, findings)
+        _judge_batch(place, batch, seen, findings, legal)
         batch, seen = following, 0
-    _judge_batch(place, batch, seen, findings)
+    _judge_batch(place, batch, seen, findings, legal)
 
 
-def _judge_batch(place: Place, batch: Batch, seen: int, findings: Findings) -> None:
+def _judge_batch(place: Place, batch: Batch, seen: int, findings: Findings, legal: Container[str]) -> None:
     where = f"{place[0]}, partition {place[1]}, offset {batch.first}: {batch.records} records of producer"
     what = f"{where} {batch.producer}, {batch.fate}"
-    if seen and batch.fate != COMMITTED:
+    if seen and batch.fate not in legal:
         findings.add(Anomaly.ABORTED_READ, batch.ended_at, f"{what}, are visible")
     # Checkpoints may be compacted between the two readings.
     if seen < batch.records and batch.fate == COMMITTED and place[0] != "checkpoints":

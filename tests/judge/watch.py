@@ -48,7 +48,7 @@ class _Watch:
         """Those seen before the truth was read that far."""
         self._reached: dict[tuple[str, int], int] = {}
         self._since, self._last = 0.0, -1
-        self._gaps: list[tuple[float, float]] = []
+        self._gaps = [(gap.start, gap.end) for gap in case.known_gaps]
 
     def missing(self) -> int:
         state, attempts = self._provider.get("/state"), self._provider.get("/attempts")

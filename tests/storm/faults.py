@@ -6,8 +6,8 @@ A fault holds what it does under its own key, so that what two of them hold is f
 from __future__ import annotations
 
 import asyncio
+import json
 import math
-import re
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -25,6 +25,8 @@ from tests.storm.scene import OWNER, Scene
 
 _KAFKA_SECONDS = 10
 _FOREIGN_TIMEOUT_MS = 30_000
+_UNKNOWN_FIELDS = 100
+"""Each is a line of the log, of more than a hundred bytes."""
 
 
 @dataclass(frozen=True)
@@ -518,38 +520,20 @@ def _bridge(random: Random, bridges: list[str]) -> str:
     return random.choice([random.choice(bridges), OWNER])
 
 
-def _named(kind: type[Fault]) -> str:
-    return re.sub("(?<=.)([A-Z])", r"-\1", kind.__name__).lower()
+@dataclass(frozen=True)
+class HungLog(_OfBridge):
+    """Nobody reads the log of a bridge, which has more to say than the pipe takes; then it is told to end."""
 
+    most = 4
+    shortest, longest = 15.0, 40.0
 
-FAULTS: dict[str, type[Fault]] = {
-    _named(kind): kind
-    for kind in (
-        KillBridge,
-        TerminateBridge,
-        StopBridge,
-        RollingUpdate,
-        KillBrokers,
-        RestartBroker,
-        StopBroker,
-        FullDisk,
-        Election,
-        Cut,
-        OneWayCut,
-        BlackHole,
-        Late,
-        Narrow,
-        Reset,
-        Refusals,
-        HalfOpen,
-        Garbage,
-        Drop,
-        Abort,
-        Surge,
-        Forget,
-        ClockJump,
-        RegistryDown,
-        ForeignTransaction,
-    )
-}
-"""By name: `kill-bridge` is `KillBridge`."""
+    async def begin(self, scene: Scene, key: str) -> bool:
+        hit = scene.bridges[scene.hit(self.bridge, key)].hang_log(key)
+        fields = {f"field {number} of {key}": None for number in range(_UNKNOWN_FIELDS)}
+        await scene.control("garbage", body=json.dumps(fields))
+        return hit
+
+    async def end(self, scene: Scene, key: str) -> None:
+        bridge = scene.bridges[scene.hit(self.bridge, key)]
+        await bridge.end_unheard(key)
+        bridge.read_log(key)

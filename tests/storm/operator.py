@@ -1,4 +1,8 @@
-"""The operator of a storm, who ends what Kafka has left open as docs/operations.md says (decision 0036)."""
+"""The operator of a storm, who does what docs/operations.md and the messages of the bridge say.
+
+That is to end what Kafka has left open (decision 0036), and to go on with topics that are others, or lack
+records.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,14 @@ from typing import NamedTuple
 from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.kafka.open_transactions import first_times, hidden
 from tests.harness import Place, until
+from tests.storm.identities import all_down
 from tests.storm.scene import Scene
 from tests.transactions_tool import TransactionsTool
 
 KEY = "operator"
+GOING_ON = "operator who goes on"
+ASK_SECONDS = 0.5
+TRIES = 12
 ANSWER_SECONDS = 20.0
 ENDED_SECONDS = 20.0
 """By then Kafka has ended what bridges had open: their time-out is 10 s."""
@@ -43,6 +51,27 @@ async def end_hanging(place: Place, scene: Scene, settings: dict[str, str]) -> l
     for bridge in scene.bridges.values():
         bridge.let_up(KEY)
     return found
+
+
+async def go_on(place: Place, scene: Scene, settings: dict[str, str]) -> None:
+    """Type what bridges that have ended with exit 6 have named, again and again, until cancelled."""
+    while True:
+        await asyncio.sleep(ASK_SECONDS)
+        asked = [it.asks_for for it in scene.bridges.values() if it.asks_for is not None]
+        if not asked or scene.is_busy:
+            continue
+        await all_down(scene, GOING_ON)
+        command = ["checkpoint", "set", "--revision", str(min(asked)), "--yes", "--reason", "as it says"]
+        for _ in range(TRIES):  # brokers may be away, and a dead member keeps its place for a while
+            typed = await asyncio.to_thread(place.run, *command, **settings)
+            scene.note("operator", typed=" ".join(command), code=typed.returncode, said=typed.stderr[-500:])
+            if typed.returncode == 0:
+                scene.moved_to.append(min(asked))
+                break
+            await asyncio.sleep(5)
+        for bridge in scene.bridges.values():
+            bridge.asks_for = None
+            bridge.let_up(GOING_ON)
 
 
 def _end(place: Place, found: list[Hanging], settings: dict[str, str]) -> None:

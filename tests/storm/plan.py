@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.storm.faults import FAULTS, Fault
+from tests.storm.faults import Fault
+from tests.storm.kinds import FAULTS
 
 CALM_SECONDS = 3.0
 """Without faults, at the beginning."""
@@ -59,7 +60,7 @@ def draw(seed: int, seconds: float, rate: float, kinds: Collection[str] = FAULTS
     names, drawn = [name for name in FAULTS if name in kinds], Counter[str]()
     weights = [FAULTS[name].weight for name in names]
     steps: list[Step] = []
-    while len(steps) < seconds / _SECONDS_FOR_EACH:
+    while len(steps) < seconds / _SECONDS_FOR_EACH and any(drawn[name] < FAULTS[name].most for name in names):
         [name] = random.choices(names, weights)
         kind = FAULTS[name]
         at, lasts = random.uniform(CALM_SECONDS, seconds), kind.seconds(random)

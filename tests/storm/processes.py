@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from bridge.sandbox.cluster.process import Server
 from tests.harness import END_SECONDS, Bridge
+from tests.processes import Piped
 
 Note = Callable[..., None]
 """Writes into the history of a round: what happened, to whom, and more."""
@@ -26,6 +29,13 @@ STARVED_SECONDS = 15.0
 """How long that may take when the holder says itself when it has noticed."""
 HEALTH_SECONDS = 20.0
 """For so long a process that nothing stops may fail its probes: three of them, as in k8s/base, but faster."""
+UNHEARD_TENTHS = 200
+"""For how many tenths of a second one that is told to end may go on while nobody reads its log."""
+REST_SECONDS = 3.0
+"""From an end that a person has to act on to the next start."""
+TOPOLOGY = 6
+ASKED = re.compile(r"bridge checkpoint set --revision (\d+)")
+"""What such a message tells an operator to type."""
 PROBE_SECONDS, ANSWER_SECONDS = 1.0, 5.0
 """From probe to probe, and the time-out of one, as there."""
 
@@ -49,7 +59,51 @@ class HeldBridge:
         """When it was told to end, or was resumed after that."""
         self._healthy_at = time.monotonic()
         """When it answered last, or could not."""
+        self._may_end: dict[str, int] = {}
+        """The exit codes with which it may end by itself, by the cause."""
+        self._unread: set[str] = set()
+        """The faults in which nobody reads its log."""
+        self._rests_until = 0.0
+        self.asks_for: int | None = None
+        """The revision that it has named, when it ended because topics are others, or lack records."""
         self.bridge: Bridge | None = None
+
+    def may_end(self, cause: str, code: int | None = None) -> None:
+        """Expect that it ends by itself with a code; without one, no more."""
+        if code is None:
+            del self._may_end[cause]
+        else:
+            self._may_end[cause] = code
+
+    def hang_log(self, key: str) -> bool:
+        """Read its log no more, until the fault is over. Returns whether there was a process."""
+        self._unread.add(key)
+        if self.bridge is None:
+            return False
+        self._read_log(on=False)
+        return True
+
+    def read_log(self, key: str) -> None:
+        """End that fault."""
+        self._unread.discard(key)
+        if self.bridge is not None and not self._unread:
+            self._read_log(on=True)
+            self._healthy_at = time.monotonic()
+
+    def _read_log(self, *, on: bool) -> None:
+        process = self.bridge and self.bridge.process
+        if isinstance(process, Piped):
+            process.read_log(on=on)
+
+    async def end_unheard(self, key: str) -> None:
+        """SIGTERM, while nobody reads its log; one that does not end of it is reported. Another starts."""
+        asked = self.bridge
+        if self._end(signal.SIGTERM):
+            for _ in range(UNHEARD_TENTHS):
+                if self.bridge is not asked or self._stopped:
+                    return
+                await asyncio.sleep(0.1)
+            self.unexpected.append(f"{self.name} did not end while nobody read its log")
 
     def take_down(self, key: str, *, kill: bool) -> bool:
         """End it, and keep it down until the fault is over. Returns whether there was a process."""
@@ -97,8 +151,13 @@ class HeldBridge:
             self._send(signal.SIGKILL)
             self._told_at = None
         if self.bridge is not None and (code := self.bridge.process.poll()) is not None:
-            expected = code in self._codes
-            if code == -signal.SIGTERM and not self.bridge.dies_of_sigterm():
+            expected = code in {*self._codes, *self._may_end.values()}
+            self._read_log(on=True)
+            if code == TOPOLOGY:
+                asked = ASKED.findall(self.bridge.text())
+                self.asks_for = int(asked[-1]) if asked else None
+                self._rests_until = time.monotonic() + REST_SECONDS
+            if code == -signal.SIGTERM and not self._unread and not self.bridge.dies_of_sigterm():
                 expected = False  # it should have committed, and left the group
             if not expected:
                 self.unexpected.append(f"{self.name} ended with {code}")
@@ -106,11 +165,13 @@ class HeldBridge:
             self._ended.append(time.time())
             self.bridge, self._told_at = None, None
             self._stopped.clear()
-        if self.bridge is None and not self._down:
+        if self.bridge is None and not self._down and time.monotonic() > self._rests_until:
             self._codes = set()
             self.bridge = self._start()
             self._processes.append(self.bridge)
             self._healthy_at = time.monotonic()
+            if self._unread:
+                self._read_log(on=False)
             self._note("started", self.name, log=self.bridge.log.name)
 
     async def probe(self) -> None:
@@ -160,6 +221,10 @@ class HeldServer:
         self._full: set[str] = set()
         """The faults that have filled its disk."""
         self._lock = asyncio.Lock()
+
+    def file(self, name: str) -> Path:
+        """Return the place of a file of its own."""
+        return self._server.directory / name
 
     async def take_down(self, key: str, *, kill: bool) -> bool:
         """End it, and keep it down until the fault is over. Returns whether there was a process."""

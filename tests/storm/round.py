@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +20,14 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from tests.chaos.owners import Members
 from tests.chaos.provider import Provider
 from tests.harness import Bridge, Place, until
-from tests.judge import Case, Excuse, Report, judge, missing
-from tests.processes import Forked
+from tests.judge import Case, Excuse, Report, judge, missing, read_gaps
+from tests.processes import Piped
 from tests.storm.cluster import PROVIDER, REGISTRY, Brokers, brokers
-from tests.storm.operator import Hanging, end_hanging
+from tests.storm.operator import Hanging, end_hanging, go_on
 from tests.storm.plan import Plan, Step
 from tests.storm.processes import HeldBridge, HeldServer
 from tests.storm.scene import History, Scene
+from tests.transactions_tool import kafka_tool
 
 LIMITS_SCALE = 60
 """How many times faster the limits run, at both ends: windows of 5 and 30 s, a bucket of a minute."""
@@ -94,7 +95,7 @@ def run(plan: Plan, directory: Path) -> dict[str, Any]:
     (directory / "plan.json").write_text(json.dumps(plan.json(), indent=1) + "\n")
     began = time.monotonic()
     with brokers(directory / "cluster", plan.bridges) as cluster:
-        place = Place(cluster, PREFIX, directory, start=Forked)
+        place = Place(cluster, PREFIX, directory, start=Piped)
         try:
             result = asyncio.run(_Round(plan, cluster, place).run())
         finally:
@@ -106,13 +107,18 @@ def run(plan: Plan, directory: Path) -> dict[str, Any]:
     return result
 
 
-def troubles(waited: float, aborted: Sequence[Hanging] | None, excuses: int, report: Report) -> list[str]:
+def troubles(
+    waited: float, aborted: Sequence[Hanging] | None, excuses: int, report: Report, scene: Scene
+) -> list[str]:
     """Return what all bridges together have done that sound ones do not do.
 
     They took `waited` seconds to catch up; the operator has ended what is `aborted`, None unless called.
     """
     found = []
-    if waited > LATE_SECONDS and not aborted:
+    # An owner writes the whole of its state into a new topic of checkpoints.
+    if (anew := scene.made_anew.keys() - {"checkpoints"}) and not scene.moved_to:
+        found.append(f"all bridges: none has said that topics are others ({', '.join(sorted(anew))})")
+    if waited > LATE_SECONDS and not aborted and not scene.moved_to:
         found.append(f"all bridges: they took {waited:.0f} s to catch up")
     if aborted == []:  # so what held back the rest was not Kafka, and a restart has mended it
         found.append("all bridges: the operator had to restart them, and no transaction hung")
@@ -139,11 +145,16 @@ class _Round:
         provider = await self._provider()
         cluster.open_provider(provider.url)
         scene = Scene(cluster.bootstrap_servers, PREFIX, provider, cluster.network, self._note)
+        scene.start, scene.registry_url = f"{START_SECONDS}s", cluster.registry_url
+        scene.configs_tool = kafka_tool(cluster, "kafka.admin.ConfigCommand")
+        scene.read_gaps = partial(read_gaps, cluster.bootstrap_servers, cluster.registry_url, PREFIX)
+        scene.began = time.time() - START_SECONDS
         for server in cluster.servers.values():
             scene.servers[server.name] = HeldServer(server, self._note)
         for name in cluster.bridges:
-            scene.bridges[name] = HeldBridge(name, partial(self._bridge, name, provider.url), self._note)
-        watching = asyncio.create_task(_watch(scene))
+            scene.bridges[name] = HeldBridge(name, partial(self._bridge, name, scene), self._note)
+        settings = self._settings(cluster.bridges[0], scene)
+        watching = asyncio.create_task(_watch(scene, go_on(self._place, scene, settings)))
         try:
             await until(self._is_live, "a live bridge", so_far=self._logs)
             if plan.compacts:
@@ -166,13 +177,17 @@ class _Round:
                 position_margin=POSITION_SECONDS,
                 may_tear=True,
                 max_message_bytes=LARGEST_MESSAGE,
+                made_anew=tuple(scene.made_anew.items()),
+                is_copied=scene.is_copied,
+                known_gaps=tuple(scene.gaps),
+                partitions=tuple(scene.partitions.items()),
             )
             waited, excused, report = await self._judged(case, scene)
             assert not watching.done(), watching.exception()
         finally:
             watching.cancel()
         unexpected = [what for bridge in scene.bridges.values() for what in bridge.unexpected]
-        unexpected += self._absent + troubles(waited, self._aborted, len(excused), report)
+        unexpected += self._absent + troubles(waited, self._aborted, len(excused), report, scene)
         self._note("end", clean=bool(report))
         return {
             "campaign": "storm",
@@ -204,10 +219,10 @@ class _Round:
             auth_name=HEADER,
         )
 
-    def _bridge(self, name: str, provider: str) -> Bridge:
-        return self._place.bridge(**self._settings(name, provider))
+    def _bridge(self, name: str, scene: Scene) -> Bridge:
+        return self._place.bridge(**self._settings(name, scene))
 
-    def _settings(self, name: str, provider: str) -> dict[str, str]:
+    def _settings(self, name: str, scene: Scene) -> dict[str, str]:
         cluster = self._cluster
         return {
             "KAFKA__BOOTSTRAP_SERVERS": cluster.bootstrap_servers_of(name),
@@ -215,12 +230,12 @@ class _Round:
             "KAFKA__HEARTBEAT_INTERVAL_MS": "1000",
             "KAFKA__TRANSACTION_TIMEOUT_MS": "10000",
             "REGISTRY__URL": cluster.url_of(name, REGISTRY, cluster.registry_url),
-            "FEED__BASE_URL": cluster.url_of(name, PROVIDER, provider),
+            "FEED__BASE_URL": cluster.url_of(name, PROVIDER, scene.provider.url),
             "FEED__AUTH": "header",
             "FEED__AUTH_NAME": HEADER,
             "FEED__AUTH_VALUE": _credential(name),
             "FEED__PROXY": "none",
-            "FEED__START": f"{START_SECONDS}s",
+            "FEED__START": scene.start,
             "FEED__ON_GAP": "continue",
             "FEED__IDLE_TIMEOUT_SECONDS": "6",
             "FEED__CONNECT_TIMEOUT_SECONDS": str(CONNECT_SECONDS),
@@ -279,7 +294,7 @@ class _Round:
             for bridge in scene.bridges.values():
                 await bridge.close()
             excused = [excuse for excuses in self._excuses for excuse in excuses()]
-            case = replace(case, excused=tuple(excused), has_operator=bool(self._aborted))
+            case = replace(case, excused=tuple(excused), has_operator=bool(self._aborted or scene.moved_to))
             return waited, excused, await asyncio.to_thread(judge, case, Path(work))
 
     async def _group(self, scene: Scene) -> list[str]:
@@ -319,16 +334,17 @@ class _Round:
                 and time.monotonic() - changed > HANGING_SECONDS
                 and any(await asyncio.to_thread(self._place.markers_skipped))
             ):
-                settings = self._settings(self._cluster.bridges[0], scene.provider.url)
+                settings = self._settings(self._cluster.bridges[0], scene)
                 self._aborted = await end_hanging(self._place, scene, settings)
                 changed = time.monotonic()
             await asyncio.sleep(ASK_SECONDS)
         return time.monotonic() - began
 
 
-async def _watch(scene: Scene) -> None:
-    """Restart what has ended, and ask each bridge for its health, until cancelled."""
+async def _watch(scene: Scene, operator: Coroutine[Any, Any, None]) -> None:
+    """Restart what has ended, ask each bridge for its health, and do what they ask for, until cancelled."""
     async with asyncio.TaskGroup() as watching:
+        watching.create_task(operator)
         watching.create_task(scene.watch())
         for bridge in scene.bridges.values():
             watching.create_task(bridge.probe())

@@ -6,14 +6,16 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import NewTopic
 
 from tests.chaos.provider import Provider
+from tests.judge.timeline import Gap
 from tests.storm.cluster import PROVIDER, link
 from tests.storm.network import Network
 from tests.storm.processes import HeldBridge, HeldServer
@@ -54,6 +56,31 @@ class Scene:
     """The keys of those that found no owner, and hit another bridge."""
     felt: set[str] = field(default_factory=set)
     """The keys of faults of the network that a connection has felt."""
+    began: float = 0.0
+    """Unix seconds from which on the bridges have asked the provider."""
+    start: str = ""
+    """The setting `feed.start` of the bridges that start next."""
+    registry_url: str = ""
+    configs_tool: Sequence[str] = ()
+    """Kafka's command that changes quotas."""
+    read_gaps: Callable[[], list[Gap]] = list
+    """Returns the gaps that are declared."""
+    quotas: dict[str, int] = field(default_factory=dict)
+    """Bytes a second, by the key of the fault."""
+    manifests: dict[str, NewTopic] = field(default_factory=dict)
+    """How the topics are made anew."""
+    made_anew: dict[str, float] = field(default_factory=dict)
+    """The topics that were, without the prefix, and when last, Unix seconds."""
+    is_busy: bool = False
+    """Whether some are about to be."""
+    moved_to: list[int] = field(default_factory=list)
+    """Where the operator has set the position to after that."""
+    is_copied: bool = False
+    """Whether they are copies of others."""
+    gaps: list[Gap] = field(default_factory=list)
+    """Those of a topic that is no more."""
+    partitions: dict[str, int] = field(default_factory=dict)
+    """How many partitions topics had, before some were added."""
     foreign: dict[str, Producer] = field(default_factory=dict)
     """Producers with an open transaction, by the key of the fault."""
 

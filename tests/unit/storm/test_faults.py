@@ -10,7 +10,6 @@ from confluent_kafka import KafkaException
 
 from tests.storm.cluster import BROKERS, PROVIDER, link
 from tests.storm.faults import (
-    FAULTS,
     Abort,
     BlackHole,
     Cut,
@@ -24,6 +23,7 @@ from tests.storm.faults import (
     StopBridge,
     Surge,
 )
+from tests.storm.kinds import FAULTS
 from tests.storm.plan import draw
 from tests.storm.processes import CLOSING_SECONDS, EXCUSED_SECONDS
 from tests.storm.scene import OWNER, History, Scene

@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from tests.storm.faults import FAULTS
+from tests.storm.kinds import FAULTS
 from tests.storm.plan import CALM_SECONDS, Plan, draw
 
 
@@ -38,6 +38,11 @@ def test_only_the_kinds_that_are_asked_for_are_drawn() -> None:
     """For a storm that has little time."""
     plan = draw(1, 60, 100, {"kill-bridge", "cut"})
     assert {step.name for step in plan.steps} <= {"kill-bridge", "cut"}
+
+
+def test_what_happens_once_at_most_fills_no_round() -> None:
+    """It has no more faults then."""
+    assert [step.name for step in draw(1, 300, 200, {"topic-anew"}).steps] == ["topic-anew"]
 
 
 @pytest.mark.parametrize("name", FAULTS)

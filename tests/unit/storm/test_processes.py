@@ -19,7 +19,7 @@ import pytest
 
 from bridge.sandbox.cluster.process import Server
 from tests.harness import Bridge, until
-from tests.processes import start_cold
+from tests.processes import start_python
 from tests.storm.processes import (
     CLOSING_SECONDS,
     EXCUSED_SECONDS,
@@ -79,15 +79,15 @@ def test_a_forked_command_dies_with_an_owner_that_is_killed(tmp_path: Path) -> N
 class Place:
     """Starts sleeping processes in the place of bridges."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *command: str) -> None:
+        self._command = command or ("-m", "http.server", "--bind", "127.0.0.1", "0")
         self.history: list[str] = []
         self.held = HeldBridge("bridge-1", self.start, lambda what, *_, **__: self.history.append(what))
         self._directory = directory
 
     def start(self) -> Bridge:
         log = self._directory / "log"
-        command = ("http.server", "--bind", "127.0.0.1", "0")
-        return Bridge(start_cold(command, os.environ, log, log), log)
+        return Bridge(start_python(self._command, os.environ, log, log), log)
 
     async def ended(self) -> None:
         """Wait for the end of the process, and watch."""
@@ -164,6 +164,19 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
     assert place.history == ["started", "ended", "started"]
     await place.held.close()
     assert len(place.held.unexpected) == 1
+
+
+async def test_a_bridge_says_what_an_operator_has_to_type(tmp_path: Path) -> None:
+    """The code is expected as long as a fault explains it."""
+    place = Place(tmp_path, "-c", "raise SystemExit(6)")
+    place.held.may_end("bets", 6)
+    await place.held.watch()
+    assert place.held.bridge is not None
+    place.held.bridge.log.write_text("error: … `bridge checkpoint set --revision 1790000000 --reason …` …")
+    await place.ended()
+    assert (place.held.asks_for, place.held.unexpected) == (1790000000, [])
+    assert place.history == ["started", "ended"]  # it is not started again at once
+    await place.held.close()
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ def test_what_no_sound_bridges_do_together_is_found(
     waited: float, aborted: list[Hanging] | None, excused: int, found: list[str]
 ) -> None:
     """They are late, only a restart mends them, or they try again and again."""
-    assert storm.troubles(waited, aborted, 2, Report({}, {"excused": excused}, 1)) == found
+    scene: Any = SimpleNamespace(made_anew={}, moved_to=[])
+    assert storm.troubles(waited, aborted, 2, Report({}, {"excused": excused}, 1), scene) == found
 
 
 SKIPPED = (
@@ -130,7 +131,7 @@ async def test_bridges_have_ended_before_they_are_judged(
     monkeypatch.setattr(storm._Round, "_group", group)
     monkeypatch.setattr(storm, "judge", judge)
     place: Any = SimpleNamespace(directory=tmp_path)
-    scene: Any = SimpleNamespace(bridges={name: SimpleNamespace(close=close) for name in ("a", "b")})
+    scene: Any = SimpleNamespace(bridges={name: SimpleNamespace(close=close) for name in "ab"}, moved_to=[])
     unused: Any = None
     _, _, report = await storm._Round(draw(7, 60, 100), unused, place)._judged(Case("", "", "", "", 7), scene)
     assert happened == ["caught up", "looked at", "closed", "closed", "judged"]
