@@ -156,9 +156,9 @@ class Writers:
     def of(self, data: bytes) -> Any:
         """Return the schema of a record in wire format, as parsed by fastavro, without logical types.
 
-        A registry that was restored from an older backup may have given an id to another schema since. So
-        NotOurs is raised only if the bytes fit that one and no version that ships with the bridge, otherwise
-        SchemaNotFound. Raises what `schema_by_id` raises.
+        A registry that was restored from an older backup may have given an id to another schema since. Raises
+        SchemaNotFound if the bytes fit a version that ships with the bridge, NotOurs if they fit that other
+        schema instead, SchemaError if they fit neither, and what `schema_by_id` raises.
         """
         schema_id = schema_id_of(data)
         if schema_id not in self._parsed and schema_id not in self._others:
@@ -166,14 +166,15 @@ class Writers:
         if schema_id in self._parsed:
             return self._parsed[schema_id]
         what, layout = self._others[schema_id]
-        is_other = layout is None or _fits(data, layout)
-        if is_other and not any(_fits(data, shipped) for shipped in _shipped(self._name)):
+        if any(_fits(data, shipped) for shipped in _shipped(self._name)):
+            raise SchemaNotFound(
+                f"schema {schema_id} is something else in the registry ({what}), but the bytes are those of "
+                f"a {self._name}. Check registry.url. Restore the registry so that each schema has the id "
+                "again with which records were written"
+            )
+        if layout is None or _fits(data, layout):
             raise NotOurs(what)
-        raise SchemaNotFound(
-            f"schema {schema_id} is something else in the registry ({what}), but the bytes do not show that: "
-            f"they may be a {self._name}. Check registry.url. Restore the registry so that each schema has "
-            "the id again with which records were written"
-        )
+        raise SchemaError(f"schema {schema_id} is something else in the registry ({what}), and does not fit")
 
     def _ask(self, schema_id: int) -> None:
         try:

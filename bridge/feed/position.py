@@ -95,6 +95,8 @@ class Position:
         self._max_out_of_orderness: float = settings.max_out_of_orderness_seconds
         self._live_after_pings: float = settings.live_after_pings_seconds
         self._revision = float(revision)
+        self.held = False
+        """Whether the revision stays: a message that was received is not handled yet."""
         self.taken_back = False
         """Whether the revision was taken back since the last checkpoint."""
         self._advanced_at = 0.0
@@ -264,5 +266,5 @@ class Position:
         else:
             return
         revision = reached - self._margin
-        if revision >= self._not_before:
+        if revision >= self._not_before and not self.held:
             self._revision = max(self._revision, revision)

@@ -119,7 +119,7 @@ class Judge:
         found = self._deduplicator.judge(
             bet_id, version, content, lambda schema: self._model.rewrite(body, schema), replaying=True
         )
-        if found is DedupResult.DUPLICATE:
+        if found in (DedupResult.DUPLICATE, DedupResult.UNDECIDED):
             return Verdict(Outcome.DUPLICATE, "the same content is published", bet)
         if found is DedupResult.STALE:
             return Verdict(Outcome.STALE, "a later version is published", bet)

@@ -26,6 +26,7 @@ from bridge.log import get
 from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser, holds_objects
 from bridge.messages.transcoder import Bet
+from bridge.service.held import OVER, Held, HeldBet
 from bridge.state.counters import Counters
 from bridge.state.dead_letter import DeadLetterCause, DeadLetterKind, cause_of, dead_letter, identity
 from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
@@ -37,6 +38,7 @@ SAMPLES = 3
 _DUPLICATE: Final = DedupResult.DUPLICATE
 _STALE: Final = DedupResult.STALE
 _CORRECTION: Final = DedupResult.CORRECTION
+_UNDECIDED: Final = DedupResult.UNDECIDED
 """Looked up once, not for every message."""
 EXTRA_PATHS = 1_000
 """Distinct paths of unknown fields that are counted."""
@@ -87,6 +89,9 @@ class Pipeline:
         """`newest` when the connection began that was the first to await it."""
         self.replays_from = inf
         """Unix seconds from which this connection may still repeat known bets."""
+        self._held = Held()
+        self._news = 0
+        """Number of new contents in a row, after all that this connection may repeat."""
         self.position = position
         self.counters = counters
         self.newest = newest
@@ -134,6 +139,8 @@ class Pipeline:
 
         A provisional one may lack what was published before it: neither position nor `newest` follow it.
         """
+        self._held, self._news = Held(), 0  # the replay brings it again
+        self.position.held = False
         self.position.connected(skew, inf if provisional else clock_corrected_at)
         self._provisional = provisional
         if self._awaiting is None:
@@ -160,6 +167,8 @@ class Pipeline:
         """Handle messages, in order, at a monotonic time. Returns the ping id and the body of each ping."""
         pings = []
         for message in messages:
+            if self._held.bets and (self._news >= OVER or not self._replaying(message.at)):
+                self._release()
             ping_id = self._handle(message, now)
             if ping_id is not None:
                 assert isinstance(message.body, bytes)
@@ -211,42 +220,92 @@ class Pipeline:
             self._write_dead_letter(message, DeadLetterKind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
         return ping_id
 
+    def _replaying(self, at: float) -> bool:
+        """Return whether a message of this time may be a repetition."""
+        return self.position.replaying(at) or (self.replays_from < inf and not self.position.rested(at))
+
     def _publish_bet(self, message: Received, body: bytes, bet: Bet) -> None:
         key, version, micros, value = bet
         self._body = body
         self.unconverted = 0
-        settled_at = micros / MICROS
+        at, settled_at = message.at, micros / MICROS
         content = fingerprint(value)
         self.deduplicator.observe(settled_at)
         verdict = self.deduplicator.judge(
-            key,
-            version,
-            content,
-            self._rewritten,
-            replaying=self.position.replaying(message.at)
-            or (self.replays_from < inf and not self.position.rested(message.at)),
+            key, version, content, self._rewritten, replaying=self._replaying(at)
         )
-        if verdict is _DUPLICATE or verdict is _STALE:  # a correction is new, though its bet is known
+        if verdict is _UNDECIDED and self.position.revision < self._moved_from:
+            verdict = _DUPLICATE  # what lies after it may come much later, and the position must move
+        if verdict is _UNDECIDED:
+            self._news = 0
+            if not self._held.add(key, HeldBet(at, body, version, settled_at, content, value)):
+                reason = "more corrections than can be held: it repeats, or changes a bet back"
+                self._dead_letter(message, DeadLetterKind.ERROR, reason)
+                return
+            self.counters.received -= 1  # counted with its outcome
+            self.position.held = True
+        elif verdict is _DUPLICATE or verdict is _STALE:  # a correction is new, though its bet is known
+            self._news = 0
             if self.deduplicator.knew(key):
                 self._awaiting = None
             if verdict is _STALE:
                 self.counters.stale += 1
             else:
                 self.counters.duplicates += 1
+                if self._held.bets:
+                    self._repeated(key)
         else:
             if self.replays_from < inf or self._awaiting is not None:
                 self._end_replay(body)
-            self.deduplicator.publish(key, version, content, message.at, settled_at)
-            if settled_at <= message.at and not self._provisional:
-                self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
-            partition = partition_of(key, self._bets_partitions)
-            self.batch.add(
-                Record(self._topics.bets.name, key, value, int(message.at * 1000), None, partition)
-            )
-            self.batch.settle(settled_at)
-            self.counters.published += 1
-            self.counters.corrections += verdict is _CORRECTION
-        self.position.data(message.at, settled_at)
+            self._news = self._news + 1 if self.replays_from == inf else 0
+            if self._held.bets:
+                self._changed(key)
+            self._publish(key, at, version, settled_at, content, value, verdict)
+        self.position.data(at, settled_at)
+
+    def _publish(
+        self,
+        key: bytes,
+        at: float,
+        version: int,
+        settled_at: float,
+        content: bytes,
+        value: bytes,
+        verdict: DedupResult,
+    ) -> None:
+        self.deduplicator.publish(key, version, content, at, settled_at)
+        if settled_at <= at and not self._provisional:
+            self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
+        partition = partition_of(key, self._bets_partitions)
+        self.batch.add(Record(self._topics.bets.name, key, value, int(at * 1000), None, partition))
+        self.batch.settle(settled_at)
+        self.counters.published += 1
+        self.counters.corrections += verdict is _CORRECTION
+
+    def _repeated(self, key: bytes) -> None:
+        """Drop what is held of a bet whose last content has come again."""
+        repeated = len(self._held.take(key))
+        self.counters.received += repeated
+        self.counters.duplicates += repeated
+        self.position.held = bool(self._held.bets)
+
+    def _changed(self, key: bytes) -> None:
+        """Publish what is held of a bet, except what is the last content by then."""
+        for bet in self._held.take(key):
+            self.counters.received += 1
+            self._body = bet.body
+            verdict = self.deduplicator.judge(key, bet.version, bet.content, self._rewritten, replaying=False)
+            if verdict is _CORRECTION:
+                self._publish(key, bet.at, bet.version, bet.settled_at, bet.content, bet.value, verdict)
+            else:
+                self.counters.duplicates += 1
+        self.position.held = bool(self._held.bets)
+
+    def _release(self) -> None:
+        """Publish all that is held: the replay is over and has not repeated what was published after it."""
+        get().info("bets were changed back to an earlier content", bets=len(self._held.bets))
+        for key in [*self._held.bets]:
+            self._changed(key)
 
     def _end_replay(self, body: bytes) -> None:
         """Take note of something new, which known bets come before, because the feed is ordered.

@@ -3,7 +3,8 @@
 A replay overlaps with published bets, so the deduplicator stores the last version of each bet and its
 contents at that version, in the order of publication. A connection replays the provider's own sequence. The
 deduplicator walks along the contents that it knew when the connection began and drops those that match. So
-A, B, A is published as A, B, A live as well as in a replay, whatever part of it was committed before.
+A, B, A is published as A, B, A live as well as in a replay, whatever part of it was committed before. A match
+before the last content is undecided until the replay has shown whether it repeats the last one.
 
 A content is identified by the id of its schema and a hash of its bytes. Contents published with an earlier
 schema are compared in that schema.
@@ -39,6 +40,7 @@ class DedupResult(Enum):
     CORRECTION = "publish: other content for a published version"
     DUPLICATE = "drop: already published"
     STALE = "drop: a later version is already published"
+    UNDECIDED = "hold: repeated if what was published after it is repeated too, otherwise changed back"
 
 
 class _Chain:
@@ -136,9 +138,10 @@ class Deduplicator:
         if version != last_version:
             return DedupResult.NEW if version > last_version else DedupResult.STALE
         chain = self._chain(digest)
+        same = _same(last, content, rewrite)
         if chain is not None and replaying and self._walk(chain, content, rewrite):
-            return DedupResult.DUPLICATE
-        return DedupResult.DUPLICATE if _same(last, content, rewrite) else DedupResult.CORRECTION
+            return DedupResult.DUPLICATE if same else DedupResult.UNDECIDED
+        return DedupResult.DUPLICATE if same else DedupResult.CORRECTION
 
     def knew(self, key: bytes) -> bool:
         """Return whether the last version of a bet shows, when it comes again, that a replay is whole."""

@@ -259,9 +259,10 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "            self.counters.published += 1\n",
-                "            self.counters.published += verdict is not _CORRECTION\n"
-                "            self.counters.duplicates += verdict is _CORRECTION\n",
+                "        self.counters.published += 1\n        self.counters.corrections",
+                "        self.counters.published += verdict is not _CORRECTION\n"
+                "        self.counters.duplicates += verdict is _CORRECTION\n"
+                "        self.counters.corrections",
             ),
         ),
         shown_by={Anomaly.COUNTERS: "published is"},
@@ -339,9 +340,11 @@ FAULTS = (
         (
             Patch(
                 "state/deduplicator.py",
-                "        if chain is not None and replaying and self._walk(chain, content, rewrite):",
+                "        if chain is not None and replaying and self._walk(chain, content, rewrite):\n"
+                "            return DedupResult.DUPLICATE if same else DedupResult.UNDECIDED",
                 "        if chain is not None and content in ("
-                "_ROW.unpack(self._table.payload(it))[0] for it in chain.rows):",
+                "_ROW.unpack(self._table.payload(it))[0] for it in chain.rows):\n"
+                "            return DedupResult.DUPLICATE",
             ),
         ),
         shown_by={Anomaly.LOST_WRITE: "there and back: version 2"},
@@ -354,8 +357,7 @@ FAULTS = (
         (
             Patch(
                 "state/deduplicator.py",
-                "        return DedupResult.DUPLICATE if _same(last, content, rewrite)"
-                " else DedupResult.CORRECTION",
+                "        return DedupResult.DUPLICATE if same else DedupResult.CORRECTION",
                 "        return DedupResult.DUPLICATE",
             ),
         ),
@@ -408,7 +410,7 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "(self._topics.bets.name, key, value, int(message.at * 1000),",
+                "(self._topics.bets.name, key, value, int(at * 1000),",
                 "(self._topics.bets.name, key, value, int(settled_at * 1000),",
             ),
         ),
@@ -450,8 +452,8 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "            self.counters.corrections += verdict is _CORRECTION\n",
-                "            self.counters.corrections += version > 1\n",
+                "        self.counters.corrections += verdict is _CORRECTION\n",
+                "        self.counters.corrections += version > 1\n",
             ),
         ),
         {Anomaly.COUNTERS: "corrections is"},

@@ -335,8 +335,8 @@ FAULTS = (
         (
             Patch(
                 "service/pipeline.py",
-                "Record(self._topics.bets.name, key, value, int(message.at * 1000),",
-                "Record(self._topics.bets.name, key.upper(), value, int(message.at * 1000),",
+                "Record(self._topics.bets.name, key, value, int(at * 1000),",
+                "Record(self._topics.bets.name, key.upper(), value, int(at * 1000),",
             ),
         ),
     ),

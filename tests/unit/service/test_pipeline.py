@@ -25,6 +25,8 @@ from bridge.kafka.batch import Record
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.topics import declare
 from bridge.messages import converter
+from bridge.service import held
+from bridge.service.held import OVER
 from bridge.service.pipeline import CAUSES, EXTRA_PATHS, OTHER_CAUSES, SAMPLES, Pipeline
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import Deduplicator
@@ -482,3 +484,83 @@ def test_dead_letters_are_counted_by_their_cause() -> None:
         ("", 2),
         ("data.betSettlement", 2),
     ]
+
+
+def changed_back(line: Line, count: int) -> None:
+    """Have A and B of these bets published, and connect to a replay that brings A."""
+    for payout in (1.0, 2.0):
+        for number in range(count):
+            line.handle(bet(bet_id=f"{number}", payout=payout))
+    line.pipeline.take_batch()
+    line.pipeline.connected(int(NOW) - 3600, skew=None)
+    for number in range(count):
+        line.handle(bet(bet_id=f"{number}", payout=1.0))
+
+
+def test_an_earlier_content_is_held_and_counted_with_its_outcome() -> None:
+    """It is repeated if the last content is: then nothing is published. The position waits for it."""
+    line = Line()
+    changed_back(line, 2)
+    before = line.counters.received
+    assert (line.records, line.pipeline.position.held) == ([], True)
+    line.handle(bet(bet_id="0", payout=2.0))
+    assert (line.counters.received, line.counters.duplicates) == (before + 2, 2)
+    assert line.pipeline.position.held
+    line.handle(bet(version=2, bet_id="1"))
+    assert [(r.key, BETS.decode(r.value or b"")["settlementVersion"]) for r in line.records] == [
+        (b"1", 1),
+        (b"1", 2),
+    ]
+    assert (line.counters.received, line.counters.duplicates) == (before + 4, 2)
+    assert not line.pipeline.position.held
+
+
+def test_what_is_held_is_published_once_the_replay_is_over() -> None:
+    """Some new contents in a row, or live for longer than the margins, or an hour of pings alone."""
+    line = Line()
+    changed_back(line, 1)
+    for number in range(OVER):
+        line.handle(bet(bet_id=f"new-{number}"))
+        assert line.pipeline.position.held
+    assert len(line.records) == OVER
+    line.handle(bet(bet_id="one more"))
+    keys = [record.key for record in line.records if record.topic == "settlement.bets"]
+    assert keys[OVER:] == [b"0", b"one more"]
+    line = Line()
+    changed_back(line, 1)
+    for seconds in range(0, 3900, 10):
+        line.handle(PING, at=NOW + seconds)
+        assert not line.records or seconds > 3600
+    assert line.pipeline.position.revision > NOW
+    assert BETS.decode(line.records[0].value or b"")["payout"] == 1.0
+    assert line.records[0].timestamp == int(NOW * 1000)
+
+
+def test_what_is_held_comes_again_with_the_next_connection() -> None:
+    """It is not counted until then."""
+    line = Line()
+    changed_back(line, 1)
+    received = line.counters.received
+    line.pipeline.connected(int(NOW) - 3600, skew=None)
+    assert not line.pipeline.position.held
+    line.handle(bet(bet_id="0", payout=1.0))
+    line.handle(bet(bet_id="0", payout=2.0))
+    assert (line.records, line.counters.received) == ([], received + 2)
+
+
+def test_more_than_can_be_held_are_dead_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded, and nothing is dropped in silence."""
+    monkeypatch.setattr(held, "MOST_BYTES", 3000)
+    line = Line(settings=SETTINGS.model_copy(update={"feed": FeedSettings(name="f")}))
+    changed_back(line, 10)
+    assert 0 < len(line.letters()) < 10
+    assert {text["reason"] for _, text in line.letters()} == {
+        "more corrections than can be held: it repeats, or changes a bet back"
+    }
+
+
+def test_before_a_position_that_was_moved_back_nothing_is_held() -> None:
+    """What follows may come much later, and the position has to move on."""
+    line = Line(moved_from=int(NOW))
+    changed_back(line, 1)
+    assert (line.records, line.counters.duplicates, line.pipeline.position.held) == ([], 1, False)
