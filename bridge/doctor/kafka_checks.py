@@ -15,7 +15,7 @@ from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients, rights, topics
-from bridge.kafka.election import group_of, group_of_job
+from bridge.kafka.election import group_of, group_of_job, is_owner_id
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
@@ -223,6 +223,7 @@ def ask_members(settings: Settings) -> Group:
             for m in described.members
         ),
         described.state is ConsumerGroupState.PREPARING_REBALANCING,
+        protocol=described.partition_assignor,
     )
 
 
@@ -237,6 +238,19 @@ def assess_leadership(name: str, group: Group) -> Finding:
     members = len(group.members)
     if not members:
         return Finding(Outcome.WARN, f"{name} has no members", "Start `bridge run`: nobody owns the feed.")
+    if strangers := [member for member in group.members if not is_owner_id(member.name)]:
+        names = ", ".join(f"{member.name} from {member.host}" for member in strangers)
+        return Finding(
+            Outcome.TROUBLE,
+            f"{name} has members that are no bridges: {names}",
+            "Give them another group.id: they take the feed from the bridges, or have Kafka refuse these.",
+        )
+    if group.protocol not in ("", clients.ASSIGNOR):
+        return Finding(
+            Outcome.TROUBLE,
+            f"the members of {name} use {group.protocol}, not {clients.ASSIGNOR}: Kafka refuses bridges",
+            "Stop those that are no bridges, or give them another group.id.",
+        )
     if not group.owner_hosts:
         return Finding(
             Outcome.WARN,

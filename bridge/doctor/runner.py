@@ -19,7 +19,7 @@ from bridge import clock
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.doctor import certificates, feed_checks, kafka_checks, local_checks, network_checks
+from bridge.doctor import bounds, certificates, feed_checks, kafka_checks, local_checks, network_checks
 from bridge.doctor.encryption import check_encryption
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import BridgeError, FeedError, SettingsError
@@ -73,6 +73,7 @@ CHECKS = (
         lambda s: kafka_checks.assess_schemas(Registry(s.registry).standings(s.topics.prefix)),
         ("registry.url",),
     ),
+    Check("bounds", bounds.check_bounds, _KAFKA, ("kafka",)),
     Check(
         "leadership",
         lambda s: kafka_checks.assess_leadership(group_of(s), kafka_checks.ask_members(s)),

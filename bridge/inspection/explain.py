@@ -136,7 +136,7 @@ def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[E
             f"stake {format_stake(amount)}, payout {format_payout(bet.value['payout'], amount)}, "
             f"{plural(len(bet.items), 'item')}",
             f"settled {format_utc(bet.value['settlementTime'] / MICROS)}, "
-            f"received {format_utc(bet.received_at.timestamp())}, {_committed(bet, commits)}",
+            f"received {format_utc(bet.received)}, {_committed(bet, commits)}",
             *(["redriven from a dead letter"] if bet.redriven_from is not None else []),
             f"{bet.topic} partition {bet.partition} offset {bet.offset}",
             *(f"changed: {change}" for change in (changes(before.value, bet.value) if before else ())),

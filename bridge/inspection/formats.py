@@ -114,7 +114,7 @@ def as_row(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
         "items": len(items),
         "sports": " ".join(str(item["sportId"]) for item in items),
         "leagues": " ".join(str(item["competitionId"]) for item in items),
-        "receivedAt": format_utc(bet.received_at.timestamp()),
+        "receivedAt": format_utc(bet.received),
         "partition": bet.partition,
         "offset": bet.offset,
         **({_NAMES: " | ".join(map(as_text, names(bet)))} if names else {}),

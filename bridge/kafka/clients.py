@@ -29,6 +29,9 @@ SESSION_MS = 10_000
 HEARTBEAT_MS = 500
 """A standby learns with its next heartbeat that the owner has left."""
 STATISTICS_MS = 5_000
+TRANSACTION_MS = 30_000
+"""Of `bridge run`. Short, because a transaction left open by a dead owner hides later records."""
+ASSIGNOR = "cooperative-sticky"
 MEET_SECONDS = 2.0
 _PROBE = "probe"
 """Instead of a path: librdkafka looks for the authorities of the system."""
@@ -133,7 +136,7 @@ def producer(
     *,
     transactional_id: str,
     max_record_bytes: int,
-    transaction_ms: int = 30_000,
+    transaction_ms: int = TRANSACTION_MS,
     queue_kbytes: int = 131_072,
 ) -> Producer:
     """Create an idempotent transactional producer that partitions as Java does.
@@ -144,7 +147,6 @@ def producer(
         Producer,
         settings,
         defaults={
-            # Short, because a transaction left open by a dead owner hides later records.
             "transaction.timeout.ms": transaction_ms,
             # A burst is still batched: it waits while five requests are in flight.
             "linger.ms": 0,
@@ -214,7 +216,7 @@ def member(
             **({"client.id": name} if name else {}),
             "group.id": group,
             "on_commit": committed,
-            "partition.assignment.strategy": "cooperative-sticky",
+            "partition.assignment.strategy": ASSIGNOR,
         },
     )
 

@@ -16,6 +16,7 @@ coordinator, by a commit that only a current member can make.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 import time
@@ -25,15 +26,16 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from bridge import clock
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Looker
-from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right
-from bridge.kafka.group import Group, Member
+from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right, passes
+from bridge.kafka.group import Group, Member, Refusal
 from bridge.log import get
 
 POLL_SECONDS = 0.1
@@ -43,12 +45,22 @@ CLOSE_SECONDS = 2.0
 HANDOVER_SECONDS = 5.0
 """How long a former owner may hold the rebalance until its socket is closed."""
 
+_HINTS = {
+    KafkaError.INVALID_SESSION_TIMEOUT: "kafka.session_timeout_ms is outside of what the brokers allow",
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: "a consumer that is no bridge is in the group",
+    KafkaError.GROUP_MAX_SIZE_REACHED: "the group is full by the brokers' group.max.size",
+}
+"""What an error of the group means, where that is known."""
 _NOT_A_MEMBER = {
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.FENCED_INSTANCE_ID,
     KafkaError._ASSIGNMENT_LOST,
 }
+
+
+_SETTLING = {*_NOT_A_MEMBER, KafkaError.REBALANCE_IN_PROGRESS, KafkaError._MAX_POLL_EXCEEDED}
+"""Errors after which a member joins again by itself."""
 
 
 def group_of(settings: Settings) -> str:
@@ -66,6 +78,11 @@ def new_owner_id() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
+def is_owner_id(name: str) -> bool:
+    """Whether this may be a name by `new_owner_id`."""
+    return re.fullmatch(r".+:\d+:[0-9a-f]{8}", name) is not None
+
+
 def as_group(listed: Any, topic: str) -> Group:
     """Convert a group as `AdminClient.list_groups` returns it; its members subscribe to the topic."""
     # An assignment, as Kafka's consumers write it: two bytes of version, the number of topics in four, then
@@ -76,6 +93,7 @@ def as_group(listed: Any, topic: str) -> Group:
             for m in listed.members
         ),
         listed.state == "PreparingRebalance",
+        protocol=listed.protocol,
     )
 
 
@@ -123,7 +141,10 @@ class LeaderElection:
         """The last term released."""
         self._closing = threading.Event()
         self._refused: str | None = None
+        self._refusal = Refusal()
         self._question = threading.Event()
+        self._number = 0
+        """Of the last question, and the offset that it commits: so its answer is known from earlier ones."""
         self._answers: SimpleQueue[int | None] = SimpleQueue()
         self._term = 0
         self._metadata: Any = None
@@ -150,6 +171,11 @@ class LeaderElection:
         if self._refused is not None:
             raise TopologyError(self._refused)
 
+    @property
+    def refusal(self) -> str:
+        """Why Kafka does not let this process into the group for now, "" if it does; it goes on asking."""
+        return self._refusal.text(clock.now().monotonic)
+
     def holds(self, term: int) -> bool:
         """Whether this process has been the owner since that term began."""
         return self.is_owner and self._term == term
@@ -166,6 +192,7 @@ class LeaderElection:
         `on_error` receives the reason of each delay.
         """
         while self.is_owner and not give_up():
+            self._number += 1
             self._answers = SimpleQueue()
             self._question.set()
             error = self._answer(give_up)
@@ -248,10 +275,18 @@ class LeaderElection:
         error = message.error() if message is not None else None
         if error is not None and lacks_right(error):
             self._lacks_right(error)
+        elif error is not None:
+            self._hear(error)
         self._metadata = self._consumer.consumer_group_metadata()
         if self._question.is_set():
             self._question.clear()
             self._ask()
+
+    def _hear(self, error: KafkaError) -> None:
+        hint = _HINTS.get(error.code(), "`bridge doctor` may tell more")
+        text = f"Kafka refuses this member of {self.group}: {error.str()}: {hint}"
+        settles = passes(error) or error.code() in _SETTLING
+        self._refusal.hear(text, clock.now().monotonic, passes=settles)
 
     def _lacks_right(self, error: KafkaError) -> None:
         rights = f"Read the group {self.group}", f"Read the topic {self._partition.topic}"
@@ -263,9 +298,10 @@ class LeaderElection:
         self._changed()
 
     def _ask(self) -> None:
-        """Commit an offset; its value does not matter."""
+        """Commit the number of the question as an offset, which nobody reads."""
+        offset = TopicPartition(self._partition.topic, 0, self._number)
         try:
-            self._consumer.commit(offsets=[TopicPartition(self._partition.topic, 0, 0)], asynchronous=True)
+            self._consumer.commit(offsets=[offset], asynchronous=True)
         except KafkaException as exception:
             self._answers.put(exception.args[0].code())
 
@@ -273,9 +309,11 @@ class LeaderElection:
         errors = [e for e in (error, *(partition.error for partition in partitions)) if e is not None]
         if errors and lacks_right(errors[0]):
             self._lacks_right(errors[0])
-        self._answers.put(errors[0].code() if errors else None)
+        if all(partition.offset in (self._number, OFFSET_INVALID) for partition in partitions):
+            self._answers.put(errors[0].code() if errors else None)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._refusal.over()
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)
         if self._partition in partitions:

@@ -19,6 +19,9 @@ from typing import NamedTuple
 from bridge.clock import Instant
 from bridge.formatting import format_utc
 
+REFUSED_SECONDS = 30.0
+"""How long an error counts that is not repeated, and must last that may pass. A client joins each second."""
+
 
 class Member(NamedTuple):
     """A member of a group; `holds` says whether the partition is assigned to it."""
@@ -37,6 +40,8 @@ class Group(NamedTuple):
     joining: bool = False
     gone: str = ""
     """The topic that nobody can be assigned, because it does not exist; empty if it does, or is assigned."""
+    protocol: str = ""
+    """The assignor that all members use; empty if there is none."""
 
     @property
     def owner_hosts(self) -> list[str]:
@@ -69,11 +74,44 @@ def release(awaited: Sequence[Member], by: float) -> str:
     return f"the places of those that are dead are free by {format_utc(by)}"
 
 
+class Refusal:
+    """What Kafka has against a member, as of the last error that its client has reported.
+
+    Times are monotonic seconds.
+    """
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._passes = False
+        self._began = self._heard = -math.inf
+
+    def hear(self, text: str, now: float, *, passes: bool) -> None:
+        """Take an error; one that `passes`, such as that of a rebalance, is one only once it lasts."""
+        if now > self._heard + REFUSED_SECONDS:
+            self._began = now
+        self._text, self._heard, self._passes = text, now, passes
+
+    def over(self) -> None:
+        """Kafka has let the member in."""
+        self._heard = -math.inf
+
+    def text(self, now: float) -> str:
+        """Return the error, "" for none."""
+        lasts = now >= self._began + (REFUSED_SECONDS if self._passes else 0.0)
+        return self._text if lasts and now <= self._heard + REFUSED_SECONDS else ""
+
+
 class Wait(NamedTuple):
     """The members that a standby waits for, in words, and when a dead one's place is free, Unix seconds."""
 
     reason: str = ""
     until: float | None = None
+
+
+_UNLISTED = (
+    "Kafka lists no member of the group, not even this one: is there a consumer of another kind, with "
+    "group.protocol=consumer? `bridge doctor` tells"
+)
 
 
 class Watch:
@@ -104,7 +142,7 @@ class Watch:
             self._until = Instant(math.ceil(now.wall + patience), now.monotonic + patience)
         self._seen, self._joining = seen, group.joining
         if not awaited:
-            return Wait()
+            return Wait() if group.members or now.monotonic < self._until.monotonic else Wait(_UNLISTED)
         names = ", ".join(sorted(member.name for member in awaited))
         if now.monotonic < self._until.monotonic:
             return Wait(f"waits for {names}; {release(awaited, self._until.wall)}", self._until.wall)

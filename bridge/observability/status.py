@@ -112,6 +112,8 @@ class StatusSnapshot:
     """Avro values of the bets committed last, oldest first; None if they are not to be shown."""
     group: Group | None = None
     """The members of the owner group; None while they are unknown."""
+    refused: bool = False
+    """Whether Kafka does not let this process into that group."""
     connections: Mapping[str, int] = field(default_factory=dict)
     """Connection attempts of this process by result: `accepted`, `refused`, `failed`."""
     newest: float | None = None
@@ -145,8 +147,8 @@ class StatusSnapshot:
 
     @property
     def is_unownable(self) -> bool:
-        """Whether it stands by for a feed that nobody can own."""
-        return self.state is State.STANDBY and self.group is not None and bool(self.group.gone)
+        """Whether it stands by for a feed that it cannot own as things are."""
+        return self.state is State.STANDBY and (self.refused or bool(self.group and self.group.gone))
 
     def revision_age(self, now: float) -> float | None:
         """How far the committed position is behind the provider's clock; None before the first commit."""

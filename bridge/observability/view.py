@@ -55,8 +55,8 @@ _STUCK = Headline(
 )
 _UNOWNABLE = Headline(
     "bad",
-    "Standing by in vain: no process can own the feed.",
-    "“bridge topics plan” shows what is missing; docs/operations.md says how to restore it.",
+    "Standing by in vain: it cannot own the feed.",
+    "“bridge doctor” says why, “bridge topics plan” what is missing; docs/operations.md how to restore it.",
 )
 _UNCONVERTED = Headline(
     "bad",

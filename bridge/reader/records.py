@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypedDict
 
+from bridge.clock import MICROS
 from bridge.formatting import EPOCH
 from bridge.reader.money import payout_of, stake_of
 
@@ -117,9 +118,12 @@ class Place:
     key: str
 
     @property
-    def written_at(self) -> datetime:
-        """The timestamp: of most bets and of dead letters the time of receipt, by the bridge's clock."""
-        return EPOCH + timedelta(milliseconds=self.timestamp)
+    def written_at(self) -> datetime | None:
+        """The timestamp: of most bets and of dead letters the time of receipt, by the bridge's clock.
+
+        None for one that Python's datetime cannot hold, as of a copy in other units.
+        """
+        return moment(self.timestamp * 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +140,14 @@ class Bet(Place):
     """When the message of a redriven dead letter was received, Unix seconds; its timestamp is later."""
 
     @property
-    def received_at(self) -> datetime:
-        """When its message was received, by the bridge's clock."""
-        if self.redriven_from is None:
-            return self.written_at
-        return EPOCH + timedelta(seconds=self.redriven_from)
+    def received(self) -> float:
+        """When its message was received, by the bridge's clock, Unix seconds."""
+        return self.timestamp / 1000 if self.redriven_from is None else self.redriven_from
+
+    @property
+    def received_at(self) -> datetime | None:
+        """The same; None for a time that Python's datetime cannot hold."""
+        return moment(round(self.received * MICROS))
 
     @property
     def version(self) -> int:

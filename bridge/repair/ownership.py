@@ -26,6 +26,7 @@ from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Header, Reached, Record
 from bridge.kafka.batch_writer import BatchWriter
 from bridge.kafka.election import LeaderElection, group_of, look, new_owner_id
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, release
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import Topics, declare
@@ -185,6 +186,8 @@ def _wait_for_feed(
             others = tuple(member for member in group.members if member.name != own)
             refuse_members(settings, group._replace(members=others))
         if clock.now().monotonic > deadline:
+            if election.refusal:
+                raise KafkaUnavailable(election.refusal)
             raise NotOwner(
                 f"the feed {settings.feed.name} was not assigned to this command: another process may own "
                 f"it. Describe the group {election.group} to see its members."

@@ -97,6 +97,8 @@ class _Service:
         self._codecs: Codecs | None = None
         self._group: Group | None = None
         """The members of the owner group, None while they are unknown."""
+        self._refusal = ""
+        """Why Kafka does not let this process into the group."""
         self._transactions = TransactionMonitor(settings, self._clock)
         self._gaps = GapHistory(settings)
         self._known: dict[str, Any] = {}
@@ -228,9 +230,12 @@ class _Service:
                     self._group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
+                    self._refusal = leadership.refusal
                     if group is not None and group.owner_hosts:
                         self._known = {}  # the owner knows better
-                    if group is not None:
+                    if self._refusal:
+                        self._status.become(State.STANDBY, self._refusal)
+                    elif group is not None:
                         wait = watch.look(group, self._clock())
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
                     else:  # an earlier reason may be outdated
@@ -238,17 +243,23 @@ class _Service:
                 memory.give_back()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
+            self._refusal = ""
             looks.close()
 
     async def _watch_group(self, leadership: LeaderElection) -> NoReturn:
         """Keep the members of the group current while this process owns the feed."""
         looks = GroupLooks(self._settings.kafka, leadership, "group")
+        told = set[type[Exception]]()
         try:
             while True:
                 try:
                     self._group = await looks.look()
-                except Exception:  # noqa: BLE001  # whatever it is, the feed goes on
+                    told.clear()
+                except Exception as error:  # noqa: BLE001  # whatever it is, the feed goes on
                     self._group = None
+                    if type(error) not in told:
+                        told.add(type(error))
+                        get().warning("members of the owner group unknown", reason=str(error) or repr(error))
                 await asyncio.sleep(GROUP_SECONDS)
         finally:
             looks.close()
@@ -342,6 +353,7 @@ class _Service:
             until=status.until,
             memory_seconds=self._settings.limits.memory_seconds,
             group=self._group,
+            refused=bool(self._refusal),
             open_transactions=self._transactions.open,
             transactions_looked_at=self._transactions.looked_at,
             **(self._owned() if self._owner else self._known),

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from bridge import clock
 from bridge.config import Settings
@@ -79,6 +80,8 @@ class Lock:
         self._looked_at = -math.inf
         self._missed: float | None = None
         """For how many seconds brokers have answered while the lock was not ours; None if they have not."""
+        self._client: AdminClient | None = None
+        """For looks at the topics; another one after a look that failed."""
         self._election = elect(settings, group_of_job(settings, job), self._snapshots, self._changed.set)
 
     def close(self) -> None:
@@ -92,14 +95,21 @@ class Lock:
         KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
         """
         deadline = math.inf if seconds is None else clock.now().monotonic + seconds
+        told = ""
         while not self._election.is_owner:
             self._election.check()
             on_wait()
+            if (refusal := self._election.refusal) != told:
+                told = refusal
+                if refusal:
+                    self._on_error(refusal)
             if self._stop.is_set():
                 return False
             if clock.now().monotonic > deadline:
                 # No broker, no assignment: then nobody is at work, as far as anyone can tell.
                 admin.metadata(clients.admin(self._settings.kafka))
+                if refusal:
+                    raise KafkaUnavailable(refusal)
                 raise Busy(
                     f"another `bridge {self._job}` is running with this topics.prefix; wait for it or stop "
                     "it. `kafka-consumer-groups --describe --members --group "
@@ -223,4 +233,7 @@ class Lock:
                 raise NotOwner(f"another `bridge {self._job}` has taken over; nothing was published")
 
     def _missing_topics(self) -> set[str]:
-        return self._topics.difference(admin.metadata(clients.admin(self._settings.kafka)).topics)
+        client, self._client = self._client or clients.admin(self._settings.kafka), None
+        found = admin.metadata(client).topics
+        self._client = client
+        return self._topics.difference(found)

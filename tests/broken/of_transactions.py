@@ -16,9 +16,8 @@ _SECOND_PRODUCER = Patch(
 )
 _CONFIRMED_UNASKED = Patch(
     "kafka/election.py",
-    "        while self.is_owner and not give_up():\n            self._answers = SimpleQueue()",
-    "        return True\n        while self.is_owner and not give_up():\n   "
-    "         self._answers = SimpleQueue()",
+    "        while self.is_owner and not give_up():\n            self._number += 1",
+    "        return True\n        while self.is_owner and not give_up():\n            self._number += 1",
 )
 _HOLDS_FOR_EVER = Patch(
     "kafka/election.py", "        return self.is_owner and self._term == term", "        return True"

@@ -16,7 +16,7 @@ from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.feed.rate_limits import Attempt
-from bridge.kafka.election import LeaderElection, group_of
+from bridge.kafka.election import LeaderElection, group_of, new_owner_id
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.state.checkpoint import Checkpoint, State
@@ -89,7 +89,9 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
         kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
         topics=TopicsSettings(prefix=place.prefix),
     )
-    leadership = LeaderElection(settings, group_of(settings), f"{place.prefix}.checkpoints", lambda: None)
+    leadership = LeaderElection(
+        settings, group_of(settings), f"{place.prefix}.checkpoints", lambda: None, new_owner_id()
+    )
     try:
         await until(lambda: leadership.is_owner, "leadership")
         code, found = await examined(place)
@@ -161,6 +163,7 @@ async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -
         "topics",
         "replicas",
         "rights",
+        "bounds",
         "leadership",
         "transactions",
         "feeds",

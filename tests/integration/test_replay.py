@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
@@ -176,3 +177,32 @@ def test_what_cannot_be_replayed_says_why(place: Place) -> None:
         ran = place.run("replay", *arguments)
         assert (ran.returncode, ran.stdout) == (code, "")
         assert reason in ran.stderr
+
+
+def test_records_of_no_time_are_shown_as_they_are(place: Place, tmp_path: Path) -> None:
+    """A copy whose timestamps are in other units ends no command; Kafka takes such ones where it may."""
+    value, topic = prepared(place), f"{place.prefix}.bets"
+    lax = ConfigEntry(
+        "message.timestamp.after.max.ms", str(2**63 - 1), incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[lax])
+    client = place.admin()
+    [altered] = client.incremental_alter_configs([resource]).values()
+    altered.result()
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    bet_id = json.loads(EXAMPLE.read_text("utf-8"))["betId"]
+    extremes = [1, int(time.time()) * 10**9, 2**63 - 1]
+    for at in extremes:
+        producer.produce(topic, value, bet_id.encode(), timestamp=at)
+    assert producer.flush(20) == 0
+    assert [bet["timestamp"] for bet in replayed(place)] == extremes
+    for number, form in enumerate(("table", "json", "csv", "parquet")):
+        file = tmp_path / str(number)
+        ran = place.run("replay", "--format", form, *(["--output", str(file)] if form == "parquet" else []))
+        assert ran.returncode == 0, (form, ran.stderr)
+    tail = ["tail", "--from-beginning", "--until-end", "--bet", bet_id]
+    for command in (["explain", bet_id], ["explain", bet_id, "--json"], tail):
+        ran = place.run(*command)
+        assert ran.returncode == 0, (command, ran.stderr)
+    audited = place.run("audit", "--json")
+    assert json.loads(audited.stdout)["records"]["bets"] == 3, audited.stderr

@@ -18,7 +18,7 @@ from confluent_kafka.admin import PartitionMetadata
 
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
-from bridge.doctor import feed_checks, kafka_checks, local_checks
+from bridge.doctor import bounds, feed_checks, kafka_checks, local_checks
 from bridge.doctor.finding import Finding, Outcome, finding_as_json, finding_as_lines
 from bridge.doctor.kafka_checks import Needed
 from bridge.doctor.runner import CHECKS, Check, run_checks
@@ -456,6 +456,10 @@ def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch
     assert (found.outcome, found.message[:27]) == (Outcome.SKIPPED, "no right to DescribeConfigs")
 
 
+def member(number: int = 1, name: str = "host:17:0123abcd", *, holds: bool = False) -> Member:
+    return Member(str(number), name, f"10.0.0.{number}", holds)
+
+
 @pytest.mark.parametrize(
     ("holding", "outcome", "words"),
     [
@@ -467,9 +471,54 @@ def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch
 def test_a_feed_without_an_owner_is_worth_a_warning(
     holding: list[bool], outcome: Outcome, words: str
 ) -> None:
-    group = Group(tuple(Member(str(n), "", f"10.0.0.{n}", holds) for n, holds in enumerate(holding)))
+    group = Group(tuple(member(n, holds=holds) for n, holds in enumerate(holding)))
     found = kafka_checks.assess_leadership("settlement.f.owner", group)
     assert (found.outcome, words in found.message) == (outcome, True)
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        (Group((member(name="rdkafka", holds=True),)), "members that are no bridges: rdkafka from 10.0.0.1"),
+        (Group((member(holds=True),), protocol="range"), "use range, not cooperative-sticky"),
+    ],
+)
+def test_what_is_no_bridge_in_the_owner_group_is_trouble(group: Group, words: str) -> None:
+    """It may even have the partition, so that no bridge gets it."""
+    found = kafka_checks.assess_leadership("settlement.f.owner", group)
+    assert (found.outcome, words in found.message) == (Outcome.TROUBLE, True)
+
+
+BROKER = {
+    bounds.LEAST_SESSION: "6000",
+    bounds.LONGEST_SESSION: "30000",
+    bounds.LONGEST_TRANSACTION: "60000",
+    bounds.LARGEST_GROUP: "3",
+}
+
+
+@pytest.mark.parametrize(
+    ("session", "transaction", "members", "outcome", "words"),
+    [
+        (6_000, 60_000, 2, Outcome.OK, "are allowed"),
+        (5_999, 60_000, 2, Outcome.TROUBLE, "the brokers take 6000 to 30000"),
+        (30_001, 60_000, 2, Outcome.TROUBLE, "the brokers take 6000 to 30000"),
+        (10_000, 60_001, 2, Outcome.FAIL, "is more than transaction.max.timeout.ms = 60000"),
+        (10_000, 60_000, 3, Outcome.WARN, "the owner group is full: 3 of 3 members"),
+    ],
+)
+def test_what_the_brokers_do_not_allow_is_told(
+    session: int, transaction: int, members: int, outcome: Outcome, words: str
+) -> None:
+    """By the strictest: any of them may be the coordinator."""
+    lax = dict.fromkeys(BROKER, "1800000") | {bounds.LEAST_SESSION: "1"}
+    found = bounds.assess_bounds(session, transaction, members, [BROKER, lax])
+    assert (found.outcome, words in found.message) == (outcome, True)
+
+
+def test_bounds_that_brokers_do_not_show_are_not_judged() -> None:
+    """As those of a service."""
+    assert bounds.assess_bounds(1, 1, 1, [{}]).outcome is Outcome.SKIPPED
 
 
 def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from bridge import clock
+from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.kafka import clients
 from bridge.kafka.election import LeaderElection, as_group, look
@@ -35,13 +37,14 @@ def test_a_group_is_read_as_a_broker_describes_it(state: str, joining: bool) -> 
         SimpleNamespace(id=name, client_id=name.upper(), client_host="/10.0.0.1", assignment=assignment)
         for name, assignment in (("a", ASSIGNED), ("b", NOTHING), ("c", b""))
     ]
-    assert as_group(SimpleNamespace(state=state, members=members), "one") == Group(
+    assert as_group(SimpleNamespace(state=state, members=members, protocol="range"), "one") == Group(
         (
             Member("a", "A", "10.0.0.1", True),
             Member("b", "B", "10.0.0.1", False),
             Member("c", "C", "10.0.0.1", False),
         ),
         joining,
+        protocol="range",
     )
 
 
@@ -66,6 +69,10 @@ class Membership:
 
     def __init__(self) -> None:
         self.given_up = threading.Event()
+        self.questions: list[int] = []
+        """The offsets that the member has committed to be answered."""
+        self.committed: Any = None
+        """What hears the answers."""
         self._due: SimpleQueue[Callable[[], Any]] = SimpleQueue()
 
     def assign(self) -> None:
@@ -82,6 +89,18 @@ class Membership:
         denied = SimpleNamespace(error=lambda: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         self._in_poll(lambda: denied).wait(10)
         self._in_poll(lambda: None).wait(10)
+
+    def complain(self, code: int) -> None:
+        """Have Kafka refuse the member with this error, and wait until it knows."""
+        said = SimpleNamespace(error=lambda: KafkaError(code))
+        self._in_poll(lambda: said).wait(10)
+        self._in_poll(lambda: None).wait(10)
+
+    def answer(self, number: int, code: int | None) -> None:
+        """Answer the question of that number, and wait until the member knows."""
+        partition = TopicPartition("one", 0, self.questions[number])
+        error = None if code is None else KafkaError(code)
+        self._in_poll(lambda: self.committed(error, [partition])).wait(10)
 
     def _in_poll(self, call: Callable[[], Any]) -> threading.Event:
         done = threading.Event()
@@ -109,6 +128,9 @@ class Membership:
     def incremental_unassign(self, _: list[TopicPartition]) -> None:
         self.given_up.set()
 
+    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> None:
+        self.questions += [partition.offset for partition in offsets]
+
     def incremental_assign(self, _: list[TopicPartition]) -> None: ...
 
     def pause(self, _: list[TopicPartition]) -> None: ...
@@ -124,7 +146,12 @@ class Membership:
 def membership(monkeypatch: pytest.MonkeyPatch) -> Membership:
     """The group of one member."""
     found = Membership()
-    monkeypatch.setattr(clients, "member", lambda *_, **__: found)
+
+    def member(*_: object, committed: object, **__: object) -> Membership:
+        found.committed = committed
+        return found
+
+    monkeypatch.setattr(clients, "member", member)
     return found
 
 
@@ -135,6 +162,72 @@ def election(membership: Membership) -> Iterator[LeaderElection]:
     membership.assign()
     yield member
     member.close()
+
+
+class Time:
+    """A clock that the test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monotonic = 1_000.0
+        monkeypatch.setattr(clock, "now", lambda: Instant(0.0, self.monotonic))
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        (KafkaError.INVALID_SESSION_TIMEOUT, "kafka.session_timeout_ms"),
+        (KafkaError.INCONSISTENT_GROUP_PROTOCOL, "a consumer that is no bridge"),
+        (KafkaError.GROUP_MAX_SIZE_REACHED, "group.max.size"),
+        (KafkaError.INVALID_GROUP_ID, ""),
+        (KafkaError.UNKNOWN, ""),
+    ],
+)
+def test_what_kafka_has_against_a_member_is_told_until_it_lets_it_in(
+    code: int, hint: str, membership: Membership, election: LeaderElection
+) -> None:
+    """Whatever it is: the list of errors is Kafka's."""
+    assert election.refusal == ""
+    membership.complain(code)
+    said = election.refusal
+    assert said.startswith(f"Kafka refuses this member of g: {KafkaError(code).str()}")
+    assert hint in said
+    election.check()  # it goes on asking
+    membership.assign()
+    assert election.refusal == ""
+
+
+def test_an_error_that_passes_is_told_once_it_lasts(
+    membership: Membership, election: LeaderElection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while a coordinator moves, or a group settles."""
+    time_ = Time(monkeypatch)
+    for code in (KafkaError.NOT_COORDINATOR, KafkaError.REBALANCE_IN_PROGRESS):
+        for _ in range(6):
+            membership.complain(code)
+            assert election.refusal == ""
+            time_.monotonic += 4.9
+        time_.monotonic += 0.7
+        membership.complain(code)
+        assert election.refusal
+        time_.monotonic += 31  # it is not repeated
+        assert election.refusal == ""
+
+
+@pytest.mark.parametrize("last", [None, KafkaError.UNKNOWN_MEMBER_ID])
+def test_the_answer_to_a_question_that_was_abandoned_is_not_that_to_the_next(
+    last: int | None, membership: Membership, election: LeaderElection
+) -> None:
+    """It says what was true when that one was asked."""
+    assert not election.confirm(lambda: len(membership.questions) == 1)
+    answers = SimpleQueue[bool]()
+    threading.Thread(target=lambda: answers.put(election.confirm(lambda: False)), daemon=True).start()
+    while len(membership.questions) < 2:
+        time.sleep(0.01)
+    membership.answer(0, None if last else KafkaError.UNKNOWN_MEMBER_ID)
+    with pytest.raises(Empty):
+        answers.get(timeout=0.3)
+    membership.answer(1, last)
+    assert answers.get(timeout=10) == (last is None)
 
 
 def test_a_leader_gives_up_after_its_socket_is_closed(

@@ -113,7 +113,9 @@ def test_a_bridge_that_stands_by_for_a_feed_that_nobody_can_own_is_not_ready() -
     standby = replace(status(State.STANDBY), group=Group())
     assert ready(standby, NOW).ok
     gone = replace(standby, group=Group(gone="settlement.checkpoints"))
-    assert (healthy(gone, NOW).ok, ready(gone, NOW)) == (True, HealthStatus(False, "why"))
+    refused = replace(standby, refused=True, group=None)
+    for vain in (gone, refused):
+        assert (healthy(vain, NOW).ok, ready(vain, NOW)) == (True, HealthStatus(False, "why"))
 
 
 @pytest.mark.parametrize("state", MOVING)

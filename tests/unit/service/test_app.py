@@ -37,6 +37,8 @@ class Apart(LeaderElection):
     def __init__(self) -> None:
         """Without a consumer."""
 
+    refusal = ""
+
     @property
     def term(self) -> int:
         return 1
@@ -260,9 +262,10 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
     monkeypatch.setattr(app, "GROUP_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", admin)
     watch = asyncio.ensure_future(service._watch_group(Shown()))
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError), capture_logs() as logged:
         await watch
     assert seen == [None, group, None, None, group]
+    assert [line["reason"] for line in logged] == ["no broker", "unforeseen"]
     assert len(clients_made) == 3
     for thread in threading.enumerate():
         if thread.name == "group":

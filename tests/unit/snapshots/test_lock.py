@@ -12,7 +12,7 @@ from bridge import clock
 from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, TopologyError
-from bridge.kafka import admin
+from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots.lock import Busy, Lock
 
@@ -26,6 +26,7 @@ class Group:
         assert (group, topic) == ("settlement.translations.owner", "settlement.snapshots")
         self.is_owner = self.closed = False
         self.refused: str | None = None
+        self.refusal = ""
 
     def check(self) -> None:
         if self.refused is not None:
@@ -45,7 +46,8 @@ class Run:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.stop = threading.Event()
-        self.lock = Lock(SETTINGS, "translations", self.stop, lambda _: None, self._elect)  # type: ignore[arg-type]
+        self.errors: list[str] = []
+        self.lock = Lock(SETTINGS, "translations", self.stop, self.errors.append, self._elect)  # type: ignore[arg-type]
         self.time = 1_000.0
         self.away = False
         self.looks = 0
@@ -95,6 +97,35 @@ def test_a_vain_wait_names_command_and_group(run: Run) -> None:
     run.time -= 1
     with pytest.raises(Busy, match=r"`bridge translations` is running.* settlement\.translations\.owner"):
         run.lock.acquire(0, lambda: setattr(run, "time", run.time + 1))
+
+
+def test_what_kafka_has_against_the_member_is_told_and_no_other_run_is_blamed(run: Run) -> None:
+    """Once, at once, and as the error at the end."""
+    run.group.refusal = "Kafka refuses this member"
+
+    def wait() -> None:
+        run.time += 1
+
+    with pytest.raises(KafkaUnavailable, match="Kafka refuses this member"):
+        run.lock.acquire(2, wait)
+    assert run.errors == ["Kafka refuses this member"]
+
+
+def test_looks_at_the_topics_share_a_client(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until one fails: a client that has failed may have lost its brokers."""
+    made = list[object]()
+
+    def make(_: object) -> object:
+        made.append(object())
+        return made[-1]
+
+    monkeypatch.setattr(clients, "admin", make)
+    run.go_on(12, owner=False)
+    assert (len(made), run.looks) == (1, 4)
+    run.go_on(6, owner=False, away=True)
+    assert len(made) == 2
+    run.go_on(6, owner=False)
+    assert len(made) == 3
 
 
 def test_without_a_broker_no_other_run_is_blamed(run: Run) -> None:

@@ -1,0 +1,90 @@
+"""Kafka keeps a bridge out of its owner group: it says why, is not ready, and gets in once it can."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.harness import Bridge, Place, until
+
+
+@contextmanager
+def stray(place: Place, **properties: str) -> Iterator[None]:
+    """A consumer that is no bridge in the owner group."""
+    over, joined = threading.Event(), threading.Event()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": place.cluster.bootstrap_servers,
+            "group.id": f"{place.prefix}.settlement-v4.owner",
+            "client.id": "stray",
+            **properties,
+        }
+    )
+    consumer.subscribe([f"{place.prefix}.checkpoints"], on_assign=lambda *_: joined.set())
+
+    def poll() -> None:
+        while not over.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        assert joined.wait(60)
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+async def refused(bridge: Bridge, words: str) -> None:
+    """Wait until the bridge says that it is kept out, in log and probe."""
+    await until(lambda: words in bridge.text(), "the reason", so_far=bridge.text, seconds=60)
+    [line] = [line for line in bridge.lines() if words in line.get("reason", "")][:1]
+    assert (line["state"], "Kafka refuses this member" in line["reason"]) == ("Standby", True)
+    answer = await bridge.get("/readyz")
+    while answer.status_code == HTTPStatus.OK:  # with the next heartbeat
+        answer = await bridge.get("/readyz")
+    assert words in answer.json()["reason"]
+    assert (await bridge.get("/healthz")).status_code == HTTPStatus.OK  # a restart would not help
+
+
+def finding(place: Place, check: str, **settings: str) -> dict[str, Any]:
+    """What the doctor finds."""
+    shown = place.run("doctor", "--json", **settings)
+    assert shown.returncode == 1
+    found: dict[str, Any] = next(row for row in json.loads(shown.stdout) if row["check"] == check)
+    return found
+
+
+async def test_a_stray_consumer_in_the_owner_group(place: Place) -> None:
+    """With another assignor: no bridge gets in until it has left."""
+    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+        assert place.run("topics", "apply").returncode == 0
+        with stray(place, **{"partition.assignment.strategy": "range"}):
+            bridge = place.bridge(FEED__BASE_URL=feed.url)
+            await refused(bridge, "Inconsistent group protocol")
+            found = await asyncio.to_thread(finding, place, "leadership")
+            assert "members that are no bridges: stray from" in found["message"]
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        assert await bridge.end() == 0
+
+
+async def test_a_session_that_the_brokers_do_not_allow(place: Place) -> None:
+    """It stands by for ever otherwise, as if another bridge had the feed."""
+    settings = {"KAFKA__SESSION_TIMEOUT_MS": "500", "KAFKA__HEARTBEAT_INTERVAL_MS": "100"}
+    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await refused(bridge, "kafka.session_timeout_ms")
+        found = await asyncio.to_thread(finding, place, "bounds", **settings)
+        assert "kafka.session_timeout_ms = 500: the brokers take 1000 to 1800000" in found["message"]
+        assert await bridge.end() == 0
