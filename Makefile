@@ -136,7 +136,7 @@ test-pythons: ## run them on each supported Python that is found
 
 bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge and other programs; BENCH=catchup runs one benchmark, ROUNDS=1 is quick, BASELINE=write stores the ratios
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
-		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATES),--rates $(RATES)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)") \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATES),--rates $(RATES)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)") $(if $(BUILD),--build "$(BUILD)") \
 		$(if $(filter write,$(BASELINE)),--write-baseline)
 
 bench-check: setup ## fail if a ratio of catch-up or of a step has fallen by more than a fifth; takes minutes

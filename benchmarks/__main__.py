@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import (
     arena,
+    back,
     catchup,
     check,
     contenders,
@@ -65,6 +66,9 @@ BENCHES = {
     "limit": Bench(3, lambda at, o, n: limit.run(at, n, o.messages or limit.MESSAGES, say)),
     "replay": Bench(3, lambda at, o, n: replay.run(at, n, o.messages or replay.BETS, say), is_default=False),
     "scale": Bench(3, lambda at, o, n: scale.run(at, n, o.seconds or scale.SECONDS, say), is_default=False),
+    "back": Bench(
+        3, lambda at, o, n: back.run(at, n, o.seconds or back.LONGEST, o.build, say), is_default=False
+    ),
     "join": Bench(3, lambda at, o, n: join.run(at, n, o.messages or join.BETS, say), is_default=False),
 }
 """By name, in the order of a whole run."""
@@ -131,7 +135,8 @@ def _counts(text: str) -> list[int]:
 USES = {
     "contenders": ("catchup",),
     "messages": ("catchup", "start", "growth", "learn", "limit", "join", "replay"),
-    "seconds": ("latency", "scale"),
+    "seconds": ("latency", "scale", "back"),
+    "build": ("back",),
     "rates": ("latency",),
 }
 """Options that only some benchmarks have."""
@@ -157,10 +162,13 @@ def main() -> None:
     parser.add_argument(
         "--messages", type=_count, help="in a catch-up, to fill the deduplicator, and over time"
     )
-    parser.add_argument("--seconds", type=_count, help="of each run of latency or scale, after its warm-up")
+    parser.add_argument(
+        "--seconds", type=_count, help="of each run of latency or scale, or the longest of back"
+    )
     parser.add_argument(
         "--rates", type=_counts, default=[], help="of latency, messages a second, such as 500,1000"
     )
+    parser.add_argument("--build", type=Path, help="of back: another checkout with a .venv, beside this one")
     parser.add_argument("--check", action="store_true", help="fail if a ratio has fallen; takes minutes")
     parser.add_argument("--write-baseline", action="store_true", help="store the ratios that are measured")
     options = parser.parse_args()

@@ -249,6 +249,11 @@ def _join(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     return table([*head, "state, MB", "seconds to the first line"], rows), {}
 
 
+def _back(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [[line["case"], line["build"], spread(line["seconds"], 1)] for line in lines]
+    return table(["provider", "build", "seconds to the first bet"], rows, texts=2), {}
+
+
 def _micro(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     rows = []
     for line in lines:
@@ -270,4 +275,5 @@ _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
     "replay": _replay,
     "scale": _scale,
     "join": _join,
+    "back": _back,
 }

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bridge.sandbox.provider.faults import Clear, Stall
+from bridge.sandbox.provider.faults import Clear, Drop, Refuse, Stall
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
@@ -168,6 +168,25 @@ async def test_a_provider_that_nothing_reaches_spends_nothing_of_its_limits(cold
         assert await bridge.end() == 0
         assert not feed.breaches
         await front.close()
+    cold.balanced_counters()
+
+
+async def test_the_pause_that_a_refusal_asks_for_outlives_the_process(cold: Place) -> None:
+    """A bridge that is killed in it, and the one after it, make no attempt before it is over."""
+    async with provider() as feed:
+        bridge = cold.bridge(FEED__BASE_URL=feed.url)
+        await live(bridge)
+        feed.inflict(Refuse(count=1, retry_after=20))
+        feed.inflict(Drop())
+        await until(lambda: bridge.states()[-1] == "WaitingForLimit", "waiting", so_far=bridge.text)
+        assert bridge.lines()[-1]["reason"] == "the provider asked for a pause of 20s (Retry-After)"
+        bridge.kill()
+        bridge = cold.bridge(FEED__BASE_URL=feed.url)
+        await live(bridge)
+        _, refused, accepted = feed.connections
+        assert accepted.at - refused.at > 19.9
+        assert_exact(await cold.settled(feed, bridge))
+        assert await bridge.end() == 0
     cold.balanced_counters()
 
 

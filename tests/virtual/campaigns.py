@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bridge.sandbox.provider.faults import Drop, Garbage, HalfOpen, Refuse, Slow, Stall
+from bridge.state.checkpoint import State
 from tests.virtual.world import HOUR, World, settled
 
 OUTAGES = (20.0, 300.0, HOUR, 6 * HOUR)
@@ -14,8 +15,14 @@ KINDS = ("drop", "abort", "half-open", "stall", "refuse", "lost handshake", "kaf
 
 
 async def restarts(world: World, count: int) -> int:
-    """Kill the process this many times at random moments, some between a commit and its answer."""
+    """Kill the process this many times at random moments, some between a commit and its answer.
+
+    It has caught up before: until then older versions of a bet may come after newer ones, and are dropped.
+    """
     random, scale = world.random, world.scale
+    world.start()
+    await world.until(State.LIVE)
+    await world.kill()
     for _ in range(count):
         world.network.there = random.choice((0.02, 0.02, 8 / scale))
         world.start()

@@ -25,7 +25,7 @@ async def test_the_states_of_an_ordinary_run(world: World) -> None:
 async def test_a_wait_names_its_reason_and_its_end(world: World) -> None:
     """A limit or a failure before. The bridge connects when the limit allows it, and not before."""
     world.start()
-    await asyncio.sleep(1)
+    await asyncio.sleep(400)
     for _ in range(6):
         world.inflict(Drop())
         await asyncio.sleep(20)
