@@ -25,6 +25,7 @@ from benchmarks import (
     learn,
     limit,
     micro,
+    quota,
     replay,
     report,
     scale,
@@ -63,6 +64,9 @@ BENCHES = {
     "learn": Bench(3, lambda at, o, n: learn.run(at, n, o.messages or learn.BETS, say)),
     "micro": Bench(5, lambda at, _, n: micro.run(at, n, say)),
     "limit": Bench(3, lambda at, o, n: limit.run(at, n, o.messages or limit.MESSAGES, say)),
+    "quota": Bench(
+        3, lambda at, o, n: quota.run(at, o.rates or quota.QUOTAS, n, o.seconds or quota.SECONDS, say), False
+    ),
     "replay": Bench(3, lambda at, o, n: replay.run(at, n, o.messages or replay.BETS, say), is_default=False),
     "scale": Bench(3, lambda at, o, n: scale.run(at, n, o.seconds or scale.SECONDS, say), is_default=False),
     "join": Bench(3, lambda at, o, n: join.run(at, n, o.messages or join.BETS, say), is_default=False),
@@ -131,8 +135,8 @@ def _counts(text: str) -> list[int]:
 USES = {
     "contenders": ("catchup",),
     "messages": ("catchup", "start", "growth", "learn", "limit", "join", "replay"),
-    "seconds": ("latency", "scale"),
-    "rates": ("latency",),
+    "seconds": ("latency", "scale", "quota"),
+    "rates": ("latency", "quota"),
 }
 """Options that only some benchmarks have."""
 

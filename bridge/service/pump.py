@@ -183,14 +183,15 @@ class Pump:
         progress.observe(now.monotonic, self.pipeline.counters.received, position.newest)
         if self.committer.report_if_blocked():
             return
+        slow = self.committer.writer.pace.reason(now.monotonic)
         if not position.live or position.stagnant(now.wall):
-            self._status.become(State.CATCHING_UP, revision=position.revision)
+            self._status.become(State.CATCHING_UP, slow, revision=position.revision)
             if now.monotonic >= self._log_at:
                 self._log_at = now.monotonic + PROGRESS_SECONDS
                 _log_progress(progress.catch_up(now.wall), now.wall)
         else:
             state = State.QUIET if position.quiet(now.wall) else State.LIVE
-            self._status.become(state, revision=position.revision)
+            self._status.become(state, slow, revision=position.revision)
 
 
 def _log_progress(catch_up: CatchUp, now: float) -> None:

@@ -35,10 +35,9 @@ FAULTS = (
             _NOT_EARLY,
             Patch(
                 "service/checkpointer.py",
-                "        self.committer.start(self.pipeline.take_batch(), record,"
-                " check_generation=check_generation)",
-                "        later = self.pipeline.take_batch()\n"
-                '        ready, self._held = getattr(self, "_held", None) or type(later)(), later\n'
+                "        self.committer.start(batch, record, check_generation=check_generation,"
+                " divisible=divisible)",
+                '        ready, self._held = getattr(self, "_held", None) or type(batch)(), batch\n'
                 "        self.committer.start(ready, record, check_generation=check_generation)",
             ),
         ),
@@ -182,10 +181,10 @@ FAULTS = (
         (
             Patch(
                 "service/checkpointer.py",
-                "        if not self.committer.collect():\n            return False\n",
-                "        committing = self.committer.busy\n"
-                "        if not self.committer.collect():\n            return False\n"
-                "        if committing:\n            self.pipeline.take_batch()\n",
+                "            if not self.committer.collect():\n                return False\n",
+                "            committing = self.committer.busy\n"
+                "            if not self.committer.collect():\n                return False\n"
+                "            if committing:\n                self.pipeline.take_batch()\n",
             ),
         ),
         records=0.25,  # a busy machine commits for longer

@@ -31,6 +31,7 @@ DRIVERS = {
     "bridge.snapshots.fetch": "the same",
     "bridge.kafka.acknowledged": "waits for markers",
     "bridge.kafka.registry": "tries again",
+    "bridge.kafka.transactions": "knows how long Kafka takes",
     "bridge.kafka.topics": "compares feed.start with the last bet",
     "bridge.cli": "says how old what it shows is",
     "bridge.cli.inspection": "the same",

@@ -12,6 +12,7 @@ import pytest
 from bridge.clock import Instant
 from bridge.errors import NotOwner
 from bridge.kafka.batch import Batch, Record
+from bridge.kafka.pace import Pace
 from bridge.service.committer import TROUBLE_SECONDS, Committer
 from tests.virtual.loop import given
 
@@ -24,6 +25,7 @@ class Slow:
 
     def __init__(self, trouble: Callable[[str], None]) -> None:
         self.trouble = trouble
+        self.pace = Pace()
         self.takes = 1.0
         self.ends_in: Exception | None = None
         self.committed: list[Batch] = []
@@ -50,7 +52,9 @@ class Slow:
     def poll(self) -> None:
         raise NotImplementedError
 
-    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
+    def commit(
+        self, batch: Batch, checkpoint: Record, *, check_generation: bool = False, divisible: bool = False
+    ) -> None:
         self.committed.append(batch)
 
     def close(self, *, abandon: bool = False) -> None:
