@@ -163,7 +163,10 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=_count, help="of each run of latency or scale, after its warm-up")
     parser.add_argument(
-        "--rates", type=_counts, default=[], help="of latency, messages a second, such as 500,1000"
+        "--rates",
+        type=_counts,
+        default=[],
+        help="of latency, messages a second, such as 500,1000; of quota, kilobytes a second",
     )
     parser.add_argument("--check", action="store_true", help="fail if a ratio has fallen; takes minutes")
     parser.add_argument("--write-baseline", action="store_true", help="store the ratios that are measured")

@@ -33,9 +33,9 @@ class Pace:
     def __init__(self, most: int = FIRST_BYTES) -> None:
         self.bytes = min(FIRST_BYTES, most)
         """Limit of the next transaction, as `Batch.bytes` counts."""
-        self.rate: float | None = None
-        """Bytes a second that get through while Kafka is slow."""
         self._most = most
+        self._rate: float | None = None
+        """Bytes a second that got through when Kafka was last slow."""
         self._told = 0.0
         self._alive_until = self._slow_until = -inf
         self._throttled: dict[int, float] = {}
@@ -78,11 +78,15 @@ class Pace:
         self._shrink(min(size // 4, int(rate * WANTED_SECONDS) or size))
         self._is_slow(rate, now)
 
+    def slow_rate(self, now: float) -> float | None:
+        """Return how many bytes a second get through while Kafka is slow, None if it is not."""
+        return self._rate if self._slow_until > now else None
+
     def reason(self, now: float) -> str:
         """Return what Kafka is slow for, and how slow; "" if it is not, or gives no sign at all."""
         if self._slow_until <= now:
             return ""
-        rate = self.rate or 0.0
+        rate = self._rate or 0.0
         if not self._told / _CHANGED < rate < self._told * _CHANGED:
             self._told = rate
         taken = f": {float(f'{self._told / 1000:.2g}'):g} kB/s get through" if self._told else ""
@@ -95,5 +99,6 @@ class Pace:
         self.bytes = max(min(to, self.bytes), min(LEAST_BYTES, self._most))
 
     def _is_slow(self, rate: float, now: float) -> None:
-        mean = rate if self.rate is None or self._slow_until <= now else (2 * self.rate + rate) / 3
-        self.rate, self._slow_until = mean, now + LASTS_SECONDS
+        known = self.slow_rate(now)
+        self._rate = rate if known is None else (2 * known + rate) / 3
+        self._slow_until = max(self._slow_until, now + LASTS_SECONDS)

@@ -98,6 +98,8 @@ class Pump:
             "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": checkpointer.uncommitted,
+            "transaction_bytes": pipeline.transaction_bytes,
+            "kafka_rate": self.committer.writer.pace.slow_rate(now.monotonic),
             "commit_durations": self.committer.durations.copy(),
             "receipt_to_visible": checkpointer.receipt_to_visible.copy(),
             "settlement_to_visible": checkpointer.settlement_to_visible.copy(),

@@ -105,6 +105,7 @@ def test_the_reason_names_the_broker_whose_quota_it_is_and_the_rate() -> None:
     pace.hear(2, 3.0, 0.0)
     assert pace.reason(0.0) == "throttled by a quota of broker 2"
     pace.took(140_000, 2.0, 3.0)
+    assert pace.slow_rate(3.0) == 70_000
     assert pace.reason(3.0) == "throttled by a quota of broker 2: 70 kB/s get through"
     pace.hear(1, 3.0, 3.0)
     assert pace.reason(3.0) == "throttled by a quota of broker 1, 2: 70 kB/s get through"
@@ -128,3 +129,4 @@ def test_a_reason_lasts_and_changes_seldom() -> None:
         pace.took(140_000, 4.0, float(second))
     assert "36 kB/s" in pace.reason(19.0) or "35 kB/s" in pace.reason(19.0)
     assert pace.reason(19.0 + LASTS_SECONDS) == ""
+    assert pace.slow_rate(19.0 + LASTS_SECONDS) is None
