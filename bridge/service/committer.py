@@ -11,6 +11,7 @@ from bridge.clock import Clock
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import TooMuch
 from bridge.kafka.outage import outage
+from bridge.kafka.pace import SIGN_SECONDS
 from bridge.observability.status import DurationHistogram
 from bridge.service.interfaces import Writer
 
@@ -63,9 +64,9 @@ class Committer:
 
     def report_if_blocked(self) -> bool:
         """Return whether Kafka blocks the running job; if so, report it. One that is slow is no trouble."""
-        now = self._clock().monotonic
-        waiting = self._since is not None and now - self._since > TROUBLE_SECONDS
-        waiting = waiting and not self.writer.pace.moves(now)
+        now, pace = self._clock().monotonic, self.writer.pace
+        patience = TROUBLE_SECONDS + (SIGN_SECONDS if pace.reason(now) else 0)
+        waiting = self._since is not None and now - self._since > patience and not pace.moves(now)
         if waiting:
             self._on_blocked(self._trouble or outage.explain(self._doing))
         return waiting
