@@ -26,6 +26,7 @@ from benchmarks import (
     learn,
     limit,
     micro,
+    quota,
     replay,
     report,
     scale,
@@ -64,6 +65,9 @@ BENCHES = {
     "learn": Bench(3, lambda at, o, n: learn.run(at, n, o.messages or learn.BETS, say)),
     "micro": Bench(5, lambda at, _, n: micro.run(at, n, say)),
     "limit": Bench(3, lambda at, o, n: limit.run(at, n, o.messages or limit.MESSAGES, say)),
+    "quota": Bench(
+        3, lambda at, o, n: quota.run(at, o.rates or quota.QUOTAS, n, o.seconds or quota.SECONDS, say), False
+    ),
     "replay": Bench(3, lambda at, o, n: replay.run(at, n, o.messages or replay.BETS, say), is_default=False),
     "scale": Bench(3, lambda at, o, n: scale.run(at, n, o.seconds or scale.SECONDS, say), is_default=False),
     "back": Bench(
@@ -135,9 +139,9 @@ def _counts(text: str) -> list[int]:
 USES = {
     "contenders": ("catchup",),
     "messages": ("catchup", "start", "growth", "learn", "limit", "join", "replay"),
-    "seconds": ("latency", "scale", "back"),
+    "seconds": ("latency", "scale", "back", "quota"),
     "build": ("back",),
-    "rates": ("latency",),
+    "rates": ("latency", "quota"),
 }
 """Options that only some benchmarks have."""
 
@@ -166,7 +170,10 @@ def main() -> None:
         "--seconds", type=_count, help="of each run of latency or scale, or the longest of back"
     )
     parser.add_argument(
-        "--rates", type=_counts, default=[], help="of latency, messages a second, such as 500,1000"
+        "--rates",
+        type=_counts,
+        default=[],
+        help="of latency, messages a second, such as 500,1000; of quota, kilobytes a second",
     )
     parser.add_argument("--build", type=Path, help="of back: another checkout with a .venv, beside this one")
     parser.add_argument("--check", action="store_true", help="fail if a ratio has fallen; takes minutes")

@@ -66,7 +66,7 @@ def catch_up(
     feed = lane.feed(*server) if contender.reads_feed else nullcontext()
     with feed as opened:
         url = opened[1] if opened else ""
-        environment = lane.environment(FEED__BASE_URL=url)
+        environment = {**lane.environment(FEED__BASE_URL=url), **contender.environment}
         command = contender.command + ([] if contender.reads_feed else ["--messages", str(messages)])
         with running(contender.name, command, environment, lane.directory) as program:
             source = opened[0] if opened else program

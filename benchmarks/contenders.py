@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.process import ROOT, python
@@ -25,6 +27,7 @@ class Contender:
     """Arguments of its server of messages."""
     share: float = 1.0
     """Its share of the messages of a catch-up. A slow contender gets fewer: its rate does not change."""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 _OF_THE_SLOW = 0.2
@@ -44,12 +47,21 @@ CONNECT = "redpanda-connect"
 def available() -> list[Contender]:
     """Return all contenders that this machine can run, the bridge first."""
     by_pydantic = (BY_PYDANTIC, UNKNOWN_FIELD_BY_PYDANTIC) if compiled() else ()
-    found = [BRIDGE, UNKNOWN_FIELD, *by_pydantic, FLOOR, CEILING]
+    found = [BRIDGE, *other_build(), UNKNOWN_FIELD, *by_pydantic, FLOOR, CEILING]
     if PEER_PYTHON.exists():
         found.append(Contender("quix", [str(PEER_PYTHON), "-m", "benchmarks.peers.quix"], share=_OF_THE_SLOW))
     if connect := redpanda_connect():
         found.append(connect)
     return found
+
+
+def other_build() -> list[Contender]:
+    """Return the bridge that is installed for the Python named by OTHER, to be measured beside this one."""
+    if not (other := os.environ.get("OTHER")):
+        return []
+    # Neither this directory nor PYTHONPATH, which both hold this build, goes before what is installed.
+    command = [str(Path(other).absolute()), "-P", "-m", "bridge", "run"]
+    return [Contender("bridge of another build", command, environment={"PYTHONPATH": ""})]
 
 
 def redpanda_connect() -> Contender | None:

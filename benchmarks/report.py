@@ -197,6 +197,11 @@ def _limit(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     return table(["part", "CPU µs a message", "÷ bridge"], rows), {}
 
 
+def _quota(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [[f"{line['kbytes_per_second']}", line["contender"], spread(line["share"], 2)] for line in lines]
+    return table(["quota, kB/s", "contender", "share of it used"], rows, texts=2), {}
+
+
 def _replay(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     rows = [
         [
@@ -272,6 +277,7 @@ _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
     "learn": _learn,
     "micro": _micro,
     "limit": _limit,
+    "quota": _quota,
     "replay": _replay,
     "scale": _scale,
     "join": _join,

@@ -106,6 +106,14 @@ def _flow(board: Dashboard) -> Dashboard:
                 ("sum(bridge_batch_records{})", "records to commit"),
             )
         )
+        .with_panel(
+            _lines(
+                "Pace of Kafka",
+                ("max(bridge_transaction_bytes{})", "most bytes of a transaction"),
+                ("max(bridge_kafka_bytes_per_second{})", "a second, while it is slow"),
+                unit="bytes",
+            )
+        )
         .with_panel(_lines("Deduplicator", ("max(bridge_dedup_entries{})", "bets and dead letters")))
     )
 

@@ -74,6 +74,10 @@ def batch_linger(limits: BatchSettings, backlog: int) -> float:
     return max(live, min(live * (1 + (backlog / BACKLOG) ** 2), MAX_LINGER_SECONDS))
 
 
+def _size(record: Record) -> int:
+    return len(record.value or b"") + OVERHEAD_BYTES
+
+
 @dataclass(slots=True)
 class Placed:
     """The records of a batch in one partition."""
@@ -97,16 +101,21 @@ class Batch:
     """When it was received, Unix seconds."""
     settled_at: float | None = None
     """The newest settlementTime of its bets, Unix seconds of the provider's clock."""
+    again: int = 0
+    """How many records at its begin were committed before and then discarded by Kafka."""
 
     def add(self, record: Record) -> None:
         """Append a record."""
         self.records.append(record)
-        self.bytes += len(record.value or b"") + OVERHEAD_BYTES
+        self.bytes += _size(record)
+        self._place(record)
+
+    def _place(self, record: Record) -> None:
         place = (record.topic, record.partition)
         placed = self.placed.get(place)
+        record.first = placed is None
         if placed is None:
             self.placed[place] = placed = Placed()
-            record.first = True
         placed.count += 1
         placed.newest = record.timestamp
 
@@ -127,6 +136,44 @@ class Batch:
         """Note the settlementTime of a bet."""
         if self.settled_at is None or at > self.settled_at:
             self.settled_at = at
+
+    def restore(self, lost: list[Record]) -> None:
+        """Put records before all others that were committed before, and then discarded."""
+        self.records[:0] = lost
+        self.again += len(lost)
+        self.bytes += sum(_size(record) for record in lost)
+
+    def extend(self, batch: Batch) -> None:
+        """Append what was received after this."""
+        for record in batch.records:
+            self.add(record)
+        if batch.opened_at is not None and batch.received_at is not None:
+            self.touch(batch.opened_at, batch.received_at)
+        if batch.settled_at is not None:
+            self.settle(batch.settled_at)
+
+    def split(self, most_bytes: int, least: int, last: str) -> Batch | None:
+        """Take the first records off, up to so many bytes but at least so many, and none of the topic `last`.
+
+        Returns None where that would be none or all.
+        """
+        head = Batch(opened_at=self.opened_at, received_at=self.received_at)
+        for record in self.records:
+            enough = head.bytes + _size(record) > most_bytes and len(head.records) >= max(least, 1)
+            if enough or record.topic == last:
+                break
+            head.add(record)
+        count = len(head.records)
+        if count in (0, len(self.records)):
+            return None
+        del self.records[:count]
+        self.placed = {}
+        for record in self.records:
+            self._place(record)
+        self.bytes -= head.bytes
+        head.again = min(self.again, count)
+        self.again -= head.again
+        return head
 
     def full(self, limits: BatchSettings) -> bool:
         """Whether the batch has reached its limits."""

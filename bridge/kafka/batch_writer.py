@@ -8,7 +8,7 @@ written again. All calls that may block run on one worker thread (decision 0004)
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
@@ -21,6 +21,8 @@ from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Reached, Record
 from bridge.kafka.blocking import Worker
 from bridge.kafka.election import LeaderElection
+from bridge.kafka.errors import TooMuch
+from bridge.kafka.pace import Pace
 from bridge.kafka.topics import max_record_bytes
 from bridge.kafka.transactions import TransactionalWriter
 from bridge.log import get
@@ -42,12 +44,13 @@ def transactional_id(settings: Settings) -> str:
     return f"{settings.topics.prefix}.{settings.feed.name}"
 
 
-def transactional(settings: Settings) -> Producer:
+def transactional(settings: Settings, pace: Pace | None = None) -> Producer:
     """Create the feed's producer, which fences no other before its `init_transactions`."""
     return clients.producer(
         settings.kafka,
         transactional_id=transactional_id(settings),
         max_record_bytes=max_record_bytes(settings),
+        pace=pace,
     )
 
 
@@ -113,11 +116,15 @@ class BatchWriter:
     ) -> None:
         self._term = _Term(election, committed, on_error)
         self._acknowledged = acknowledged
+        self.pace = Pace(settings.batch.max_bytes)
+        self._given_up: list[Record] = []
+        """Of batches that were too much: one for each partition that they may have reached."""
         self._worker = Worker("kafka")
         self._writer = TransactionalWriter(
             transactional_id(settings),
-            lambda: transactional(settings),
+            lambda: transactional(settings, self.pace),
             self._term,
+            self.pace,
             call_seconds=CALL_SECONDS,
             stuck_seconds=STUCK_SECONDS,
             max_failures=MAX_FAILURES,
@@ -159,7 +166,9 @@ class BatchWriter:
         self._acknowledged.begin()
         return found
 
-    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
+    def commit(
+        self, batch: Batch, complete: Complete, *, check_generation: bool = False, divisible: bool = False
+    ) -> None:
         """Commit the batch with the checkpoint that covers it, however long Kafka is unavailable.
 
         The checkpoint says how far the topics reach with this transaction, which is known once its records
@@ -168,7 +177,7 @@ class BatchWriter:
         The transactional id fences a former owner once its successor has opened a writer. With
         `check_generation`, the coordinator of the owner group must also accept this process as a member.
         Raises NotOwner if another process owns the feed, SinkBroken and TopologyError if an operator has to
-        act.
+        act, TooMuch if the batch is `divisible` and the next one must hold less.
         """
         writer, records = self._writer, batch.records
         checkpoint: Record | None = None
@@ -186,7 +195,27 @@ class BatchWriter:
             """Write again what an abort has discarded although Kafka had acknowledged it, before the rest."""
             if lost := self._acknowledged.discarded(records):
                 get().warning("acknowledged records were discarded, writing them again", count=len(lost))
-            records[:0] = lost
+            batch.restore(lost)
 
-        writer.commit(fill, check_generation=check_generation, aborted=restore)
+        def mend() -> bytes | None:
+            found = complete({})  # it is aborted with the others
+            writer.produce_blocking([*_one_a_partition([*self._given_up, *records]), found])
+            return found.value
+
+        try:
+            writer.commit(
+                fill, check_generation=check_generation, aborted=restore, mend=mend, divisible=divisible
+            )
+        except TooMuch:
+            self._given_up = _one_a_partition([*self._given_up, *records])
+            raise
+        self._given_up = []
         self._acknowledged.accept(records)
+
+
+def _one_a_partition(records: Iterable[Record]) -> list[Record]:
+    """Return the first record of each partition, and all whose partition is not known."""
+    found: dict[object, Record] = {}
+    for record in records:
+        found.setdefault((record.topic, record.partition) if record.partition >= 0 else record, record)
+    return list(found.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ThrottleEvent, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, env_name
@@ -21,6 +21,7 @@ from bridge.config.secrets import digest
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import lacks_trust, outage
+from bridge.kafka.pace import Pace
 
 T = TypeVar("T")
 
@@ -138,11 +139,18 @@ def producer(
     max_record_bytes: int,
     transaction_ms: int = TRANSACTION_MS,
     queue_kbytes: int = 131_072,
+    pace: Pace | None = None,
 ) -> Producer:
     """Create an idempotent transactional producer that partitions as Java does.
 
-    The broker aborts a transaction after `transaction_ms`; the client buffers at most `queue_kbytes`.
+    The broker aborts a transaction after `transaction_ms`; the client buffers at most `queue_kbytes`. The
+    `pace` learns for how long a broker answers nothing because of a quota.
     """
+
+    def hear(event: ThrottleEvent) -> None:
+        if pace is not None:
+            pace.hear(event.broker_id, event.throttle_time, time.monotonic())
+
     return _create(
         Producer,
         settings,
@@ -161,6 +169,7 @@ def producer(
             "enable.idempotence": True,
             "acks": "all",
             "partitioner": "murmur2_random",
+            "throttle_cb": hear,
         },
     )
 

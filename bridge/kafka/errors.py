@@ -17,6 +17,17 @@ class KafkaUnavailable(BridgeError):
     """No broker answers, or no client can be created. Callers wait and retry."""
 
 
+class TooMuch(BridgeError):
+    """A transaction was not delivered in time: nothing of it is committed, and less may be written.
+
+    `delivered` is the share that was, `seconds` how long that took.
+    """
+
+    def __init__(self, reason: str, delivered: float, seconds: float) -> None:
+        super().__init__(reason)
+        self.delivered, self.seconds = delivered, seconds
+
+
 class Stalled(KafkaUnavailable):
     """A reader receives nothing although it has not reached its end. The text gives the likely cause."""
 

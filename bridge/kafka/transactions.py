@@ -11,6 +11,8 @@ replaced (decision 0021). An error leads to one of these (`ErrorAction`):
                owner; create a producer with the same transactional id, which ends the old one's transaction;
                read the marker back. If it is this transaction's, the commit took place; if it is the one
                before, go on as after an abort; any other was written by another owner
+    give up    raise TooMuch instead of either, where the caller may write less: what is slow is written in
+               smaller pieces (decision 0047)
     refused    raise SinkBroken: a right is missing, or the topic will never accept a record, for example
                because the clock is an hour ahead; TopologyError without the right to read the owner group
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 import enum
 import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -32,8 +35,9 @@ from bridge.errors import SinkBroken, TopologyError
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.kafka.blocking import Watchdog, checked, discard
-from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, follows, refusal, triage
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, cause, follows, refusal, triage
 from bridge.kafka.outage import outage
+from bridge.kafka.pace import Pace
 from bridge.log import get
 
 T = TypeVar("T")
@@ -41,6 +45,8 @@ T = TypeVar("T")
 INIT_SECONDS = 10.0
 FLUSH_SECONDS = 0.5
 MAX_BACKOFF_SECONDS = 2.0
+LONGEST_SECONDS = 20.0
+"""What would take longer to deliver is given up: the broker aborts a transaction of 30 s."""
 
 
 def backoff_seconds(failures: int) -> float:
@@ -99,8 +105,8 @@ class TransactionalWriter:
 
     `call_seconds` is the time-out given to each call; some take five times as long. A call that has not
     returned after `stuck_seconds` never will, so its producer is replaced (decision 0009). A producer is also
-    replaced after `max_failures` failures in a row, whatever the error. Seen: a client that never found its
-    coordinator again.
+    replaced after `max_failures` failures in a row, whatever the error, unless the `pace` knows of a quota
+    that holds back the answer. Seen: a client that never found its coordinator again.
     """
 
     def __init__(
@@ -108,6 +114,7 @@ class TransactionalWriter:
         transactional_id: str,
         make: Callable[[], Producer],
         lease: Lease,
+        pace: Pace,
         *,
         call_seconds: float,
         stuck_seconds: float,
@@ -122,6 +129,7 @@ class TransactionalWriter:
         """The last marker known to be committed."""
         self._make = make
         self._lease = lease
+        self._pace = pace
         self._call_seconds = call_seconds
         self._max_failures = max_failures
         self._watchdog = Watchdog(stuck_seconds)
@@ -137,8 +145,10 @@ class TransactionalWriter:
         """By topic and partition: where the `first` record lies, once the open transaction was flushed."""
         self._note = partial(_note_offset, self.offsets)
         self._failures = 0
-        self._delivers = False
-        """Whether the last flush has delivered some of the records, though not all."""
+        self._divisible = False
+        """Whether the caller of `commit` may write less instead."""
+        self._slow: TooMuch | None = None
+        """How far the delivery has come, if it takes long."""
 
     def retry(self, attempt: Callable[[], T]) -> T:
         """Call `attempt` until it succeeds. Raises SinkBroken if an operator has to act, and as the lease."""
@@ -173,6 +183,8 @@ class TransactionalWriter:
         *,
         check_generation: bool,
         aborted: Callable[[], None] = lambda: None,
+        mend: Callable[[], bytes | None] | None = None,
+        divisible: bool = False,
     ) -> None:
         """Commit the transaction that `fill` completes; return when `read_committed` consumers can see it.
 
@@ -180,10 +192,13 @@ class TransactionalWriter:
         a new producer. Without a marker, a transaction whose commit was not answered is written again. With
         `check_generation`, the coordinator of the owner group must accept this process as a member before the
         commit is requested. `aborted` is called after an abort, before the transaction is written again.
-        Raises as `retry` and `aborted`; `asked` is then the marker whose outcome is unknown.
+        `mend` replaces `fill` for what only reaches the partitions of a transaction that was left open.
+        Raises as `retry` and `aborted`; `asked` is then the marker whose outcome is unknown. TooMuch if it is
+        `divisible` and was not delivered in time: the next commit has to `mend` its partitions.
         """
         self.asked = None
-        self.retry(partial(self._attempt, fill, check_generation, aborted))
+        self._divisible, self._slow = divisible, None
+        self.retry(partial(self._attempt, fill, mend or fill, check_generation, aborted))
         self.asked = None
         self._left_open = False
         outage.over()
@@ -254,9 +269,12 @@ class TransactionalWriter:
         self._watchdog.close()
 
     def _attempt(
-        self, fill: Callable[[], bytes | None], check_generation: bool, aborted: Callable[[], None]
+        self,
+        fill: Callable[[], bytes | None],
+        mend: Callable[[], bytes | None],
+        check_generation: bool,
+        aborted: Callable[[], None],
     ) -> None:
-        self._delivers = False
         if self._phase is _Phase.CLOSED:
             found = self.reopen()
             if self.asked is not None and found == self.asked:
@@ -266,7 +284,7 @@ class TransactionalWriter:
             self.asked = None
         if self._left_open:
             # The next marker ends what is still open together with the records that are written now.
-            self._seal(fill, send_offsets=True)
+            self._seal(mend, send_offsets=True)
             self._abort()
             aborted()
             self._left_open = False
@@ -288,15 +306,27 @@ class TransactionalWriter:
         return marker
 
     def flush(self) -> None:
-        """Wait until the records are delivered, or refused. Raises KafkaException where that takes long."""
-        producer = self._need()
-        waiting = len(producer)
-        if left := producer.flush(self._call_seconds):
-            self._delivers = left < waiting
-            text = f"{left} records were not delivered within {self._call_seconds:g} s"
-            if gone := self._gone():
-                text += f": {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
+        """Wait until all records are delivered, as long as some are or a broker has said when they will be.
+
+        Raises what leads to TooMuch if that would take longer than a transaction may.
+        """
+        producer, began = self._need(), time.monotonic()
+        waiting = total = len(producer)
+        while left := producer.flush(self._call_seconds):
+            self._lease.check()
+            now = time.monotonic()
+            if left < waiting:
+                self._pace.alive(now)
+            spent, delivered = now - began, 1 - left / max(total, left)
+            text = f"{left} records were not delivered within {spent:.0f} s"
+            self._slow = TooMuch(text, delivered, spent)
+            if not self._pace.moves(now):
+                if gone := self._gone():
+                    text += f": {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
+            if self._divisible and spent > LONGEST_SECONDS * max(delivered, 0.4):
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, txn_requires_abort=True))
+            waiting = left
         with self._polling:  # a report that `poll` has taken is noted
             pass
 
@@ -347,8 +377,13 @@ class TransactionalWriter:
             no_member = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
             kind = TopologyError if no_member else SinkBroken
             raise kind(refusal(self.transactional_id, error, self._topics)) from None
-        # While records get through, if slowly, another producer would only begin anew.
-        hopeless = self._failures + 1 >= self._max_failures and not self._delivers
+        # While a broker holds back its answers, another producer would only begin anew.
+        throttled = self._pace.throttled(time.monotonic())
+        hopeless = self._failures + 1 >= self._max_failures and not throttled
+        void = self._slow if self._divisible and self.asked is None else None
+        if void is not None and (hopeless or action is not ErrorAction.RETRY):
+            self._discard()
+            raise void
         if action is ErrorAction.REOPEN or hopeless or self._phase is _Phase.CLOSED:
             self._discard()
         elif action is ErrorAction.ABORT:

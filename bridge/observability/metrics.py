@@ -118,6 +118,16 @@ def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
         "bridge_queue_messages", "Messages read from the socket but not yet handled.", status.queue_messages
     )
     yield Gauge("bridge_batch_records", "Records not yet committed.", status.batch_records)
+    yield Gauge(
+        "bridge_transaction_bytes",
+        "Most bytes of records that a transaction of a catch-up holds, by the pace of Kafka.",
+        status.transaction_bytes,
+    )
+    yield Gauge(
+        "bridge_kafka_bytes_per_second",
+        "Rate at which records get through to Kafka while it is slow: under a quota, or on a slow link.",
+        status.kafka_rate,
+    )
     for name, help_, durations in (
         (
             "commit_duration",

@@ -136,6 +136,10 @@ class StatusSnapshot:
     """When all of these topics were last looked at; None before the first time."""
     batch_records: int = 0
     """Records not yet committed."""
+    transaction_bytes: int | None = None
+    """Records of how many bytes are committed at once in a catch-up; None before this process is owner."""
+    kafka_rate: float | None = None
+    """Bytes a second that get through to Kafka while it is slow, else None."""
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)
     """Durations of this process's commits."""
     receipt_to_visible: DurationHistogram = field(default_factory=DurationHistogram)

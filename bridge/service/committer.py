@@ -10,7 +10,9 @@ from typing import TypeVar
 from bridge.clock import Clock
 from bridge.kafka.batch import Batch
 from bridge.kafka.batch_writer import Complete
+from bridge.kafka.errors import TooMuch
 from bridge.kafka.outage import outage
+from bridge.kafka.pace import SIGN_SECONDS
 from bridge.observability.status import DurationHistogram
 from bridge.service.interfaces import Writer
 
@@ -52,6 +54,8 @@ class Committer:
         """When the next transaction may begin, monotonic seconds."""
         self.durations = DurationHistogram()
         """Durations of all commits so far."""
+        self.took = 0.0
+        """That of the last one, seconds."""
         self.writer = make(self.report_error)
 
     @property
@@ -60,21 +64,28 @@ class Committer:
         return self._committing is not None
 
     def report_if_blocked(self) -> bool:
-        """Return whether Kafka blocks the running job; if so, report it."""
-        waiting = self._since is not None and self._clock().monotonic - self._since > TROUBLE_SECONDS
+        """Return whether Kafka blocks the running job; if so, report it. One that is slow is no trouble."""
+        now, pace = self._clock().monotonic, self.writer.pace
+        patience = TROUBLE_SECONDS + (SIGN_SECONDS if pace.reason(now) else 0)
+        waiting = self._since is not None and now - self._since > patience and not pace.moves(now)
         if waiting:
             self._on_blocked(self._trouble or outage.explain(self._doing))
         return waiting
 
-    def start(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
+    def start(
+        self, batch: Batch, complete: Complete, *, check_generation: bool = False, divisible: bool = False
+    ) -> None:
         """Begin to commit a batch, as `Writer.commit`, after `collect` has returned that none is running."""
         assert self._committing is None
         assert self._failed is None
-        commit = partial(self.writer.commit, batch, complete, check_generation=check_generation)
-        self._committing = self._submit(commit)
+        options = {"check_generation": check_generation, "divisible": divisible}
+        self._committing = self._submit(partial(self.writer.commit, batch, complete, **options))
 
     def collect(self) -> bool:
-        """Return whether no commit is running. Raises the error of the last one, again and again."""
+        """Return whether no commit is running. Raises the error of the last one, again and again.
+
+        Only TooMuch is raised once: the next commit may hold less, and goes on with what blocks this one.
+        """
         if self._failed is not None:
             raise self._failed
         if self._committing is None:
@@ -82,11 +93,15 @@ class Committer:
         if not self._committing.done():
             return False
         committed, self._committing = self._committing, None
+        error = None if committed.cancelled() else committed.exception()
+        if isinstance(error, TooMuch):
+            raise error
         began, self._since = self._since or 0.0, None
-        self._failed = None if committed.cancelled() else committed.exception()
+        self._failed = error
         committed.result()
         now = self._clock().monotonic
-        self.durations.observe(now - began)
+        self.took = now - began
+        self.durations.observe(self.took)
         self.next_begin_at = now + REST_SECONDS
         return True
 
@@ -99,8 +114,10 @@ class Committer:
     async def run(self, job: Callable[[], T], doing: str) -> T:
         """Run a job on the writer's thread. `doing` describes it if it takes long. Raises its error."""
         future = self._submit(job, doing)
-        await self._wait(future)
-        self._since = None
+        try:
+            await self._wait(future)
+        finally:
+            self._since = None
         return future.result()
 
     def close(self, *, abandon: bool) -> None:
@@ -108,7 +125,9 @@ class Committer:
         self.writer.close(abandon=abandon or self.busy)
 
     def _submit(self, job: Callable[[], T], doing: str = "it has not answered yet") -> asyncio.Future[T]:
-        self._since, self._trouble, self._doing = self._clock().monotonic, "", doing
+        if self._since is None:
+            self._since, self._trouble = self._clock().monotonic, ""
+        self._doing = doing
         future = asyncio.wrap_future(self.writer.run(job))
         future.add_done_callback(lambda _: self._wake.set())
         return future

@@ -21,6 +21,7 @@ from bridge.feed.protocol import Request
 from bridge.feed.received import Received
 from bridge.kafka.batch import Batch
 from bridge.kafka.batch_writer import Complete
+from bridge.kafka.pace import Pace
 from bridge.kafka.topics import Topics
 from bridge.service.status import Status
 from bridge.service.timekeeper import AskTime
@@ -68,6 +69,9 @@ class Connection(Protocol):
 class Writer(Protocol):
     """Transactions into Kafka, as `bridge.kafka.batch_writer.BatchWriter`."""
 
+    pace: Pace
+    """How much of a batch Kafka takes at once."""
+
     def run(self, job: Callable[[], T]) -> Future[T]:
         """Run a job after all others, on the writer's thread."""
 
@@ -80,10 +84,13 @@ class Writer(Protocol):
     def poll(self) -> None:
         """Take delivery reports off a job that waits for many."""
 
-    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
+    def commit(
+        self, batch: Batch, complete: Complete, *, check_generation: bool = False, divisible: bool = False
+    ) -> None:
         """Commit the batch with the checkpoint that covers it, which `complete` makes.
 
-        With `check_generation`, only if the owner group's coordinator still accepts this process.
+        With `check_generation`, only if the owner group's coordinator still accepts this process. Raises
+        TooMuch if it is `divisible` and was not delivered in time.
         """
 
     def close(self, *, abandon: bool = False) -> None:

@@ -105,6 +105,8 @@ class Pipeline:
         self.causes: Counter[DeadLetterCause] = Counter()
         """Causes of dead letters → how many were written."""
         self.batch = Batch()
+        self.transaction_bytes = settings.batch.max_bytes
+        """Records of how many bytes are committed at once."""
         self.gaps = 0
         """Number of declared gaps."""
         self.declared: deque[Gap] = deque(maxlen=GAPS)
@@ -114,8 +116,9 @@ class Pipeline:
 
     @property
     def full(self) -> bool:
-        """Whether the current batch is full."""
-        return self.batch.full(self._settings.batch)
+        """Whether the current batch is full. During a catch-up, it holds no more than one transaction."""
+        one = self.batch.bytes >= self.transaction_bytes and not self.position.live
+        return one or self.batch.full(self._settings.batch)
 
     @property
     def fallbacks(self) -> int:

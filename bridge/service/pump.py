@@ -101,6 +101,8 @@ class Pump:
             "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": checkpointer.uncommitted,
+            "transaction_bytes": pipeline.transaction_bytes,
+            "kafka_rate": self.committer.writer.pace.slow_rate(now.monotonic),
             "commit_durations": self.committer.durations.copy(),
             "receipt_to_visible": checkpointer.receipt_to_visible.copy(),
             "settlement_to_visible": checkpointer.settlement_to_visible.copy(),
@@ -210,14 +212,15 @@ class Pump:
         progress.observe(now.monotonic, self.pipeline.counters.received, position.newest)
         if self.committer.report_if_blocked():
             return
+        slow = self.committer.writer.pace.reason(now.monotonic)
         if not position.live or position.stagnant(now.wall):
-            self._status.become(State.CATCHING_UP, revision=position.revision)
+            self._status.become(State.CATCHING_UP, slow, revision=position.revision)
             if now.monotonic >= self._log_at:
                 self._log_at = now.monotonic + PROGRESS_SECONDS
                 _log_progress(progress.catch_up(now.wall), now.wall)
         else:
             state = State.QUIET if position.quiet(now.wall) else State.LIVE
-            self._status.become(state, revision=position.revision)
+            self._status.become(state, slow, revision=position.revision)
 
 
 def _log_progress(catch_up: CatchUp, now: float) -> None:

@@ -22,6 +22,7 @@ from bridge.config import Settings
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.pace import Pace
 from bridge.kafka.reader import ends_of
 from bridge.kafka.transactions import TransactionalWriter
 from bridge.snapshots import storage
@@ -51,6 +52,7 @@ class Publisher:
         self._ends: Offsets = {}
         """The last known ends of the job's topic."""
         self._lock = lock
+        pace = Pace()
         self._writer = TransactionalWriter(
             self.transactional_id,
             lambda: clients.producer(
@@ -59,8 +61,10 @@ class Publisher:
                 max_record_bytes=MAX_RECORD_BYTES,
                 transaction_ms=TRANSACTION_MS,
                 queue_kbytes=QUEUE_KBYTES,
+                pace=pace,
             ),
             lock,
+            pace,
             call_seconds=CALL_SECONDS,
             stuck_seconds=STUCK_SECONDS,
             max_failures=1,

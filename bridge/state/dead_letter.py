@@ -127,6 +127,11 @@ def dead_letter(
     )
 
 
+def is_sample(letter: Record) -> bool:
+    """Whether the message of a dead letter was converted all the same."""
+    return ("kind", DeadLetterKind.SAMPLE.value) in (letter.headers or [])
+
+
 def redrive_mark(
     topic: str,
     key: bytes,

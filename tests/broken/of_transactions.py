@@ -34,18 +34,10 @@ FAULTS = (
             _NOT_EARLY,
             Patch(
                 "service/checkpointer.py",
-                "            self.pipeline.take_batch(), partial(self._complete, checkpoint),"
-                " check_generation=check_generation\n",
-                "            self._before(self.pipeline.take_batch()), partial(self._complete, checkpoint),"
-                " check_generation=check_generation\n",
-            ),
-            Patch(
-                "service/checkpointer.py",
-                "    def _complete(self, ",
-                "    def _before(self, later: Batch) -> Batch:\n"
-                '        ready, self._held = getattr(self, "_held", None) or type(later)(), later\n'
-                "        return ready\n\n"
-                "    def _complete(self, ",
+                "        self.committer.start(batch, complete, check_generation=check_generation,"
+                " divisible=divisible)",
+                '        ready, self._held = getattr(self, "_held", None) or type(batch)(), batch\n'
+                "        self.committer.start(ready, complete, check_generation=check_generation)",
             ),
         ),
         shown_by={Anomaly.COUNTERS: "the topic has"},
@@ -189,10 +181,10 @@ FAULTS = (
         (
             Patch(
                 "service/checkpointer.py",
-                "        if not self.committer.collect():\n            return False\n",
-                "        committing = self.committer.busy\n"
-                "        if not self.committer.collect():\n            return False\n"
-                "        if committing:\n            self.pipeline.take_batch()\n",
+                "            if not self.committer.collect():\n                return False\n",
+                "            committing = self.committer.busy\n"
+                "            if not self.committer.collect():\n                return False\n"
+                "            if committing:\n                self.pipeline.take_batch()\n",
             ),
         ),
         records=0.25,  # a busy machine commits for longer

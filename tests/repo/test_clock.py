@@ -32,6 +32,7 @@ DRIVERS = {
     "bridge.kafka.acknowledged": "waits for markers",
     "bridge.kafka.registry": "tries again",
     "bridge.state.reach_reader": "names a revision that the provider can replay",
+    "bridge.kafka.transactions": "knows how long Kafka takes",
     "bridge.kafka.topics": "compares feed.start with the last bet",
     "bridge.cli": "says how old what it shows is",
     "bridge.cli.inspection": "the same",

@@ -55,6 +55,7 @@ CORES = [
     "bridge.feed.received",
     "bridge.kafka.batch",
     "bridge.kafka.group",
+    "bridge.kafka.pace",
     "bridge.kafka.partitioner",
     "bridge.messages",
     "bridge.observability.bets",

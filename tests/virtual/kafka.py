@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
+from math import inf
 from typing import TypeVar
 from zlib import crc32
 
@@ -20,12 +21,16 @@ from bridge.avro.codec import Codec, Codecs
 from bridge.avro.field_layout import FieldLayout
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
+from bridge.config import BatchSettings
 from bridge.errors import NotOwner, TopologyError
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import Complete
 from bridge.kafka.clients import SESSION_MS
+from bridge.kafka.errors import TooMuch
+from bridge.kafka.pace import Pace
 from bridge.kafka.topics import Topics
+from bridge.kafka.transactions import LONGEST_SECONDS
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.deduplicator import KEPT, Deduplicator, fingerprint
@@ -59,6 +64,8 @@ class Kafka:
         self.deaf = False
         self.lost = False
         """Whether commits find that another process owns the feed."""
+        self.bytes_per_second = inf
+        """What it takes of a process; its broker 1 says so."""
         self.deaths = 0
         """Of processes: what a dead one still does has no effect."""
         self.transactions = 0
@@ -80,6 +87,11 @@ class Kafka:
         self._left_at = self._loop.time()
         self._back_at = self._left_at + seconds
         self._loop.call_at(self._back_at, self._work)
+
+    @property
+    def now(self) -> float:
+        """Return the moment, monotonic seconds."""
+        return self._loop.time()
 
     @property
     def session_is_over(self) -> bool:
@@ -174,19 +186,28 @@ class MemoryWriter:
         self._kafka = kafka
         self._refuse_other_feeds = refuse_other_feeds
         self._deaths = kafka.deaths
+        self.pace = Pace(BatchSettings().max_bytes)
+        self._takes = 0.0
+        """How long the job at hand takes, in seconds."""
 
     def run(self, job: Callable[[], T]) -> Future[T]:
         """Do a job in its turn."""
         future: Future[T] = Future()
 
         def work() -> None:
+            self._takes = 0.0
+            end: Callable[[], None]
             try:
-                result = job()
-            except (NotOwner, TopologyError) as error:
-                future.set_exception(error)
+                end = partial(future.set_result, job())
+            except (NotOwner, TopologyError, TooMuch) as error:
+                end = partial(future.set_exception, error)
             else:
-                if not self._kafka.deaf:
-                    future.set_result(result)
+                if self._kafka.deaf:
+                    return
+            if self._takes:
+                asyncio.get_running_loop().call_later(self._takes, end)
+            else:
+                end()
 
         if self._deaths == self._kafka.deaths:
             self._kafka.submit(work)
@@ -205,10 +226,17 @@ class MemoryWriter:
         """Count the calls."""
         self._kafka.polls += 1
 
-    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
-        """Commit the batch as a whole or not at all. Raises NotOwner."""
+    def commit(
+        self, batch: Batch, complete: Complete, *, check_generation: bool = False, divisible: bool = False
+    ) -> None:
+        """Commit the batch as a whole or not at all. Raises NotOwner and TooMuch."""
         if self._kafka.lost:
             raise NotOwner("on purpose")
+        if seconds := batch.bytes / self._kafka.bytes_per_second:
+            self._takes = min(seconds, LONGEST_SECONDS)
+            self.pace.hear(1, self._takes, self._kafka.now)
+            if seconds > LONGEST_SECONDS and divisible:
+                raise TooMuch("on purpose", LONGEST_SECONDS / seconds, LONGEST_SECONDS)
         self._kafka.checked += check_generation
         ends = self._kafka.ends
         firsts = {(r.topic, r.partition): ends(r.topic)[r.partition] for r in batch.records if r.first}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 import pytest
 
@@ -63,6 +64,30 @@ async def test_a_bridge_that_waits_for_kafka_reads_on_when_it_is_back(world: Wor
     assert world.owner.snapshot()["queue_messages"] > 0
     await asyncio.sleep(200)
     assert len(world.provider.attempts) == 1
+    await world.check()
+
+
+@pytest.mark.parametrize("kbytes", [1, 2])
+@in_world(rate=1)
+async def test_a_catch_up_under_a_quota(world: World, kbytes: int) -> None:
+    """Hardly more than the live rate: the batches get small, and a kill in one costs nothing."""
+    world.start()
+    await asyncio.sleep(300)
+    world.unreachable(1500)
+    await asyncio.sleep(1500)
+    world.kafka.bytes_per_second = 1000 * kbytes
+    await asyncio.sleep(200)
+    reasons, commits = set[str](), world.kafka.transactions
+    for _ in range(200):
+        reasons.add(f"{world.status.state and world.status.state.value}: {world.status.reason}")
+        await asyncio.sleep(1)
+    assert world.kafka.transactions > commits + 20
+    assert any(reason.startswith("CatchingUp: throttled by a quota of broker 1: ") for reason in reasons)
+    assert not any(reason.startswith("WaitingForKafka") for reason in reasons)
+    await world.kill()
+    world.start()
+    await asyncio.sleep(100)
+    world.kafka.bytes_per_second = inf  # a process that ends waits three seconds for its last commit
     await world.check()
 
 

@@ -24,6 +24,8 @@ class Topic:
         """How many more flushes end with all records on their way."""
         self.per_flush: float = inf
         """How many records a flush delivers."""
+        self.fits: float = inf
+        """How many records of a transaction are ever delivered."""
         self.producers = 0
         self.calls: list[str] = []
         self.polls = 0
@@ -113,7 +115,9 @@ class FakeProducer:
     def flush(self, timeout: float) -> int:
         self._do("flush")
         self.topic.undelivered -= 1
-        self.waiting -= min(self.waiting, 0 if self.topic.undelivered >= 0 else self.topic.per_flush)
+        delivers = 0 if self.topic.undelivered >= 0 else self.topic.per_flush
+        room = self.topic.fits - (len(self.open) - self.waiting)
+        self.waiting -= min(self.waiting, delivers, room)
         if self.waiting or self.topic.undelivered >= 0:
             return int(self.waiting) or 1
         self.on_delivery = None  # all are delivered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +19,7 @@ from bridge.kafka import clients
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import MAX_FAILURES, BatchWriter
-from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.errors import KafkaUnavailable, TooMuch
 from bridge.kafka.outage import outage
 from tests.unit.kafka.fake_producer import (
     ABORT,
@@ -83,6 +84,70 @@ def test_a_slow_link_is_no_reason_to_replace_a_producer(topic: Topic, writer: Ba
     writer.run(lambda: writer.commit(batch(), lambda _: CHECKPOINT)).result(10)
     assert topic.committed == [b"bet 0", b"bet 1", b"bet 2", CHECKPOINT.value]
     assert topic.producers == 2
+
+
+def test_what_is_never_delivered_is_given_up_where_less_may_be_written(
+    topic: Topic, writer: BatchWriter
+) -> None:
+    """No new producer takes all of it again. The next transaction first ends what this one has left open."""
+    topic.fits = 3
+    made = batch()
+    with pytest.raises(TooMuch):
+        writer.run(lambda: writer.commit(made, lambda _: CHECKPOINT, divisible=True)).result(10)
+    assert topic.committed == []
+    assert topic.producers == 1
+    assert [record.value for record in made.records] == [b"bet 0", b"bet 1", b"bet 2"]
+    topic.fits, topic.calls = 4, []
+    part, less = Batch(), checkpoint_record(2)
+    part.add(made.records[0])
+    commit(writer, part, less)
+    assert topic.committed == [b"bet 0", less.value]
+    assert topic.producers == 2
+    assert topic.calls.count("abort") == 1
+
+
+def test_what_was_given_up_is_ended_by_one_record_a_partition(topic: Topic, writer: BatchWriter) -> None:
+    """All of it again might never be delivered."""
+    topic.fits, made = 10, Batch()
+    for number in range(300):
+        made.add(Record("bets", b"k", b"bet %d" % number, 0, partition=number % 6))
+    with pytest.raises(TooMuch):
+        writer.run(lambda: writer.commit(made, lambda _: CHECKPOINT, divisible=True)).result(10)
+    part, topic.calls = Batch(), []
+    part.add(made.records[0])
+    commit(writer, part)
+    assert topic.calls[: topic.calls.index("abort")].count("produce") == 6 + 1
+
+
+def test_a_batch_that_cannot_be_divided_is_written_until_it_is_delivered(
+    topic: Topic, writer: BatchWriter
+) -> None:
+    topic.undelivered = 2 * MAX_FAILURES
+    commit(writer)
+    assert topic.committed == WHOLE
+
+
+def test_a_broker_that_holds_back_its_answers_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
+    """Because of a quota: another producer would only use up more of it."""
+    writer.pace.hear(1, 1000.0, time.monotonic())
+    topic.undelivered = 10 * MAX_FAILURES
+    topic.faults = {"commit": [RETRY] * MAX_FAILURES}
+    commit(writer)
+    assert topic.committed == WHOLE
+    assert topic.producers == 1
+
+
+def test_a_throttled_transaction_that_outlives_its_time_out_is_given_up(
+    topic: Topic, writer: BatchWriter
+) -> None:
+    """The broker has aborted it. The same again would take as long."""
+    writer.pace.hear(1, 1000.0, time.monotonic())
+    topic.undelivered = 3
+    topic.faults = {"offsets": [FATAL], "flush": []}
+    with pytest.raises(TooMuch):
+        writer.run(
+            lambda: writer.commit(batch(), lambda _: CHECKPOINT, check_generation=True, divisible=True)
+        ).result(10)
 
 
 def batch() -> Batch:

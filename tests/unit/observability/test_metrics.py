@@ -57,6 +57,8 @@ OWNER = replace(
     transactions_looked_at=NOW - 2,
     queue_messages=8,
     batch_records=9,
+    transaction_bytes=131_072,
+    kafka_rate=68_000.5,
     commit_durations=DurationHistogram([0, 0, 6, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1], 40.25),
     settlement_to_visible=DurationHistogram([0] * 9 + [1] + [0] * 4, 3600, LAG_BOUNDS),
 )
@@ -123,6 +125,8 @@ EXPECTED: Scraped = {
     key("converter_fallbacks_total"): 4,
     key("queue_messages"): 8,
     key("batch_records"): 9,
+    key("transaction_bytes"): 131_072,
+    key("kafka_bytes_per_second"): 68_000.5,
     **{key("commit_duration_seconds_bucket", le=le): 0 for le in ("0.005", "0.01")},
     **{key("commit_duration_seconds_bucket", le=le): 6 for le in ("0.02", "0.05")},
     **{

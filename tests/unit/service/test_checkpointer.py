@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -13,6 +14,7 @@ from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
 from bridge.service.committer import REST_SECONDS
 from bridge.service.last_bets import LARGEST_BYTES, MOST, LastBets
 from bridge.state.checkpoint import State
+from bridge.state.gap import Cause, Gap
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.world import EPOCH, settled
 
@@ -254,3 +256,88 @@ def test_neither_dead_letters_nor_huge_bets_are_shown() -> None:
 async def test_bets_are_not_remembered_unasked(desk: Desk) -> None:
     """They are personal data."""
     assert desk.checkpointer.last_bets is None
+
+
+async def written(desk: Desk) -> list[int]:
+    """Commit, as the pump does, until nothing is left; return how many bets each transaction had."""
+    bets, counts = desk.kafka.topics.bets.name, list[int]()
+    before = len(desk.kafka.records(bets))
+    while desk.checkpointer.uncommitted or desk.committer.busy:
+        desk.checkpointer.advance(BACKLOG)
+        await asyncio.sleep(0.05)
+        after = len(desk.kafka.records(bets))
+        counts += [after - before] if after > before else []
+        before = after
+    return counts
+
+
+@with_desk()
+async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Desk) -> None:
+    """The first ones promise what was promised before them, and count what they hold."""
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    first = desk.checkpointer.committed
+    receive(desk, 2_000)
+    desk.pipeline.handle([Received(b"?", EPOCH)], 0.0)
+    counts = await written(desk)
+    assert len(counts) > 2
+    assert all(1.5 * a < b < 2.5 * a for a, b in pairwise(counts[:-1]))
+    assert sum(counts) == 2_000
+    total = 0
+    *parts, last = desk.kafka.checkpoints[1:]
+    for part, count in zip(parts, counts, strict=False):
+        total += count
+        assert first is not None
+        assert (part.revision, part.newest) == (first.revision, first.newest)
+        assert part.counters.balanced
+        assert part.counters.published == total
+    assert last.counters == desk.pipeline.counters
+    assert last.revision == desk.pipeline.position.revision
+
+
+@with_desk()
+async def test_a_part_has_neither_a_gap_nor_what_is_behind_it(desk: Desk) -> None:
+    """The position is behind the gap with the checkpoint of the whole alone."""
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    receive(desk, 10)
+    desk.pipeline.declare(Gap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
+    desk.committer.writer.pace.bytes = 3_000
+    receive(desk, 20)
+    await desk.checkpointer.commit()
+    assert [len(desk.kafka.gaps), desk.kafka.checkpoints[-1].counters.published] == [1, 20]
+    assert desk.kafka.transactions > 2
+    await written(desk)
+    assert desk.kafka.transactions < 7
+
+
+@with_desk()
+async def test_what_kafka_does_not_take_in_time_goes_on_in_parts(desk: Desk) -> None:
+    """Nothing of it was committed, and all of it is, in order, with what has come meanwhile."""
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    desk.committer.writer.pace.bytes = 8 * 1024 * 1024
+    desk.kafka.bytes_per_second = 20_000
+    receive(desk, 2_000)
+    desk.checkpointer.advance(BACKLOG)
+    now = desk.clock()
+    desk.pipeline.handle([Received(settled(9_999, now.wall), now.wall)], now.monotonic)
+    counts = await written(desk)
+    assert sum(counts) == 2_001
+    assert all(20 < count < 200 for count in counts[:-1])
+    versions = [c.counters.published for c in desk.kafka.checkpoints]
+    assert versions == sorted(versions)
+    assert desk.kafka.checkpoints[-1].counters == desk.pipeline.counters
+
+
+@with_desk()
+async def test_an_attempt_waits_until_all_parts_are_committed(desk: Desk) -> None:
+    """Its checkpoint is the last one, and says whether this process is still a member."""
+    await desk.checkpointer.commit()
+    receive(desk, 2_000)
+    desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
+    await desk.checkpointer.commit(check_generation=True)
+    assert desk.checkpointer.committed == desk.kafka.checkpoints[-1]
+    assert desk.kafka.checkpoints[-1].counters == desk.pipeline.counters
+    assert desk.checkpointer.uncommitted == 0
+    assert desk.kafka.transactions > 3

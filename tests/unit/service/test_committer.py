@@ -13,6 +13,8 @@ from bridge.clock import Instant
 from bridge.errors import NotOwner
 from bridge.kafka.batch import Batch, Reached, Record
 from bridge.kafka.batch_writer import Complete
+from bridge.kafka.errors import TooMuch
+from bridge.kafka.pace import SIGN_SECONDS, Pace
 from bridge.service.committer import TROUBLE_SECONDS, Committer
 from tests.virtual.loop import given
 
@@ -28,6 +30,7 @@ class Slow:
 
     def __init__(self, trouble: Callable[[str], None]) -> None:
         self.trouble = trouble
+        self.pace = Pace()
         self.takes = 1.0
         self.ends_in: Exception | None = None
         self.committed: list[Batch] = []
@@ -54,7 +57,9 @@ class Slow:
     def poll(self) -> None:
         raise NotImplementedError
 
-    def commit(self, batch: Batch, complete: Complete, *, check_generation: bool = False) -> None:
+    def commit(
+        self, batch: Batch, complete: Complete, *, check_generation: bool = False, divisible: bool = False
+    ) -> None:
         self.committed.append(batch)
 
     def close(self, *, abandon: bool = False) -> None:
@@ -175,3 +180,36 @@ async def test_a_commit_outlives_a_cancelled_wait(bench: Bench) -> None:
 async def test_an_idle_writer_is_abandoned_only_on_request(bench: Bench, abandon: bool) -> None:
     bench.committer.close(abandon=abandon)
     assert bench.writer.abandoned is abandon
+
+
+@with_bench
+async def test_a_slow_commit_is_no_trouble(bench: Bench) -> None:
+    """While records get through, or may within the seconds that a sign of life counts."""
+    committer, pace = bench.committer, bench.writer.pace
+    bench.writer.takes = 100.0
+    pace.took(140_000, 2.0, bench.loop.time())
+    committer.start(Batch(), checkpoint)
+    await asyncio.sleep(TROUBLE_SECONDS + SIGN_SECONDS)
+    assert not committer.report_if_blocked()
+    pace.hear(1, 20.0, bench.loop.time())
+    await asyncio.sleep(20.0)
+    assert not committer.report_if_blocked()
+    await asyncio.sleep(SIGN_SECONDS)
+    assert committer.report_if_blocked()
+    assert bench.reports == ["it has not answered yet"]
+
+
+@with_bench
+async def test_what_was_too_much_is_told_once_and_goes_on_as_one_job(bench: Bench) -> None:
+    """The next commit holds less: what blocks both is reported without a break."""
+    committer = bench.committer
+    bench.writer.takes, bench.writer.ends_in = TROUBLE_SECONDS + 1, TooMuch("on purpose", 0, 10)
+    committer.start(Batch(), checkpoint)
+    await asyncio.sleep(TROUBLE_SECONDS + 1)
+    with pytest.raises(TooMuch):
+        committer.collect()
+    committer.start(Batch(), checkpoint)
+    assert committer.report_if_blocked()
+    bench.writer.ends_in = None
+    await committer.finish()
+    assert committer.took == 2 * (TROUBLE_SECONDS + 1)

@@ -1,0 +1,132 @@
+"""How much one transaction takes, by what Kafka has taken before."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.kafka.pace import (
+    FIRST_BYTES,
+    LASTS_SECONDS,
+    LEAST_BYTES,
+    QUICK_SECONDS,
+    SIGN_SECONDS,
+    SLOW_SECONDS,
+    WANTED_SECONDS,
+    Pace,
+)
+
+MOST = 8 * 1024 * 1024
+
+
+def test_it_begins_small_and_doubles_while_commits_are_quick() -> None:
+    """Up to the limit of the settings, which may be less than what it begins with."""
+    pace, sizes = Pace(MOST), []
+    for _ in range(8):
+        sizes.append(pace.bytes)
+        pace.took(pace.bytes, 0.1, 0.0)
+    assert sizes == [FIRST_BYTES * 2**n for n in range(7)] + [MOST]
+    assert sizes[6] == MOST
+    small = Pace(1000)
+    small.took(1000, 0.1, 0.0)
+    small.gave_up(1000, 0, 10, 0.0)
+    assert small.bytes == 1000
+
+
+def test_a_small_transaction_says_nothing_of_a_large_one() -> None:
+    pace = Pace(MOST)
+    pace.took(FIRST_BYTES // 2 - 1, QUICK_SECONDS / 2, 0.0)
+    assert pace.bytes == FIRST_BYTES
+
+
+def test_one_that_is_neither_quick_nor_slow_is_right() -> None:
+    pace = Pace(MOST)
+    for seconds in (QUICK_SECONDS, 2.0, SLOW_SECONDS):
+        pace.took(FIRST_BYTES, seconds, 0.0)
+    assert pace.bytes == FIRST_BYTES
+
+
+@pytest.mark.parametrize("rate", [5_000, 20_000, 50_000, 70_000, 93_000, 250_000, 500_000])
+def test_it_settles_where_a_transaction_takes_seconds(rate: int) -> None:
+    """From either end, and none on the way takes as long as a transaction may."""
+    for start in (LEAST_BYTES, FIRST_BYTES, MOST):
+        pace, now = Pace(MOST), 0.0
+        pace.bytes = start
+        for _ in range(20):
+            size = min(pace.bytes, 2_500_000)  # the settings' number of records
+            seconds = size / rate
+            now += seconds
+            if seconds > 20:
+                pace.gave_up(size, 8 / seconds, 8, now)
+            else:
+                pace.took(size, seconds, now)
+        assert QUICK_SECONDS <= size / rate <= 2 * SLOW_SECONDS
+
+
+def test_a_pause_of_kafka_does_not_make_it_tiny_at_once() -> None:
+    """What was slow was not slow for its size."""
+    pace = Pace(MOST)
+    pace.took(200, 60.0, 0.0)
+    assert pace.bytes == FIRST_BYTES // 2
+
+
+@pytest.mark.parametrize(("delivered", "expected"), [(0, 100_000), (0.1, 8_000), (1, 80_000)])
+def test_what_was_given_up_goes_on_in_far_smaller_parts(delivered: float, expected: int) -> None:
+    """As large as Kafka takes in two seconds, where it took any; else a quarter."""
+    pace = Pace(MOST)
+    pace.bytes = MOST
+    pace.gave_up(400_000, delivered, 10, 0.0)
+    assert pace.bytes == max(expected, LEAST_BYTES)
+    assert WANTED_SECONDS == 2.0
+
+
+def test_nothing_makes_it_smaller_than_a_few_bets() -> None:
+    pace = Pace(MOST)
+    for _ in range(20):
+        pace.gave_up(pace.bytes, 0, 10, 0.0)
+    assert pace.bytes == LEAST_BYTES
+
+
+def test_a_broker_that_says_how_long_it_is_silent_gives_a_sign_of_life() -> None:
+    """Until then, and a moment longer. 0 seconds mean that it answers again."""
+    pace = Pace(MOST)
+    assert not pace.moves(100.0)
+    pace.hear(2, 30.0, 100.0)
+    assert pace.throttled(130.0)
+    assert pace.moves(130.0)
+    assert not pace.throttled(130.0 + SIGN_SECONDS)
+    pace.hear(2, 30.0, 130.0)
+    pace.hear(2, 0.0, 131.0)
+    assert not pace.moves(131.0 + SIGN_SECONDS)
+
+
+def test_the_reason_names_the_broker_whose_quota_it_is_and_the_rate() -> None:
+    pace = Pace(MOST)
+    assert pace.reason(0.0) == ""
+    pace.hear(2, 3.0, 0.0)
+    assert pace.reason(0.0) == "throttled by a quota of broker 2"
+    pace.took(140_000, 2.0, 3.0)
+    assert pace.slow_rate(3.0) == 70_000
+    assert pace.reason(3.0) == "throttled by a quota of broker 2: 70 kB/s get through"
+    pace.hear(1, 3.0, 3.0)
+    assert pace.reason(3.0) == "throttled by a quota of broker 1, 2: 70 kB/s get through"
+
+
+def test_without_a_quota_the_reason_says_what_may_be_slow() -> None:
+    pace = Pace(MOST)
+    pace.alive(0.0)
+    assert pace.reason(0.0) == "Kafka is slow: a link, a broker or a replica"
+    pace.took(246_000, 2.0, 0.0)
+    assert pace.reason(0.0) == "Kafka is slow: a link, a broker or a replica: 120 kB/s get through"
+
+
+def test_a_reason_lasts_and_changes_seldom() -> None:
+    """Each change is a line in the log, and in the window of a quota some transactions are quick."""
+    pace = Pace(MOST)
+    for second, seconds in enumerate((2.0, 2.2, 0.1, 1.9, 2.1)):
+        pace.took(140_000, seconds, float(second))
+        assert "70 kB/s" in pace.reason(float(second))
+    for second in range(5, 20):
+        pace.took(140_000, 4.0, float(second))
+    assert "36 kB/s" in pace.reason(19.0) or "35 kB/s" in pace.reason(19.0)
+    assert pace.reason(19.0 + LASTS_SECONDS) == ""
+    assert pace.slow_rate(19.0 + LASTS_SECONDS) is None
