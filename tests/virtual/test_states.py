@@ -195,7 +195,7 @@ async def test_a_burst_of_dead_letters_or_a_few_of_them_are_no_reason(world: Wor
 @in_world(rate=1 / HOUR)
 async def test_a_provider_of_which_nothing_can_be_converted_may_end_the_bridge(world: World) -> None:
     """All letters are committed. A restart goes on where it ended, and ends again for the same reason."""
-    world.start(on_unconverted="stop")
+    world.start(on_unconverted="stop", start="1h")
     await asyncio.sleep(600)
     for _ in range(2):
         await unconvertible(world, 105)

@@ -299,9 +299,9 @@ def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, wr
     """A new one would have to fence, read back, and wait for the coordinator."""
     topic.faults, topic.calls = {"commit": [ABORT, RETRY]}, []
     commit(writer)
-    written = ["begin", *PRODUCED]
-    again = [*written, "offsets"]
-    assert topic.calls == [*written, "commit", "abort", *again, "abort", *again, "commit", "commit"]
+    written, ended = ["begin", *PRODUCED], ["begin", *["produce"] * 4, "flush", "offsets"]
+    again = [*ended, "abort", *written, "offsets"]
+    assert topic.calls == [*written, "commit", "abort", *again, "commit", "commit"]
     assert topic.producers == 1
 
 
