@@ -23,13 +23,11 @@ async def test_a_catch_up_under_a_quota_goes_on(place: Place) -> None:
             bridge = place.bridge(FEED__BASE_URL=feed.url, KAFKA__CLIENT_ID=place.prefix)
 
             def throttled() -> bool:
-                catching_up = (line for line in bridge.lines() if line.get("state") == "CatchingUp")
-                return any(THROTTLED in line.get("reason", "") for line in catching_up)
+                return any(THROTTLED in line.get("reason", "") for line in bridge.lines())
 
             await until(throttled, "throttled", so_far=bridge.text)
             assert_exact(await place.settled(feed, bridge))
             assert "WaitingForKafka" not in bridge.states()
-            assert "a transaction is too large" not in bridge.text()
             assert await bridge.end() == 0
     finally:
         limit(place.cluster, place.prefix, None)
