@@ -66,7 +66,17 @@ def read_in_time(topic: str, read: Callable[[Callable[[], bool], Callable[[str],
     return found
 
 
-_MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt", "position"}
+_MOMENTS = {
+    "updatedAt",
+    "since",
+    "until",
+    "newestSettlement",
+    "at",
+    "answeredAt",
+    "retryAt",
+    "position",
+    "newest",
+}
 """The fields of a checkpoint that are date-times."""
 
 
@@ -74,7 +84,8 @@ def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the checkpoint with its date-times in ISO 8601."""
     datum = checkpoint.to_avro()
     datum["revisionTime"] = format_utc(checkpoint.revision)
-    for place in (datum, *datum["connections"], datum["catchUp"] or {}, datum["moved"] or {}):
+    partitions = [partition for topic in datum["topics"] for partition in topic["partitions"]]
+    for place in (datum, *datum["connections"], *partitions, datum["catchUp"] or {}, datum["moved"] or {}):
         for name in _MOMENTS & place.keys():
             place[name] = None if place[name] is None else format_utc(place[name] / MICROS)
     return datum
