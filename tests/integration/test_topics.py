@@ -140,15 +140,17 @@ async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Pla
     ensure()  # there is no bet either
     assert refusal(settings, 1, age=3600) is None
     await delete()
-    with pytest.raises(TopologyError, match=f"^{lost} is gone, and {bets} is not"):
+    with pytest.raises(TopologyError, match=f"^{lost} is gone, and {bets} has records"):
         ensure("2h")
     assert place.run("topics", "apply").returncode == 0
     for start in ("0", "10m"):  # what a first start needed may have stayed in the settings
-        with pytest.raises(TopologyError, match=f"^{lost} is empty, and {bets} is not"):
+        with pytest.raises(
+            TopologyError, match=f"^{lost} is without a checkpoint of the feed, and {bets} has records"
+        ):
             ensure(start)
     checks = json.loads(place.run("doctor", "--json", FEED__START="0").stdout)
     [told] = [check for check in checks if check["check"] == "topics"]
-    assert (told["outcome"], f"{lost} is empty" in told["message"]) == ("fail", True), told
+    assert (told["outcome"], f"{lost} is without a checkpoint" in told["message"]) == ("fail", True), told
     ensure("2h")
 
 
