@@ -196,7 +196,8 @@ async def test_a_slow_commit_is_no_trouble(bench: Bench) -> None:
     assert not committer.report_if_blocked()
     await asyncio.sleep(SIGN_SECONDS)
     assert committer.report_if_blocked()
-    assert bench.reports == ["it has not answered yet"]
+    [reason] = bench.reports  # a test before this may have left a cause
+    assert reason.startswith("it has not answered yet")
 
 
 @with_bench
