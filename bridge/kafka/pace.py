@@ -1,7 +1,7 @@
 """How many bytes of records one transaction takes, by what Kafka has taken so far (decision 0047). No IO.
 
-The first transaction is small. One that is committed quickly lets the next be twice as large, a slow one half
-as large; one that could not be delivered in time is written again in much smaller ones. So each fits into a
+The first transaction is small. One that is committed quickly lets the next be twice as large or more, a slow
+one half as large; one that could not be delivered in time is written again in much smaller ones. So each fits into a
 few seconds, whatever holds it up: a quota, a link, a broker or a replica.
 """
 
@@ -11,6 +11,8 @@ from math import inf
 
 LEAST_BYTES = 8 * 1024
 FIRST_BYTES = 128 * 1024
+INSTANT_SECONDS = 0.2
+"""A commit as short as this may be of four times the size: a catch-up begins at full speed."""
 QUICK_SECONDS = 1.5
 """A commit as short as this may be of twice the size."""
 SLOW_SECONDS = 5.0
@@ -68,7 +70,7 @@ class Pace:
         if seconds > SLOW_SECONDS:
             self._shrink(min(self.bytes, max(size, FIRST_BYTES)) // 2)
         elif seconds < QUICK_SECONDS and 2 * size >= self.bytes:
-            self.bytes = min(2 * self.bytes, self._most)
+            self.bytes = min((2 if seconds > INSTANT_SECONDS else 4) * self.bytes, self._most)
         if seconds > QUICK_SECONDS:
             self._is_slow(size / seconds, now)
 
