@@ -209,8 +209,10 @@ class IdGivenAway(Fault):
         return cls()
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        held, subject = scene.servers[REGISTRY], f"{scene.prefix}.bets-value"
-        ours: int = await _patiently(scene, lambda: _ask(scene, f"/subjects/{subject}/versions/latest")["id"])
+        held, bets = scene.servers[REGISTRY], f"{scene.prefix}.bets-value"
+        known = await _patiently(
+            scene, lambda: [_ask(scene, f"/subjects/{it}/versions/latest") for it in _ask(scene, "/subjects")]
+        )
         for bridge in scene.bridges.values():
             bridge.may_end(key, 6)
         await held.take_down(key, kill=True)
@@ -218,11 +220,14 @@ class IdGivenAway(Fault):
         held.let_up(key)
 
         def give_away() -> None:
-            number, given = 0, 0
-            while given < ours:
-                number += 1
-                schema = json.dumps({"type": "record", "name": f"Other{number}", "fields": []})
-                given = _ask(scene, f"/subjects/other-{number}/versions", {"schema": schema})["id"]
+            for it in sorted(known, key=lambda it: it["id"]):  # in the order in which ids are given
+                other = it["subject"] == bets
+                schema = (
+                    json.dumps({"type": "record", "name": "Other", "fields": []}) if other else it["schema"]
+                )
+                subject = "other-value" if other else it["subject"]
+                given = _ask(scene, f"/subjects/{subject}/versions", {"schema": schema})["id"]
+                assert given == it["id"], (given, it)
 
         await _patiently(scene, give_away)
         await all_down(scene, key)
