@@ -38,7 +38,7 @@ from tests.storm.scene import OWNER, Scene
 
 T = TypeVar("T")
 _KAFKA_SECONDS = 10
-_TOOL_SECONDS = 60
+_TOOL_SECONDS, _COPY_SECONDS = 60, 180
 _LEAST, _MOST = 20_000, 500_000
 """Bytes a second, of each broker: the least is less than what the provider sends."""
 _READ_SECONDS = 12.0
@@ -138,7 +138,7 @@ class TopicAnew(Fault):
     async def begin(self, scene: Scene, key: str) -> bool:
         if self.topic == "checkpoints":  # docs/operations.md: before the last bet, and after half an hour
             scene.start = f"{math.ceil(time.time() - scene.began)}s"
-        scene.is_busy = True
+        scene.busy.add(key)
         if not self.is_live:
             await all_down(scene, key)
         if self.topic == "gaps":
@@ -146,7 +146,7 @@ class TopicAnew(Fault):
         await _patiently(scene, lambda: make_anew(scene, self.topic))
         if not self.is_live and self.topic == "checkpoints":
             await asyncio.sleep(_FORGOTTEN_SECONDS)
-        scene.is_busy = False
+        scene.busy.discard(key)
         _let_up(scene, key)
         return True
 
@@ -169,11 +169,11 @@ class LaggingMirror(Fault):
         return cls(random.uniform(2, 30))
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        scene.is_busy = True
+        scene.busy.add(key)
         await all_down(scene, key)
         for topic in TOPICS:
             await _patiently(scene, partial(self._copy, scene, topic))
-        scene.is_busy = False
+        scene.busy.discard(key)
         _let_up(scene, key)
         return True
 
@@ -313,7 +313,7 @@ def _write(scene: Scene, topic: str, records: list[Record]) -> None:
                 break
             except BufferError:
                 producer.poll(0.1)
-    if producer.flush(_TOOL_SECONDS) or failed:
+    if producer.flush(_COPY_SECONDS) or failed:
         raise KafkaException(failed[0] if failed else "not delivered")
 
 
