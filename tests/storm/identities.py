@@ -38,7 +38,7 @@ from tests.storm.scene import OWNER, Scene
 
 T = TypeVar("T")
 _KAFKA_SECONDS = 10
-_TOOL_SECONDS = 60
+_TOOL_SECONDS, _COPY_SECONDS = 60, 180
 _LEAST, _MOST = 20_000, 500_000
 """Bytes a second, of each broker: the least is less than what the provider sends."""
 _READ_SECONDS = 12.0
@@ -138,7 +138,7 @@ class TopicAnew(Fault):
     async def begin(self, scene: Scene, key: str) -> bool:
         if self.topic == "checkpoints":  # docs/operations.md: before the last bet, and after half an hour
             scene.start = f"{math.ceil(time.time() - scene.began)}s"
-        scene.is_busy = True
+        scene.busy.add(key)
         if not self.is_live:
             await all_down(scene, key)
         if self.topic == "gaps":
@@ -146,7 +146,7 @@ class TopicAnew(Fault):
         await _patiently(scene, lambda: make_anew(scene, self.topic))
         if not self.is_live and self.topic == "checkpoints":
             await asyncio.sleep(_FORGOTTEN_SECONDS)
-        scene.is_busy = False
+        scene.busy.discard(key)
         _let_up(scene, key)
         return True
 
@@ -169,11 +169,11 @@ class LaggingMirror(Fault):
         return cls(random.uniform(2, 30))
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        scene.is_busy = True
+        scene.busy.add(key)
         await all_down(scene, key)
         for topic in TOPICS:
             await _patiently(scene, partial(self._copy, scene, topic))
-        scene.is_busy = False
+        scene.busy.discard(key)
         _let_up(scene, key)
         return True
 
@@ -209,8 +209,10 @@ class IdGivenAway(Fault):
         return cls()
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        held, subject = scene.servers[REGISTRY], f"{scene.prefix}.bets-value"
-        ours: int = await _patiently(scene, lambda: _ask(scene, f"/subjects/{subject}/versions/latest")["id"])
+        held, bets = scene.servers[REGISTRY], f"{scene.prefix}.bets-value"
+        known = await _patiently(
+            scene, lambda: [_ask(scene, f"/subjects/{it}/versions/latest") for it in _ask(scene, "/subjects")]
+        )
         for bridge in scene.bridges.values():
             bridge.may_end(key, 6)
         await held.take_down(key, kill=True)
@@ -218,11 +220,14 @@ class IdGivenAway(Fault):
         held.let_up(key)
 
         def give_away() -> None:
-            number, given = 0, 0
-            while given < ours:
-                number += 1
-                schema = json.dumps({"type": "record", "name": f"Other{number}", "fields": []})
-                given = _ask(scene, f"/subjects/other-{number}/versions", {"schema": schema})["id"]
+            for it in sorted(known, key=lambda it: it["id"]):  # in the order in which ids are given
+                other = it["subject"] == bets
+                schema = (
+                    json.dumps({"type": "record", "name": "Other", "fields": []}) if other else it["schema"]
+                )
+                subject = "other-value" if other else it["subject"]
+                given = _ask(scene, f"/subjects/{subject}/versions", {"schema": schema})["id"]
+                assert given == it["id"], (given, it)
 
         await _patiently(scene, give_away)
         await all_down(scene, key)
@@ -308,7 +313,7 @@ def _write(scene: Scene, topic: str, records: list[Record]) -> None:
                 break
             except BufferError:
                 producer.poll(0.1)
-    if producer.flush(_TOOL_SECONDS) or failed:
+    if producer.flush(_COPY_SECONDS) or failed:
         raise KafkaException(failed[0] if failed else "not delivered")
 
 

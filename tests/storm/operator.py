@@ -58,7 +58,7 @@ async def go_on(place: Place, scene: Scene, settings: dict[str, str]) -> None:
     while True:
         await asyncio.sleep(ASK_SECONDS)
         asked = [it.asks_for for it in scene.bridges.values() if it.asks_for is not None]
-        if not asked or scene.is_busy:
+        if not asked or scene.busy:
             continue
         await all_down(scene, GOING_ON)
         command = ["checkpoint", "set", "--revision", str(min(asked)), "--yes", "--reason", "as it says"]

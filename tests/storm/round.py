@@ -161,6 +161,7 @@ class _Round:
                 await asyncio.to_thread(self._compact)
             self._note("storm")
             async with asyncio.TaskGroup() as steps:
+                steps.create_task(asyncio.sleep(plan.seconds))
                 for number, step in enumerate(plan.steps):
                     steps.create_task(self._play(scene, number, step))
             await scene.control("clear")

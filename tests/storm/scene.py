@@ -71,8 +71,8 @@ class Scene:
     """How the topics are made anew."""
     made_anew: dict[str, float] = field(default_factory=dict)
     """The topics that were, without the prefix, and when last, Unix seconds."""
-    is_busy: bool = False
-    """Whether some are about to be."""
+    busy: set[str] = field(default_factory=set)
+    """The keys of faults by which some are about to be."""
     moved_to: list[int] = field(default_factory=list)
     """Where the operator has set the position to after that."""
     is_copied: bool = False
