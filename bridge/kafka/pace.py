@@ -1,8 +1,8 @@
 """How many bytes of records one transaction takes, by what Kafka has taken so far (decision 0047). No IO.
 
 The first transaction is small. One that is committed quickly lets the next be twice as large or more, a slow
-one half as large; one that could not be delivered in time is written again in much smaller ones. So each fits into a
-few seconds, whatever holds it up: a quota, a link, a broker or a replica.
+one half as large; one that could not be delivered in time is written again in much smaller ones. So each fits
+into a few seconds, whatever holds it up: a quota, a link, a broker or a replica.
 """
 
 from __future__ import annotations

@@ -23,9 +23,12 @@ def test_it_begins_small_and_doubles_while_commits_are_quick() -> None:
     pace, sizes = Pace(MOST), []
     for _ in range(8):
         sizes.append(pace.bytes)
-        pace.took(pace.bytes, 0.1, 0.0)
+        pace.took(pace.bytes, 1.0, 0.0)
     assert sizes == [FIRST_BYTES * 2**n for n in range(7)] + [MOST]
     assert sizes[6] == MOST
+    fast = Pace(MOST)
+    fast.took(fast.bytes, 0.1, 0.0)
+    assert fast.bytes == 4 * FIRST_BYTES
     small = Pace(1000)
     small.took(1000, 0.1, 0.0)
     small.gave_up(1000, 0, 10, 0.0)

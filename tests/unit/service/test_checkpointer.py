@@ -281,7 +281,7 @@ async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Des
     desk.pipeline.handle([Received(b"?", EPOCH)], 0.0)
     counts = await written(desk)
     assert len(counts) > 2
-    assert all(1.5 * a < b < 2.5 * a for a, b in pairwise(counts[:-1]))
+    assert all(3 * a < b < 5 * a for a, b in pairwise(counts[:-1]))
     assert sum(counts) == 2_000
     total = 0
     *parts, last = desk.kafka.checkpoints[1:]
