@@ -318,8 +318,9 @@ def refuse_lost_position(
         ):
             return
         found, restore = "without a checkpoint of the feed", "Restore what it had; or set"
+    has = "has" if len(written) == 1 else "have"
     raise TopologyError(
-        f"{checkpoints} is {found}, and {', '.join(written)} has records: without its position the bridge "
+        f"{checkpoints} is {found}, and {', '.join(written)} {has} records: without its position the bridge "
         f"would neither ask for what has come since then nor declare a gap. {restore} feed.start "
         "(BRIDGE_FEED__START) to a time or an age before the last record."
     )

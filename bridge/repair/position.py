@@ -271,7 +271,7 @@ def plan_as_lines(plan: MovePlan) -> str:
     if (lost := plan.lost_gap) is not None:
         since = format_utc(lost.start) if lost.start else "the beginning"
         lines.append(
-            f"gap         bets published from {since} to {format_utc(lost.end)} may be missing, and are "
+            f"gap         what was published from {since} to {format_utc(lost.end)} may be missing, and is "
             "declared as a gap"
         )
     lines.append(

@@ -147,10 +147,10 @@ class Checkpointer:
             self._take_back(error)
             return True
         self.committed = self._latest
-        self._commits += self._committing is not None
-        if self.committed is not None:
-            self.topics = self.committed.topics
         if self._committing is not None:
+            assert self.committed is not None
+            self.topics = self.committed.topics
+            self._commits += 1
             self._observe(self._committing)
             pace.took(self._committing.bytes, self.committer.took, now)
             self.pipeline.transaction_bytes = pace.bytes

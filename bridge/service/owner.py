@@ -37,7 +37,7 @@ from bridge.service.pump import Pump
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
-from bridge.state.reach import TopicReach
+from bridge.state.reach import WHAT_TO_TYPE, TopicReach
 from bridge.state.restore import deduplicated_from
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class FeedOwner:
             changed.clear()
             await changed.wait()
         if self._leads():
-            raise TopologyError(self._other_topics)
+            raise TopologyError(f"{self._other_topics}. {WHAT_TO_TYPE}")
         raise NotOwner("leadership was lost")
 
     @property

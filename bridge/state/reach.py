@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bridge.clock import MICROS
 from bridge.errors import TopologyError
 from bridge.formatting import is_time, plural
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Reached
+
+WHAT_TO_TYPE: Final = "`bridge doctor` says what is lost, and what to type"
 
 
 class PartitionReach(NamedTuple):
@@ -49,7 +51,9 @@ class TopicReach:
                 continue
             if end <= partitions[number].end:
                 text = f"partition {number} of {name} reached offset {partitions[number].end}, and now {end}"
-                raise TopologyError(f"{text}: somebody has made the topic anew, or cut it short")
+                raise TopologyError(
+                    f"{text}: somebody has made the topic anew, or cut it short. {WHAT_TO_TYPE}"
+                )
             partitions[number] = PartitionReach(end, newest / 1000)
         return replace(self, partitions=tuple(partitions))
 

@@ -22,7 +22,7 @@ from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan, with_fresh_clients
 from bridge.kafka.records import received_at
-from bridge.kafka.topics import Topics, refuse_lost_position
+from bridge.kafka.topics import DAY_MS, Topics, refuse_lost_position
 from bridge.log import get
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.reach import PartitionReach, TopicReach, as_seen, difference, same_kind
@@ -95,7 +95,14 @@ class ReachReader:
                 get().warning(
                     "partitions were added, and stay empty: keys would move", topic=name, used=len(partitions)
                 )
-        if checkpoint is None or not texts:
+        if checkpoint is None:
+            return tuple(reaches), None
+        bets = same_kind(self._topics.bets.name, known)
+        is_other = bets is None or bets.id != reaches[0].id
+        if is_other and not texts and (missing := self._newest_is_missing(checkpoint)):
+            texts.append(missing)
+            whole.append(None)
+        if not texts:
             return tuple(reaches), None
         revision = checkpoint.revision if not whole else min(checkpoint.revision, self._published_by(whole))
         return tuple(reaches), Lost("; ".join(texts), revision)
@@ -150,6 +157,27 @@ class ReachReader:
                 found.append(self._last(name, number, max(0, end - TAIL_RECORDS), end))
         return found
 
+    def _newest_is_missing(self, checkpoint: Checkpoint) -> str:
+        """Return why bets that no checkpoint knows by their id are not whole: the newest is not there.
+
+        Their timestamps alone do not show it: a copy may have new ones. "" also where compaction may have
+        removed that bet.
+        """
+        newest, lag = checkpoint.newest, self._settings.topics.min_compaction_lag_days * DAY_MS / 1000
+        if newest is None or newest < self._clock().wall - lag:
+            return ""
+        name, found = self._topics.bets.name, False
+
+        def take(message: Message) -> None:
+            nonlocal found
+            if (value := message.value()) is not None and not found:
+                with suppress(SchemaError):
+                    found = abs(self._times.read(value) / MICROS - newest) < 1 / MICROS
+
+        # It was received after it was settled.
+        TopicScan(name, take, start=newest - self._settings.feed.max_clock_skew_seconds).read(self._settings)
+        return "" if found else f"{name} lacks the bet settled at {format_utc(newest)}, the newest published"
+
     def _last(self, name: str, number: int, start: int, end: int) -> float | None:
         """Return the newest time of receipt in a part of a partition; None if it has no record."""
         found: list[float] = []
@@ -189,7 +217,8 @@ class ReachReader:
 
 def lost_text(settings: Settings, lost: Lost, now: float) -> str:
     """Return what is lost, and what to type; `now` in Unix seconds."""
-    oldest = int(now - settings.limits.memory_seconds * 71 / 72)
+    memory = settings.limits.memory_seconds
+    oldest = int(now - memory + max(memory / 72, 300))
     what = "what was published" + (f" since {format_utc(lost.revision)}" if lost.revision else "")
     return (
         f"{lost.text}. The checkpoint of {settings.feed.name} says that more is there: {what} may be missing "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -44,6 +45,18 @@ async def test_a_checkpoint_has_the_whole_state(desk: Desk) -> None:
     assert (checkpoint.counters.published, checkpoint.newest) == (3, EPOCH)
     assert (checkpoint.skew, checkpoint.catch_up) == (2.5, None)
     assert desk.checkpointer.committed == checkpoint
+
+
+@with_desk()
+async def test_topics_that_were_taken_as_a_copy_are_those_of_the_next_checkpoint(desk: Desk) -> None:
+    """Until then the last one has others, which nobody has written to."""
+    await desk.checkpointer.commit()
+    [last] = desk.kafka.checkpoints
+    desk.checkpointer.topics = copies = tuple(replace(topic, id="a copy") for topic in last.topics)
+    desk.checkpointer.advance(0)
+    assert desk.checkpointer.topics == copies
+    await desk.checkpointer.commit()
+    assert {topic.id for topic in desk.kafka.checkpoints[-1].topics} == {"a copy"}
 
 
 @with_desk()
