@@ -110,6 +110,11 @@ class Batch:
         self.bytes += _size(record)
         self._place(record)
 
+    def _place_all(self) -> None:
+        self.placed = {}
+        for record in self.records:
+            self._place(record)
+
     def _place(self, record: Record) -> None:
         place = (record.topic, record.partition)
         placed = self.placed.get(place)
@@ -142,9 +147,12 @@ class Batch:
         self.records[:0] = lost
         self.again += len(lost)
         self.bytes += sum(_size(record) for record in lost)
+        self._place_all()
 
     def extend(self, batch: Batch) -> None:
         """Append what was received after this."""
+        if self.again == len(self.records):
+            self.again += batch.again
         for record in batch.records:
             self.add(record)
         if batch.opened_at is not None and batch.received_at is not None:
@@ -155,7 +163,7 @@ class Batch:
     def split(self, most_bytes: int, least: int, last: str) -> Batch | None:
         """Take the first records off, up to so many bytes but at least so many, and none of the topic `last`.
 
-        Returns None where that would be none or all.
+        Returns None where that would be none or all, or fewer.
         """
         head = Batch(opened_at=self.opened_at, received_at=self.received_at)
         for record in self.records:
@@ -164,12 +172,10 @@ class Batch:
                 break
             head.add(record)
         count = len(head.records)
-        if count in (0, len(self.records)):
+        if count in (0, len(self.records)) or count < least:
             return None
         del self.records[:count]
-        self.placed = {}
-        for record in self.records:
-            self._place(record)
+        self._place_all()
         self.bytes -= head.bytes
         head.again = min(self.again, count)
         self.again -= head.again

@@ -63,8 +63,9 @@ def error_of(exception: KafkaException | SystemError) -> KafkaError:
 
 
 def _note_offset(offsets: dict[tuple[str, int], int], error: KafkaError | None, message: Message) -> None:
-    if error is None:
-        offsets[message.topic() or "", message.partition() or 0] = message.offset() or 0
+    # A broker that takes a record for a repetition need not know its offset any more.
+    if error is None and (offset := message.offset()) is not None and offset >= 0:
+        offsets[message.topic() or "", message.partition() or 0] = offset
 
 
 class _Phase(enum.Enum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -119,9 +118,12 @@ class Checkpointer:
             committed = head is None and self._commits > before
 
     async def _finish(self) -> None:
-        with suppress(TooMuch):  # it is raised again
+        try:
             await self.committer.finish()
-        self._collect()
+        except TooMuch as error:
+            self._take_back(error)
+        else:
+            self._collect()
 
     @property
     def _is_large(self) -> bool:
@@ -198,7 +200,8 @@ class Checkpointer:
         self._latest, self._committing = checkpoint, batch
         if self.last_bets is not None:
             self.last_bets.sent(batch)
-        divisible = self.committed is not None and batch.bytes > 2 * LEAST_BYTES
+        is_large = len(batch.records) > 1 and batch.bytes > 2 * LEAST_BYTES
+        divisible = self.committed is not None and is_large
         complete = partial(self._complete, checkpoint)
         self.committer.start(batch, complete, check_generation=check_generation, divisible=divisible)
 
@@ -218,7 +221,13 @@ class Checkpointer:
             counters.published += record.topic == bets
             counters.dead_lettered += record.topic != bets and not is_sample(record)
         counters.balance()
-        return replace(self._described(), revision=before.revision, newest=before.newest, counters=counters)
+        return replace(
+            self._described(),
+            revision=before.revision,
+            newest=before.newest,
+            counters=counters,
+            starting=before.starting,
+        )
 
     def _checkpoint(self) -> Checkpoint:
         """Return the checkpoint that covers all that was received."""

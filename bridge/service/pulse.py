@@ -60,8 +60,8 @@ class Pulse:
             seen, silent = self._beats, silent + LOOK_SECONDS if seen == self._beats else 0.0
             if silent >= (ENDING_SECONDS if self._ending else SILENT_SECONDS):
                 if self.code:
+                    self.leave()  # first: the loop may hold the log
                     get().critical("the event loop stands still, ending the process", seconds=silent)
-                    self.leave()
                 drain()
                 self._end(self.code)
                 return

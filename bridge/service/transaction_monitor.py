@@ -57,14 +57,17 @@ class TransactionMonitor:
         def unknown(reason: str) -> Look:
             return Look((), dict.fromkeys(names, reason))
 
+        suspected = ""
         try:
             while True:
                 before = known()
                 try:
                     look = await looker.look(watch.look)
                     acknowledged.offer(look.stable)
-                    if other := differences(before, {n: t for n, t in look.seen.items() if t is not None}):
+                    other = differences(before, {n: t for n, t in look.seen.items() if t is not None})
+                    if other and suspected:  # one look is the word of one broker
                         on_other(other)
+                    suspected = other
                 except BridgeError as error:
                     look = unknown(str(error))
                 except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on

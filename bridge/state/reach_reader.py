@@ -60,12 +60,13 @@ class ReachReader:
         )
 
     def compare(
-        self, client: AdminClient, checkpoint: Checkpoint | None
+        self, client: AdminClient, checkpoint: Checkpoint | None, *, final: bool = False
     ) -> tuple[tuple[TopicReach, ...], Lost | None]:
         """Return the topics as they are now, with what is known of them, and what they lack.
 
         What no checkpoint speaks of is taken as it is. A copy that has all is as good as the original. Raises
-        KafkaUnavailable also for a topic that does not exist.
+        KafkaUnavailable also for a topic that does not exist, or not yet; with `final`, one that is known and
+        not there is gone.
         """
         known = () if checkpoint is None else checkpoint.topics
         reaches, texts, whole = list[TopicReach](), list[str](), list[float | None]()
@@ -73,9 +74,9 @@ class ReachReader:
             client, [topic.name for topic in self._topics.of_messages()]
         ).items():
             reach, seen = same_kind(name, known), found or TopicSeen("", ())
+            if found is None and not (final and reach):
+                raise KafkaUnavailable(f"{name} does not exist, or not yet")
             if reach is None:
-                if found is None:
-                    raise KafkaUnavailable(f"{name} does not exist, or not yet")
                 reaches.append(as_seen(name, seen))
                 continue
             text = difference(reach, name, found)
@@ -107,11 +108,13 @@ class ReachReader:
         revision = checkpoint.revision if not whole else min(checkpoint.revision, self._published_by(whole))
         return tuple(reaches), Lost("; ".join(texts), revision)
 
-    def check(self, client: AdminClient, checkpoint: Checkpoint | None) -> tuple[TopicReach, ...]:
+    def check(
+        self, client: AdminClient, checkpoint: Checkpoint | None, *, final: bool = True
+    ) -> tuple[TopicReach, ...]:
         """Return the topics with which a feed goes on. Raises TopologyError as `agree`, and as `compare`."""
         if checkpoint is None:
             refuse_lost_position(client, self._settings, self._topics, was_read=True)
-        reaches, lost = self.compare(client, checkpoint)
+        reaches, lost = self.compare(client, checkpoint, final=final)
         if lost is not None:
             raise TopologyError(lost_text(self._settings, lost, self._clock().wall))
         return reaches
@@ -128,7 +131,7 @@ class ReachReader:
 
         with_fresh_clients(
             self._settings,
-            lambda client, _: found.append(self.check(client, checkpoint)),
+            lambda client, _: found.append(self.check(client, checkpoint, final=False)),
             give_up,
             on_status,
         )

@@ -69,3 +69,18 @@ def test_a_setting_above_the_bound_is_as_it_is_set() -> None:
     """What waits makes it no longer."""
     slow = BatchSettings(max_age_ms=3_000)
     assert [batch_linger(slow, backlog) for backlog in (0, 10_000)] == [3.0, 3.0]
+
+
+def test_what_was_written_before_is_not_counted_again_however_a_batch_is_parted() -> None:
+    """Also where the first of it lies in each partition."""
+    batch = Batch()
+    for number in range(10):
+        batch.add(Record("bets", b"k", b"%d" % number, 0, partition=number % 2))
+    batch.restore([Record("bets", b"k", b"%d" % number, 0, partition=0) for number in range(100, 120)])
+    assert batch.reached({("bets", 0): 50}) == {("bets", 0): (75, 0)}
+    head = batch.split(800, 1, "gaps")
+    assert head is not None
+    head.extend(batch)
+    assert head.again == 20
+    assert [record.first for record in head.records].count(True) == 2
+    assert head.reached({("bets", 0): 50, ("bets", 1): 7}) == {("bets", 0): (75, 0), ("bets", 1): (12, 0)}

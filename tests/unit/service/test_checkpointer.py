@@ -309,6 +309,56 @@ async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Des
 
 
 @with_desk()
+async def test_an_awaited_commit_that_is_too_much_goes_on_in_parts(desk: Desk) -> None:
+    """What Kafka did not take is not committed, and nothing says that it is."""
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    desk.committer.writer.pace.bytes = 8 * 1024 * 1024
+    desk.kafka.bytes_per_second = 20_000
+    receive(desk, 2_000)
+    await desk.checkpointer.commit()
+    assert desk.checkpointer.committed is not None
+    assert desk.checkpointer.committed.counters.published == 2_000
+    assert len(desk.kafka.records("settlement.bets")) == 2_000
+
+
+@with_desk(start="0")
+async def test_a_part_of_the_first_replay_is_still_at_the_start(desk: Desk) -> None:
+    """After a crash the rest comes only with what revision 0 replays."""
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    receive(desk, 2_000)
+    desk.checkpointer.starting = False  # the connection is live
+    await written(desk)
+    *parts, last = desk.kafka.checkpoints[1:]
+    assert parts
+    assert all(part.starting for part in parts)
+    assert not last.starting
+
+
+@with_desk()
+async def test_one_record_is_never_given_up(desk: Desk) -> None:
+    """It cannot be written in parts."""
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    desk.kafka.bytes_per_second = 20_000
+    desk.pipeline.handle([Received(b"x" * 700_000, EPOCH)], 0.0)
+    await desk.checkpointer.commit()
+    assert len(desk.kafka.records("settlement.deadletters")) == 1
+
+
+@with_desk()
+async def test_what_was_produced_is_not_parted_by_a_gap(desk: Desk) -> None:
+    """The open transaction has what is behind the gap, too: it is committed as a whole."""
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    receive(desk, 3)
+    desk.pipeline.declare(Gap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
+    receive(desk, 3)
+    assert desk.pipeline.batch.split(1, least=7, last=desk.kafka.topics.gaps.name) is None
+
+
+@with_desk()
 async def test_a_part_has_neither_a_gap_nor_what_is_behind_it(desk: Desk) -> None:
     """The position is behind the gap with the checkpoint of the whole alone."""
     desk.status.become(State.CATCHING_UP)

@@ -89,8 +89,13 @@ async def test_each_look_compares_the_topics_with_what_was_written(
     known = TopicReach("settlement.bets", "old", (PartitionReach(5), PartitionReach(9)))
     others: list[str] = []
     look = Look((), {}, {}, {"settlement.bets": seen, "settlement.gaps": TopicSeen("any", (1,))})
-    await watched(monkeypatch, lambda: look, known=(known,), on_other=others.append)
+    await watched(monkeypatch, lambda: look, lambda: look, known=(known,), on_other=others.append)
     assert [reason in other for other in others] == [True] * bool(reason)
+    others.clear()
+    well = look._replace(seen={"settlement.bets": TopicSeen("old", (5, 9))})
+    looks = [lambda: look, lambda: well, lambda: look]
+    await watched(monkeypatch, *looks, known=(known,), on_other=others.append)
+    assert others == []
 
 
 def failing(error: Exception) -> Look:
