@@ -52,9 +52,9 @@ async def refused(bridge: Bridge, words: str) -> None:
     [line] = [line for line in bridge.lines() if words in line.get("reason", "")][:1]
     assert (line["state"], "Kafka refuses this member" in line["reason"]) == ("Standby", True)
     answer = await bridge.get("/readyz")
-    while answer.status_code == HTTPStatus.OK:  # with the next heartbeat
+    while words not in answer.json().get("reason", ""):  # with the next heartbeat
         answer = await bridge.get("/readyz")
-    assert words in answer.json()["reason"]
+    assert answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
     assert (await bridge.get("/healthz")).status_code == HTTPStatus.OK  # a restart would not help
 
 
