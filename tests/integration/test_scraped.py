@@ -72,4 +72,5 @@ async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: 
         provider.inflict(Drop())
         await until(lambda: "WaitingForLimit" in bridge.states(), "waiting", so_far=bridge.text)
         await lapse.pass_by(300)
-    lapse.scrapes.answer(tmp_path, QUERIES)
+    # Only while Kafka is slow (`tests/faults/test_pace.py`).
+    lapse.scrapes.answer(tmp_path, [query for query in QUERIES if "kafka_bytes_per_second" not in query])
