@@ -34,7 +34,7 @@ from bridge.state.checkpoint import Checkpoint
 from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
 from bridge.state.counters import Counters
 from bridge.state.gap import Cause, Gap
-from bridge.state.reach import difference, same_kind
+from bridge.state.reach import differences
 
 Progress = Callable[[str, int, int], None]
 """Called with a topic, the number of offsets passed, and their total."""
@@ -198,10 +198,8 @@ class _Audit:
     def _compare_topics(self, feeds: Mapping[str, Checkpoint]) -> None:
         seen = admin.topics_seen(self._client, [topic.name for topic in self._topics.of_messages()])
         for checkpoint in feeds.values():
-            for name, topic in seen.items():
-                known = same_kind(name, checkpoint.topics)
-                if known is not None and (text := difference(known, name, topic)):
-                    self._findings.violate(Finding(Proof.TOPICS, text, name))
+            for name, text in differences(checkpoint.topics, seen).items():
+                self._findings.violate(Finding(Proof.TOPICS, text, name))
 
     def _read_gaps(self) -> None:
         codec = self._registry.codec("feed-gap")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from bridge.avro.codec import HEADER_BYTES, Writers, schema_id_of
+from bridge.avro.field_layout import FieldLayout
 from bridge.avro.schemas import Schema
 from bridge.errors import SchemaError
 from bridge.formatting import shortened
@@ -50,3 +51,8 @@ class FieldReader(Generic[T]):
             return read(data, HEADER_BYTES)
         except ValueError as error:
             raise SchemaError(f"not a record of schema {schema_id}: {error}") from error
+
+
+def field_of_bets(field: str, schema_by_id: Callable[[int], Schema]) -> FieldReader[int]:
+    """Return a reader of a field of type int or long in the records of bets."""
+    return FieldReader("settlement.SettledBet", lambda schema: FieldLayout(schema, field).read, schema_by_id)

@@ -18,6 +18,7 @@ from bridge.kafka.registry import Registry
 from bridge.observability.health import COMMIT_SECONDS
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.checkpoint_reader import CheckpointReader
+from bridge.state.reach import used_partitions
 from bridge.state.reach_reader import ReachReader
 
 
@@ -63,9 +64,9 @@ def check_checkpoint(settings: Settings, now: float) -> Finding:
         with Registry(settings.registry) as registry:
             reaches = ReachReader(settings, declared, registry.schema_by_id).check(client, checkpoint)
         lines = [
-            f"{reach.name} has {count} partitions, of which the first {used} are used: keys would move"
-            for reach in reaches
-            if (count := admin.partition_count(client, reach.name)) > (used := len(reach.partitions))
+            f"{name} has {count} partitions, of which the first {used} are used: keys would move"
+            for name, used in used_partitions(reaches).items()
+            if (count := admin.partition_count(client, name)) > used
         ]
         found = assess_checkpoint(settings, checkpoint, now)
         outcome = Outcome.WARN if lines and found.outcome is Outcome.OK else found.outcome

@@ -94,7 +94,7 @@ class Visibility(NamedTuple):
 
 def hidden(client: AdminClient, topics: Iterable[str]) -> Visibility:
     """Return what is hidden in these topics. Raises as `admin.metadata`."""
-    admin.metadata(client)
+    admin.metadata(client)  # or each topic would wait for brokers that do not answer
     found = Visibility([], {}, {}, {})
     for topic in topics:
         try:

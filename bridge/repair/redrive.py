@@ -30,6 +30,7 @@ from bridge.repair.judge import Judge, Model, Verdict, in_order
 from bridge.repair.ownership import OwnedFeed, owning
 from bridge.repair.report import Report
 from bridge.state.dead_letter import DeadLetterKind, Outcome, cause_of, redrive_mark
+from bridge.state.reach import used_partitions
 from bridge.state.restore import PublishedReader
 
 
@@ -117,7 +118,7 @@ def _commit(
     last, batch = owned.checkpoint, Batch()
     if last is None:
         raise BridgeError(f"there is no checkpoint of the feed {owned.settings.feed.name} to resume from")
-    partitions = {reach.name: len(reach.partitions) for reach in last.topics}
+    partitions = used_partitions(last.topics)
     bets, letters_topic = owned.topics.bets.name, owned.topics.deadletters.name
     # By a clock that is behind, the next owner would not find the bets where it looks for recent ones.
     now = max(clock.now().wall, last.updated_at)

@@ -31,7 +31,7 @@ from bridge.state.counters import Counters
 from bridge.state.dead_letter import DeadLetterCause, DeadLetterKind, cause_of, dead_letter, identity
 from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.state.gap import Cause, Gap, gap_record
-from bridge.state.reach import TopicReach
+from bridge.state.reach import TopicReach, used_partitions
 
 SAMPLES = 3
 """Original messages kept of each unknown field."""
@@ -65,7 +65,7 @@ class Pipeline:
         reaches: Sequence[TopicReach],
         moved_from: int = 0,
     ) -> None:
-        used = {reach.name: len(reach.partitions) for reach in reaches}
+        used = used_partitions(reaches)
         self._bets_partitions = used[topics.bets.name]
         self._letters_partitions = used[topics.deadletters.name]
         self._settings = settings

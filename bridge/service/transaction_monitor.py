@@ -57,7 +57,7 @@ class TransactionMonitor:
         def unknown(reason: str) -> Look:
             return Look((), dict.fromkeys(names, reason))
 
-        suspected = ""
+        suspected = dict[str, str]()
         try:
             while True:
                 before = known()
@@ -66,7 +66,7 @@ class TransactionMonitor:
                     acknowledged.offer(look.stable)
                     other = differences(before, {n: t for n, t in look.seen.items() if t is not None})
                     if other and suspected:  # one look is the word of one broker
-                        on_other(other)
+                        on_other("; ".join(other.values()))
                     suspected = other
                 except BridgeError as error:
                     look = unknown(str(error))

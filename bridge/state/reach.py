@@ -80,6 +80,11 @@ def as_seen(name: str, seen: TopicSeen) -> TopicReach:
     return TopicReach(name, seen.id, tuple(PartitionReach(end) for end in seen.ends))
 
 
+def used_partitions(topics: Sequence[TopicReach]) -> dict[str, int]:
+    """Return by topic among how many partitions keys are placed: fewer than it has, if some were added."""
+    return {topic.name: len(topic.partitions) for topic in topics}
+
+
 def impossible_reach(topics: Sequence[TopicReach]) -> Iterator[tuple[str, float]]:
     """Yield the fields that hold an impossible number, by their names in Avro."""
     for index, topic in enumerate(topics):
@@ -115,11 +120,10 @@ def difference(known: TopicReach, name: str, seen: TopicSeen | None) -> str:
     return f"{name} has lost records: {'; '.join(short[:3])}" if short else ""
 
 
-def differences(known: Sequence[TopicReach], seen: Mapping[str, TopicSeen | None]) -> str:
-    """Return the `difference` of each topic that was seen, as one text."""
-    found = (
-        difference(reach, name, topic)
+def differences(known: Sequence[TopicReach], seen: Mapping[str, TopicSeen | None]) -> dict[str, str]:
+    """Return the `difference` of each topic that was seen and has one, by its name."""
+    return {
+        name: text
         for name, topic in seen.items()
-        if (reach := same_kind(name, known)) is not None
-    )
-    return "; ".join(filter(None, found))
+        if (reach := same_kind(name, known)) is not None and (text := difference(reach, name, topic))
+    }

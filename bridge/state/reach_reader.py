@@ -10,8 +10,7 @@ from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.field_layout import FieldLayout
-from bridge.avro.field_reader import FieldReader
+from bridge.avro.field_reader import field_of_bets
 from bridge.avro.schemas import Schema
 from bridge.clock import MICROS, Clock
 from bridge.config import Settings
@@ -55,9 +54,7 @@ class ReachReader:
         self._clock = clock
         self._settings = settings
         self._topics = topics
-        self._times = FieldReader(
-            "settlement.SettledBet", lambda schema: FieldLayout(schema, "settlementTime").read, schema_by_id
-        )
+        self._times = field_of_bets("settlementTime", schema_by_id)
 
     def compare(
         self, client: AdminClient, checkpoint: Checkpoint | None, *, final: bool = False

@@ -11,8 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
 from bridge.avro.codec import Codec
-from bridge.avro.field_layout import FieldLayout
-from bridge.avro.field_reader import FieldReader
+from bridge.avro.field_reader import field_of_bets
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError
@@ -52,11 +51,7 @@ class PublishedReader:
         self._settings = settings
         self._topics = topics
         self._bets = bets
-        self._versions = FieldReader(
-            "settlement.SettledBet",
-            lambda schema: FieldLayout(schema, "settlementVersion").read,
-            bets.schema_by_id,
-        )
+        self._versions = field_of_bets("settlementVersion", bets.schema_by_id)
         self._clock = clock
 
     def deduplicator(

@@ -18,8 +18,7 @@ from typing import TypeVar
 from zlib import crc32
 
 from bridge.avro.codec import Codec, Codecs
-from bridge.avro.field_layout import FieldLayout
-from bridge.avro.field_reader import FieldReader
+from bridge.avro.field_reader import field_of_bets
 from bridge.avro.schemas import load
 from bridge.config import BatchSettings
 from bridge.errors import NotOwner, TopologyError
@@ -43,11 +42,7 @@ T = TypeVar("T")
 PARTITIONS = 6
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
-_VERSIONS = FieldReader(
-    "settlement.SettledBet",
-    lambda schema: FieldLayout(schema, "settlementVersion").read,
-    lambda _: load("settled-bet"),
-)
+_VERSIONS = field_of_bets("settlementVersion", lambda _: load("settled-bet"))
 
 
 @lru_cache(maxsize=20_000)
