@@ -887,7 +887,8 @@ async def test_readers_need_no_more_than_to_read(secured: Secured, place: Place)
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10, odd=0.3)) as feed:
         settings = secured.settings(user="feeding") | {"FEED__BASE_URL": feed.url}
         bridge = place.bridge(**settings)
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        both = ("bets", "deadletters")
+        await until(lambda: all(map(place.read, both)), "a record in each", so_far=bridge.text)
         doctor = place.bridge("doctor", "--startup", "--json", **settings)
         reading, words = secured.settings(user="reading"), words_of(place)
         running = [place.bridge(*command.format(**words).split(), **reading) for command in READ_ONLY]
