@@ -60,8 +60,7 @@ def main() -> Never:
     except _UsageError as error:
         _refuse(error)
     except BridgeError as error:
-        for line in masking.concealed(str(error)).splitlines():
-            print_text(f"error: {line}", err=True)
+        _tell(error)
         sys.exit(error.exit_code)
     except UnsupportedOperation:
         print_text("error: the output cannot be written: stdout is closed", err=True)
@@ -75,6 +74,11 @@ def main() -> Never:
     except Exception as error:  # noqa: BLE001  # whatever it is
         _report(error)
     sys.exit(code)
+
+
+def _tell(error: BridgeError) -> None:
+    for line in masking.concealed(str(error)).splitlines():
+        print_text(f"error: {line}", err=True)
 
 
 def _open_closed_streams() -> None:
@@ -132,7 +136,7 @@ def run(
 
     log.never_wait()
     log.configure(verbose=verbose)
-    serve(load(config))
+    serve(load(config), _tell)
 
 
 app.command()(snapshots.translations)

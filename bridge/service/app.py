@@ -16,7 +16,7 @@ from bridge.avro.codec import Codecs
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.errors import NotOwner
+from bridge.errors import BridgeError, NotOwner
 from bridge.feed import client, provider_clock
 from bridge.kafka import clients, topics
 from bridge.kafka.acknowledged import Acknowledged
@@ -67,12 +67,16 @@ SWITCH_SECONDS = 0.001
 """How long the committing thread waits for the interpreter lock while the event loop is busy."""
 
 
-def run(settings: Settings) -> None:
-    """Own the feed, or stand by, until SIGTERM or SIGINT. Raises errors of `bridge.errors`."""
+def run(settings: Settings, tell: Callable[[BridgeError], object]) -> None:
+    """Own the feed, or stand by, until SIGTERM or SIGINT. Raises errors of `bridge.errors`.
+
+    `tell` gets the error where a thread that hangs would keep the process from its end.
+    """
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
     sys.setswitchinterval(SWITCH_SECONDS)
     memory.limit_kept()
     service = _Service(settings)
+    service.pulse.tell = tell
     with service.pulse.watched():
         asyncio.run(service.serve())
 
@@ -144,7 +148,10 @@ class _Service:
         except asyncio.CancelledError:
             if not main.cancelling():
                 raise
-            self.pulse.code = 0
+            self.pulse.done = True
+        except BridgeError as error:
+            self.pulse.error, self.pulse.done = error, True
+            raise
         finally:
             heartbeat.cancel()
 

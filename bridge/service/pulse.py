@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from bridge.errors import BridgeError
 from bridge.log import drain, get
 
 SILENT_SECONDS = 30.0
@@ -33,8 +34,12 @@ class Pulse:
         self._ending = False
         self.leave: Callable[[], object] = lambda: None
         """Gives up the membership, within seconds."""
-        self.code = 1
-        """Exit code of a process that is ended: 0 once all is done, and only a thread still hangs."""
+        self.done = False
+        """Whether all is done, and only a thread still hangs, as one that waits for the address of a host."""
+        self.tell: Callable[[BridgeError], object] = lambda _: None
+        """Says what `error` is."""
+        self.error: BridgeError | None = None
+        """What ended the loop's work, if it was not a signal."""
 
     def beat(self) -> None:
         """Must be called by the event loop, each second."""
@@ -58,10 +63,12 @@ class Pulse:
         seen, silent = self._beats, 0.0
         while not over.wait(LOOK_SECONDS):
             seen, silent = self._beats, silent + LOOK_SECONDS if seen == self._beats else 0.0
-            if silent >= (ENDING_SECONDS if self._ending else SILENT_SECONDS):
-                if self.code:
+            if silent >= (ENDING_SECONDS if self._ending or self.done else SILENT_SECONDS):
+                if not self.done:
                     self.leave()  # first: the loop may hold the log
                     get().critical("the event loop stands still, ending the process", seconds=silent)
+                elif self.error:
+                    self.tell(self.error)
                 drain()
-                self._end(self.code)
+                self._end(self.error.exit_code if self.error else int(not self.done))
                 return

@@ -58,7 +58,7 @@ def test_what_a_connection_will_need_is_checked_before_anything_else(
     feed = FeedSettings(base_url=f"http://{NOWHERE}", auth="bearer", auth_value_file=tmp_path / "none")
     kafka, registry = KafkaSettings(bootstrap_servers=NOWHERE), RegistrySettings(url=f"http://{NOWHERE}")
     with pytest.raises(SettingsError, match=r"BRIDGE_FEED__AUTH_VALUE_FILE: cannot read"):
-        app.run(Settings(feed=feed, kafka=kafka, registry=registry))
+        app.run(Settings(feed=feed, kafka=kafka, registry=registry), print)
 
 
 async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
+from bridge.errors import TopologyError
 from bridge.service import pulse
 from bridge.service.pulse import Pulse
 
@@ -43,6 +44,7 @@ def ended(prepare: Callable[[Pulse], object] = lambda _: None) -> tuple[list[int
     end, order = Ended(), list[str]()
     watched = Pulse(end)
     watched.leave = lambda: order.append("left")
+    watched.tell = lambda error: order.append(str(error))
     prepare(watched)
     with watched.watched(), capture_logs() as logged:
         codes = end.wait()
@@ -59,9 +61,18 @@ def test_where_all_is_done_and_only_a_thread_hangs_it_ends_without_one() -> None
 
     def done(watched: Pulse) -> None:
         watched.asked_to_end()
-        watched.code = 0
+        watched.done = True
 
     assert ended(done) == ([0], [])
+
+
+def test_an_error_is_told_and_keeps_its_exit_code_where_a_thread_hangs() -> None:
+    """An operator's script acts on the code."""
+
+    def failed(watched: Pulse) -> None:
+        watched.error, watched.done = TopologyError("no such topic"), True
+
+    assert ended(failed) == ([6], ["no such topic"])
 
 
 async def test_a_loop_that_beats_lives() -> None:
