@@ -43,6 +43,8 @@ _LEAST, _MOST = 20_000, 500_000
 """Bytes a second, of each broker: the least is less than what the provider sends."""
 _READ_SECONDS = 12.0
 """By then bridges that were started have read the topics."""
+_MIRROR = "mirror"
+"""The client.id of what copies topics."""
 _FORGOTTEN_SECONDS = 40.0
 """After so long no limit of the provider counts any more what a lost topic of checkpoints knew."""
 
@@ -62,7 +64,7 @@ class Quota(Fault):
 
     async def begin(self, scene: Scene, key: str) -> bool:
         scene.quotas[key] = self.bytes_per_second
-        await self._set(scene)
+        await _set_quota(scene)
         await scene.control("surge", seconds=1)
         await asyncio.sleep(1)
         await scene.control("drop")
@@ -70,26 +72,27 @@ class Quota(Fault):
 
     async def end(self, scene: Scene, key: str) -> None:
         del scene.quotas[key]
-        await self._set(scene)
+        await _set_quota(scene)
 
-    async def _set(self, scene: Scene) -> None:
-        """Let the lowest quota of all that last hold."""
-        name = "producer_byte_rate"
-        what = (
-            ["--add-config", f"{name}={min(scene.quotas.values())}"]
-            if scene.quotas
-            else ["--delete-config", name]
-        )
-        whom = ["--alter", "--entity-type", "clients", "--entity-default"]
-        command = [*scene.configs_tool, "--bootstrap-server", scene.bootstrap_servers, *whom, *what]
 
-        def run() -> None:
-            with_output = {"capture_output": True, "text": True, "timeout": _TOOL_SECONDS}
-            done: Any = subprocess.run(command, check=False, **with_output)  # type: ignore[call-overload]
-            if done.returncode:
-                raise KafkaException(f"{done.stdout}{done.stderr}"[-500:])
+async def _set_quota(scene: Scene) -> None:
+    """Let the lowest quota of all that last hold, for every client but a mirror."""
+    name, tool = "producer_byte_rate", [*scene.configs_tool, "--bootstrap-server", scene.bootstrap_servers]
+    alter = [*tool, "--alter", "--entity-type", "clients"]
+    async with scene.quota_is_set:
+        lowest = f"{name}={min(scene.quotas.values(), default=0)}"
+        what = ["--add-config", lowest] if scene.quotas else ["--delete-config", name]
+        for whom in (
+            ["--entity-name", _MIRROR, "--add-config", f"{name}={10**9}"],
+            ["--entity-default", *what],
+        ):
+            await _patiently(scene, partial(_run, [*alter, *whom]))
 
-        await _patiently(scene, run)
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TOOL_SECONDS)
+    if done.returncode:
+        raise KafkaException(f"{done.stdout}{done.stderr}"[-500:])
 
 
 @dataclass(frozen=True)
@@ -172,12 +175,14 @@ class LaggingMirror(Fault):
         scene.busy.add(key)
         await all_down(scene, key)
         for topic in TOPICS:
-            await _patiently(scene, partial(self._copy, scene, topic))
+            records = await _patiently(scene, partial(self._read, scene, topic))
+            await _patiently(scene, partial(self._write, scene, topic, records))
         scene.busy.discard(key)
         _let_up(scene, key)
         return True
 
-    def _copy(self, scene: Scene, topic: str) -> None:
+    def _read(self, scene: Scene, topic: str) -> list[Record]:
+        """Return what the mirror has."""
         source = Topics(scene.bootstrap_servers, scene.prefix)
         ends = source.ends(topic)
         if any(it.stable < it.high for it in ends.values()):
@@ -187,14 +192,13 @@ class LaggingMirror(Fault):
             newest = max(it.timestamp for it in records)
             records = [it for it in records if it.timestamp < newest - self.lag]
             scene.note("mirror", topic, until=newest - self.lag)
-        make_anew(scene, topic)
+        return records
+
+    def _write(self, scene: Scene, topic: str, records: list[Record]) -> None:
+        """Replace a topic by a copy, and what a former try has copied."""
+        make_anew(scene, topic, 1 + max((it.partition for it in records), default=0))
         scene.is_copied = True
-        while True:
-            try:
-                return _write(scene, topic, records)
-            except KafkaException as error:  # what is there already would be doubled
-                scene.note("not copied", topic, reason=str(error))
-                make_anew(scene, topic)
+        _write(scene, topic, records)
 
 
 @dataclass(frozen=True)
@@ -257,8 +261,11 @@ def _let_up(scene: Scene, key: str) -> None:
         bridge.let_up(key)
 
 
-def make_anew(scene: Scene, topic: str) -> None:
-    """Delete a topic and create it, with the partitions that it was made with. Raises KafkaException."""
+def make_anew(scene: Scene, topic: str, least: int = 1) -> None:
+    """Delete a topic and create it, with the partitions that it was made with, or at least so many.
+
+    Raises KafkaException.
+    """
     name, client = f"{scene.prefix}.{topic}", _client(scene)
     if name not in scene.manifests:
         found = client.list_topics(name, _KAFKA_SECONDS).topics[name]
@@ -267,11 +274,13 @@ def make_anew(scene: Scene, topic: str) -> None:
         own = {it.name: it.value for it in entries if it.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
         count = scene.partitions.get(topic, len(found.partitions))
         scene.manifests[name] = NewTopic(name, count, 3, config=own)
+    manifest = scene.manifests[name]
+    manifest.num_partitions = max(manifest.num_partitions, least)
     for bridge in scene.bridges.values():
         bridge.may_end(topic, 6)
     with_retries: list[Callable[[], Any]] = [
         lambda: client.delete_topics([name])[name].result(_KAFKA_SECONDS),
-        lambda: client.create_topics([scene.manifests[name]])[name].result(_KAFKA_SECONDS),
+        lambda: client.create_topics([manifest])[name].result(_KAFKA_SECONDS),
     ]
     for call, known in zip(with_retries, ("UNKNOWN_TOPIC_OR_PART", "TOPIC_ALREADY_EXISTS"), strict=True):
         _until_done(call, known if call is with_retries[0] else "")
@@ -295,7 +304,7 @@ def _until_done(call: Callable[[], Any], done: str) -> None:
 
 def _write(scene: Scene, topic: str, records: list[Record]) -> None:
     """Write a copy of records, each in a batch of its own: its time is then that of its commit."""
-    settings = {"bootstrap.servers": scene.bootstrap_servers, "log_level": 0}
+    settings = {"bootstrap.servers": scene.bootstrap_servers, "log_level": 0, "client.id": _MIRROR}
     producer = Producer({**settings, "batch.num.messages": 1, "acks": "all", "enable.idempotence": True})
     failed: list[object] = []
     for it in records:

@@ -76,12 +76,14 @@ def shortfalls(result: Mapping[str, Any]) -> list[str]:
     """Return what makes a round too calm to prove anything."""
     planned, played = (sum(result[name].values()) for name in ("faults", "played"))
     figures = {"faults": played, **result["figures"]}
+    is_anew = any(result["played"].get(name) for name in ("topic-anew", "lagging-mirror"))
     least = {
         "faults": PLAYED * planned,
         "bets": DUE * result["rate"] * result["seconds"],
         "attempts": 2,
         "dead letters": 1,
-        "prompt": PROMPT * figures["bets"],
+        # What was received again, or copied, is as late as that.
+        "prompt": 0 if is_anew else PROMPT * figures["bets"],
     }
     return [f"{figures[name]} {name}, fewer than {it:g}" for name, it in least.items() if figures[name] < it]
 

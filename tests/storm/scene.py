@@ -66,6 +66,7 @@ class Scene:
     read_gaps: Callable[[], list[Gap]] = list
     """Returns the gaps that are declared."""
     quotas: dict[str, int] = field(default_factory=dict)
+    quota_is_set: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Bytes a second, by the key of the fault."""
     manifests: dict[str, NewTopic] = field(default_factory=dict)
     """How the topics are made anew."""
