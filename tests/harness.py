@@ -253,6 +253,7 @@ class Place:
                 "group.id": "test",
                 "isolation.level": isolation,
                 "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",  # where the first records were deleted
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 20,  # for so long the broker keeps the end of a partition to itself
                 "log_level": 0,
@@ -294,7 +295,8 @@ class Place:
             assert bridge.process.poll() is None, bridge.text()
             waited = time.monotonic() - began
             in_vain = waited > PATIENCE or (waited > SKIPPED_SECONDS and self.markers_skipped())
-            assert not in_vain, f"{IN_VAIN}{waited:.0f} s: {tally.missing} of {tally.sent} bets"
+            told = f"{IN_VAIN}{waited:.0f} s: {tally.missing} of {tally.sent} bets"
+            assert not in_vain, f"{told}\n{bridge.text()[-3000:]}"
             await asyncio.sleep(0.3)  # the broker and the bridge need the machine as well
         # What is doubled may still be on its way.
         await asyncio.sleep(0.5)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient, PartitionMetadata, ResourceType
 
 from bridge import clock
@@ -15,9 +14,9 @@ from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients, rights, topics
-from bridge.kafka.election import group_of, group_of_job, is_owner_id
-from bridge.kafka.errors import KafkaUnavailable, explained
-from bridge.kafka.group import Group, Member
+from bridge.kafka.election import group_of, group_of_job, is_owner_id, look
+from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
+from bridge.kafka.group import Group
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
 from bridge.kafka.registry import Registry, Standing
 from bridge.state.restore import PublishedReader
@@ -25,6 +24,8 @@ from bridge.state.restore import PublishedReader
 COORDINATOR_SECONDS = 5.0
 """A cluster creates its coordinators' topic at the first request for one."""
 RETRY_SECONDS = 0.25
+GROUP_SECONDS = 25.0
+"""Long: after a time-out of this request, the client may end the process (decision 0005)."""
 MOST_PARTITIONS = 3
 """Partitions that are named of each kind of trouble."""
 LAST_BETS = 10_000
@@ -214,23 +215,13 @@ def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = ()) -> Fin
 
 
 def ask_members(settings: Settings) -> Group:
-    """Return the members of the owner group. Raises as `explained`."""
-    described = _group(clients.admin(settings.kafka), group_of(settings))
-    checkpoints = topics.declare(settings).checkpoints.name
-    return Group(
-        tuple(
-            Member(m.member_id, m.client_id, m.host.lstrip("/"), checkpoints in _assigned(m))
-            for m in described.members
-        ),
-        described.state is ConsumerGroupState.PREPARING_REBALANCING,
-        protocol=described.partition_assignor,
-    )
-
-
-def _assigned(member: Any) -> set[str]:
-    return (
-        {partition.topic for partition in member.assignment.topic_partitions} if member.assignment else set()
-    )
+    """Return the members of the owner group. Raises KafkaUnavailable if not all brokers answer."""
+    name = group_of(settings)
+    # Not by describing it, during which an outage ends the process (decision 0005).
+    found = look(clients.admin(settings.kafka), name, topics.declare(settings).checkpoints.name)
+    if found is None:
+        raise unanswered(f"listing the members of {name}")
+    return found
 
 
 def assess_leadership(name: str, group: Group) -> Finding:
@@ -304,7 +295,7 @@ def _group(client: AdminClient, name: str) -> Any:
         try:
             with explained(f"describing the group {name}", client, f"Describe the group {name}"):
                 futures = client.describe_consumer_groups(
-                    [name], include_authorized_operations=True, request_timeout=admin.USER_SECONDS
+                    [name], include_authorized_operations=True, request_timeout=GROUP_SECONDS
                 )
                 return admin.result_of(futures[name])
         except KafkaUnavailable:

@@ -14,6 +14,7 @@ from bridge.config import KafkaSettings
 from bridge.errors import TopologyError
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
+from bridge.kafka.patience import ASK_SECONDS, patience
 
 T = TypeVar("T")
 
@@ -21,8 +22,6 @@ EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  #
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 NONE = -1
 """The offset of a time after which a partition has no record."""
-ASK_SECONDS = 3.0
-"""Time-out of a request that is repeated while Kafka is unavailable."""
 USER_SECONDS = 5.0
 """Time-out of a request of a command, whose user waits for the answer."""
 SEARCH_SECONDS = 10.0
@@ -40,11 +39,13 @@ class TopicSeen(NamedTuple):
     """It changes when the topic is made anew; empty where the cluster has none."""
     ends: tuple[int, ...]
     """The high watermarks of its partitions."""
+    starts: tuple[int, ...] = ()
+    """The offsets before which records were deleted; empty where that was not asked."""
 
 
 def result_of(future: Future[T]) -> T:
     """Return the result of an admin call. Raises KafkaException, and TimeoutError after ANSWER_SECONDS."""
-    return future.result(ANSWER_SECONDS)
+    return future.result(ANSWER_SECONDS * patience.factor)
 
 
 def metadata(client: AdminClient, timeout: float = ASK_SECONDS) -> ClusterMetadata:
@@ -53,7 +54,7 @@ def metadata(client: AdminClient, timeout: float = ASK_SECONDS) -> ClusterMetada
     Asking for a single topic could create it (auto.create.topics.enable).
     """
     with explained("listing the topics", client):
-        return client.list_topics(timeout=timeout)
+        return client.list_topics(timeout=timeout * patience.factor)
 
 
 def learn_brokers(client: AdminClient) -> None:
@@ -63,7 +64,7 @@ def learn_brokers(client: AdminClient) -> None:
     as `explained`.
     """
     with explained("looking for the brokers", client):
-        client.list_topics(clients.TRANSACTIONS, timeout=ASK_SECONDS)
+        client.list_topics(clients.TRANSACTIONS, timeout=ASK_SECONDS * patience.factor)
 
 
 def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
@@ -86,7 +87,9 @@ def allowed_on(client: AdminClient, topics: Sequence[str]) -> dict[str, frozense
         return {}
     with explained("asking for the rights on the topics", client):
         futures = client.describe_topics(
-            TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=USER_SECONDS
+            TopicCollection(list(topics)),
+            include_authorized_operations=True,
+            request_timeout=USER_SECONDS * patience.factor,
         )
     found = {}
     for topic, future in futures.items():
@@ -113,7 +116,9 @@ def topic_id(client: AdminClient, topic: str, timeout: float = ASK_SECONDS) -> s
 def _description(client: AdminClient, topic: str, timeout: float = ASK_SECONDS) -> Any:
     with explained(f"looking for {topic}", client, f"Describe the topic {topic}"):
         try:
-            [future] = client.describe_topics(TopicCollection([topic]), request_timeout=timeout).values()
+            [future] = client.describe_topics(
+                TopicCollection([topic]), request_timeout=timeout * patience.factor
+            ).values()
             return result_of(future)
         except KafkaException as exception:
             if exception.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -122,12 +127,13 @@ def _description(client: AdminClient, topic: str, timeout: float = ASK_SECONDS) 
 
 
 def topics_seen(client: AdminClient, topics: Sequence[str]) -> dict[str, TopicSeen | None]:
-    """Return ids and ends of topics, None of those that do not exist. Raises as `explained`."""
+    """Return ids, ends and starts of topics, None of those that do not exist. Raises as `explained`."""
     found: dict[str, TopicSeen | None] = dict.fromkeys(topics)
     for topic in topics:
         if (described := _description(client, topic)) is not None:
-            identity, ends = str(described.topic_id), end_offsets(client, topic, len(described.partitions))
-            found[topic] = TopicSeen("" if identity == _NO_ID else identity, tuple(ends))
+            identity, count = str(described.topic_id), len(described.partitions)
+            starts, ends = start_offsets(client, topic, count), end_offsets(client, topic, count)
+            found[topic] = TopicSeen("" if identity == _NO_ID else identity, tuple(ends), tuple(starts))
     return found
 
 
@@ -190,10 +196,11 @@ def _offsets(
         futures = client.list_offsets(
             {TopicPartition(topic, p): which for p in range(partitions)},
             isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=timeout,
+            request_timeout=timeout * patience.factor,
         )
         found = [result_of(futures[partition]).offset for partition in sorted(futures)]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
     if min(found) < (0 if which in (EARLIEST, LATEST) else NONE):
+        patience.ran_out()
         raise unanswered(what)
     return found

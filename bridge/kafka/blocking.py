@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from bridge.errors import BridgeError
 from bridge.formatting import format_duration
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.patience import patience
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ def _without_frames(error: BridgeError | KafkaException) -> BaseException:
 
 
 class Watchdog:
-    """Runs calls of the transactional producer on a separate thread, and waits `seconds` for each.
+    """Runs calls of the transactional producer on a separate thread, and waits `seconds` for each, or more.
 
     Seen: `send_offsets_to_transaction` called again after a time-out, while the coordinator was away.
     """
@@ -105,7 +106,7 @@ class Watchdog:
     def call(self, call: Callable[[], object]) -> None:
         """Make the call. Raises what it raises, and a fatal error if it does not return in time."""
         try:
-            self._calls.submit(call).result(self._seconds)
+            self._calls.submit(call).result(self._seconds * (2 + patience.factor) / 3)
         except TimeoutError:
             self._calls.close(0)
             self._calls = Worker("kafka-calls")  # the old thread is left behind with its producer

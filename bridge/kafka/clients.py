@@ -22,6 +22,7 @@ from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import lacks_trust, outage
 from bridge.kafka.pace import Pace
+from bridge.kafka.patience import patience
 
 T = TypeVar("T")
 
@@ -239,7 +240,7 @@ def meet(client: Consumer | Producer, topic: str = TRANSACTIONS) -> None:
     """
     with suppress(KafkaException):
         for _ in range(2):
-            client.list_topics(topic, timeout=MEET_SECONDS)
+            client.list_topics(topic, timeout=MEET_SECONDS * patience.factor)
 
 
 def session_seconds(settings: KafkaSettings) -> float:

@@ -36,6 +36,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Looker
 from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right, passes
 from bridge.kafka.group import Group, Member, Refusal
+from bridge.kafka.patience import ASK_SECONDS, patience
 from bridge.log import get
 
 POLL_SECONDS = 0.1
@@ -107,7 +108,7 @@ def look(client: AdminClient, group: str, topic: str) -> Group | None:
     try:
         with explained(f"listing the members of {group}", client):
             # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
-            listed = client.list_groups(group=group, timeout=admin.ASK_SECONDS)
+            listed = client.list_groups(group=group, timeout=ASK_SECONDS * patience.factor)
         found = as_group(listed[0], topic) if listed else Group()
         is_stuck = found.members and not found.owner_hosts and not found.joining
         is_gone = is_stuck and admin.topic_id(client, topic) is None

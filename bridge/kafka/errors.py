@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.errors import BridgeError, TopologyError
 from bridge.kafka.outage import NO_ANSWER, outage
+from bridge.kafka.patience import ASK_SECONDS, patience
 
 
 class KafkaUnavailable(BridgeError):
@@ -109,12 +111,16 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
     that it reports why no broker can be used. Raises KafkaUnavailable if neither a broker nor the client
     answered, TopologyError otherwise.
     """
+    began = time.monotonic()
     try:
         with outage.watched(client):
             yield
         outage.over()
+        patience.answered(time.monotonic() - began, ASK_SECONDS)
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
+        if error.code() == KafkaError._TIMED_OUT:
+            patience.ran_out()
         if passes(error):
             raise unanswered(what, error.str()) from None
         if lacks_right(error):
@@ -123,6 +129,7 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None
     except TimeoutError:  # raised by `admin.result_of`; librdkafka's time-outs are KafkaExceptions
+        patience.ran_out()
         raise unanswered(what, "the client does not answer either") from None
 
 

@@ -2,7 +2,8 @@
 
 The first transaction is small. One that is committed quickly lets the next be twice as large or more, a slow
 one half as large; one that could not be delivered in time is written again in much smaller ones. So each fits
-into a few seconds, whatever holds it up: a quota, a link, a broker or a replica.
+into a few seconds, whatever holds it up: a quota, a link, a broker or a replica. What any takes, because the
+way is long, does not count: smaller ones would only be more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ INSTANT_SECONDS = 0.2
 QUICK_SECONDS = 1.5
 """A commit as short as this may be of twice the size."""
 SLOW_SECONDS = 5.0
+TRY_EACH = 8
+"""After so many transactions of a size a larger one is tried."""
 WANTED_SECONDS = 2.0
 """The duration that is aimed at where the rate is known."""
 SIGN_SECONDS = 5.0
@@ -36,6 +39,12 @@ class Pace:
         self.bytes = min(FIRST_BYTES, most)
         """Limit of the next transaction, as `Batch.bytes` counts."""
         self._most = most
+        self._fixed = 0.0
+        """Seconds that a transaction takes whatever its size."""
+        self._last = 0, 0.0
+        """Size and duration of the last one."""
+        self._held = 0
+        """Full ones in a row that took as long as one may."""
         self._rate: float | None = None
         """Bytes a second that got through when Kafka was last slow."""
         self._told = 0.0
@@ -67,12 +76,25 @@ class Pace:
 
     def took(self, size: int, seconds: float, now: float) -> None:
         """Take note of the commit of a transaction of this size."""
-        if seconds > SLOW_SECONDS:
+        self._learn(size, seconds)
+        by_size, is_full = seconds - self._fixed, 2 * size >= self.bytes
+        if by_size > SLOW_SECONDS and self.bytes > LEAST_BYTES:
             self._shrink(min(self.bytes, max(size, FIRST_BYTES)) // 2)
-        elif seconds < QUICK_SECONDS and 2 * size >= self.bytes:
-            self.bytes = min((2 if seconds > INSTANT_SECONDS else 4) * self.bytes, self._most)
+        elif is_full:
+            self._held = 0 if by_size < QUICK_SECONDS else self._held + 1
+            # Whether it is the size that takes so long, only another one shows.
+            if not self._held or self._held % TRY_EACH == 1 or self.bytes <= LEAST_BYTES:
+                self.bytes = min((2 if seconds > INSTANT_SECONDS else 4) * self.bytes, self._most)
         if seconds > QUICK_SECONDS:
             self._is_slow(size / seconds, now)
+
+    def _learn(self, size: int, seconds: float) -> None:
+        """Learn from two transactions of different sizes what any takes: the round trips of a long way."""
+        before, took = self._last
+        if before and not before < 1.5 * size < 2.25 * before:
+            fixed = (took * size - seconds * before) / (size - before)
+            self._fixed = max(0.0, min(fixed, seconds, took))
+        self._last = size, seconds
 
     def gave_up(self, size: int, delivered: float, seconds: float, now: float) -> None:
         """Take note that only this share of a transaction was delivered within so long, and all is void."""
@@ -92,6 +114,8 @@ class Pace:
         if not self._told / _CHANGED < rate < self._told * _CHANGED:
             self._told = rate
         taken = f": {float(f'{self._told / 1000:.2g}'):g} kB/s get through" if self._told else ""
+        if self._fixed > QUICK_SECONDS:
+            taken += f", a transaction takes {self._fixed:.0f} s whatever its size"
         recent = {broker for broker, until in self._throttled.items() if until + LASTS_SECONDS > now}
         if brokers := sorted(broker for broker in recent if broker >= 0):
             return f"throttled by a quota of broker {', '.join(map(str, brokers))}{taken}"

@@ -37,6 +37,9 @@ CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 """A record's time is that of its receipt: the deduplicator and `bridge replay` look records up by it."""
 PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.after.max.ms": 3_600_000}
 """A batch may be as old as an outage of Kafka, and clocks differ; a broker never takes a record beyond."""
+ROOM = {**PUNCTUAL, "max.message.bytes": 256 * 1024}
+"""For a checkpoint with hundreds of partitions, and all attempts that the limits remember."""
+_MUST = frozenset({"cleanup.policy", "max.message.bytes"})
 SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
 """A reader that has not reached the ends of a snapshot finds all of it, even after the next one."""
@@ -106,7 +109,7 @@ def declare(settings: Settings) -> Topics:
             {**PUNCTUAL, "segment.bytes": largest},
         ),
         # Rewritten with each transaction: small segments let the cleaner keep up with it.
-        checkpoints=Topic(f"{prefix}.checkpoints", 1, {**COMPACT, **SMALL_SEGMENTS}, least=PUNCTUAL),
+        checkpoints=Topic(f"{prefix}.checkpoints", 1, {**COMPACT, **SMALL_SEGMENTS}, _MUST, ROOM),
         deadletters=Topic(
             f"{prefix}.deadletters",
             partitions,
@@ -114,7 +117,7 @@ def declare(settings: Settings) -> Topics:
             frozenset({*keep, *_OF_MESSAGES}),
             {**PUNCTUAL, "segment.bytes": largest},
         ),
-        gaps=Topic(f"{prefix}.gaps", 1, keep, frozenset(keep), PUNCTUAL),
+        gaps=Topic(f"{prefix}.gaps", 1, keep, _MUST | keep.keys(), ROOM),
         translations=Topic(f"{prefix}.translations", partitions, SNAPSHOTS),
         currencies=Topic(f"{prefix}.currencies", 1, SNAPSHOTS),
         snapshots=Topic(f"{prefix}.snapshots", 1, COMPACT),

@@ -38,11 +38,13 @@ from bridge.kafka.blocking import Watchdog, checked, discard
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, cause, follows, refusal, triage
 from bridge.kafka.outage import outage
 from bridge.kafka.pace import Pace
+from bridge.kafka.patience import patience
 from bridge.log import get
 
 T = TypeVar("T")
 
 INIT_SECONDS = 10.0
+LONGEST_INIT_SECONDS = 18.0
 FLUSH_SECONDS = 0.5
 MAX_BACKOFF_SECONDS = 2.0
 LONGEST_SECONDS = 20.0
@@ -104,10 +106,11 @@ class Lease(Protocol):
 class TransactionalWriter:
     """Writes one transaction after the other with one producer at a time. Its calls block.
 
-    `call_seconds` is the time-out given to each call; some take five times as long. A call that has not
-    returned after `stuck_seconds` never will, so its producer is replaced (decision 0009). A producer is also
-    replaced after `max_failures` failures in a row, whatever the error, unless the `pace` knows of a quota
-    that holds back the answer. Seen: a client that never found its coordinator again.
+    `call_seconds` is the time-out given to each call; some take five times as long, and all longer where
+    `patience` says so. A call that has not returned after `stuck_seconds` never will, so its producer is
+    replaced (decision 0009). A producer is also replaced after `max_failures` failures in a row, whatever the
+    error, unless the `pace` knows of a quota that holds back the answer. Seen: a client that never found its
+    coordinator again.
     """
 
     def __init__(
@@ -172,7 +175,9 @@ class TransactionalWriter:
         self._lease.confirm()
         self._producer = self._make()
         self._call(clients.meet, self._producer)
-        self._call(self._producer.init_transactions, INIT_SECONDS)
+        self._call(
+            self._producer.init_transactions, min(INIT_SECONDS * patience.factor, LONGEST_INIT_SECONDS)
+        )
         # A commit that was never requested cannot have taken place, whatever is still hidden.
         found = self._lease.committed(visible=self._left_open and self.asked is None)
         self._phase = _Phase.EMPTY
@@ -293,7 +298,7 @@ class TransactionalWriter:
             # Without a failure, the coordinator has just added the marker's partition to the transaction.
             send_offsets = check_generation or self._failures > 0
             self.asked, self._phase = self._seal(fill, send_offsets=send_offsets), _Phase.SEALED
-        self._call(self._need().commit_transaction, self._call_seconds)
+        self._call(self._need().commit_transaction, self._seconds)
         if self.asked is not None:
             self.last = self.asked
 
@@ -303,7 +308,7 @@ class TransactionalWriter:
         self.flush()
         if send_offsets:  # fails if a record was refused or the transaction has ended
             offsets = self._lease.offsets()
-            self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
+            self._call(self._need().send_offsets_to_transaction, *offsets, self._seconds)
         return marker
 
     def flush(self) -> None:
@@ -313,7 +318,7 @@ class TransactionalWriter:
         """
         producer, began = self._need(), time.monotonic()
         waiting = total = len(producer)
-        while left := producer.flush(self._call_seconds):
+        while left := producer.flush(self._seconds):
             self._lease.check()
             now = time.monotonic()
             if left < waiting:
@@ -341,12 +346,19 @@ class TransactionalWriter:
 
     def _abort(self) -> None:
         self._left_open = True
-        self._call(self._need().abort_transaction, self._call_seconds)
+        self._call(self._need().abort_transaction, self._seconds)
         self.asked = None  # nothing of it was committed
         self._reset(_Phase.EMPTY)
 
+    @property
+    def _seconds(self) -> float:
+        """The time-out of a call."""
+        return self._call_seconds * patience.factor
+
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
+        began = time.monotonic()
         self._watchdog.call(partial(call, *arguments))
+        patience.answered(time.monotonic() - began, self._call_seconds)
 
     def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> bool:
         """Pass records to the client, which copies them. Return whether all of them fit into its queue."""
@@ -371,6 +383,8 @@ class TransactionalWriter:
         """Prepare for another attempt, and pause. Raises SinkBroken if an operator has to act."""
         if self._producer is not None:
             error = cause(self._producer, error)
+        if error.code() == KafkaError._TIMED_OUT:
+            patience.ran_out()
         action = triage(error)
         get().debug("transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:

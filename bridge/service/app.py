@@ -44,7 +44,7 @@ from bridge.service.pulse import Pulse
 from bridge.service.status import Status
 from bridge.service.transaction_monitor import TransactionMonitor
 from bridge.service.watchdog import watched
-from bridge.state.checkpoint import State
+from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.checkpoint_reader import CheckpointReader
 from bridge.state.reach_reader import ReachReader
 from bridge.state.restore import PublishedReader
@@ -105,6 +105,8 @@ class _Service:
         """Why Kafka does not let this process into the group."""
         self._transactions = TransactionMonitor(settings, self._clock)
         self._gaps = GapHistory(settings)
+        self._committed: Checkpoint | None = None
+        """The last checkpoint of this process."""
         self._known: dict[str, Any] = {}
         """What this process knows of the feed from its last term, until another one owns it."""
         self._show_bet = lru_cache(2 * last_bets.MOST)(self._decode_and_show)
@@ -273,7 +275,7 @@ class _Service:
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         leadership.taken()
-        self._owner = FeedOwner(dependencies)
+        self._owner = FeedOwner(dependencies, self._committed)
         oldest = self._clock().wall - self._settings.limits.memory_seconds
         beside = (
             asyncio.create_task(self._watch_group(leadership)),
@@ -287,6 +289,7 @@ class _Service:
             for task in beside:
                 task.cancel()
             leadership.released(self._owner.term)
+            self._committed = self._owner.committed
             if self._snapshot.owner and self._snapshot.revision is not None:
                 self._known = {name: getattr(self._snapshot, name) for name in _KNOWN}
             self._owner = None

@@ -27,6 +27,7 @@ from bridge.errors import (
 )
 from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
+from bridge.formatting import format_utc
 from bridge.log import get
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
@@ -51,8 +52,10 @@ FOLLOWS_SECONDS = 3600.0
 class FeedOwner:
     """This process owns the feed, for one term of leadership."""
 
-    def __init__(self, dependencies: Dependencies) -> None:
+    def __init__(self, dependencies: Dependencies, before: Checkpoint | None = None) -> None:
         self._dependencies = dependencies
+        self._before = before
+        """The last checkpoint that this process committed, in a former term."""
         self._feed = dependencies.settings.feed
         self._clock = dependencies.clock
         self.term = dependencies.leadership.term
@@ -115,6 +118,11 @@ class FeedOwner:
         """The topics that were written, and how far they reach; empty until they are compared."""
         return self._pump.checkpointer.topics if self._pump else ()
 
+    @property
+    def committed(self) -> Checkpoint | None:
+        """The last checkpoint that this process has read or committed."""
+        return self._before if self._pump is None else self._pump.checkpointer.committed
+
     def topics_differ(self, reason: str) -> None:
         """End the term: the topics are not those that were written, or lack records."""
         if not self._other_topics:
@@ -145,6 +153,14 @@ class FeedOwner:
         await committer.run(judge, "looking at the topics")
         value = await committer.run(committer.writer.open, "taking over from the former owner")
         committed = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
+        if committed is None and self._before is not None:
+            raise TopologyError(
+                f"{dependencies.topics.checkpoints.name} has no checkpoint of the feed, and this bridge has "
+                "committed one: this is another cluster, or the topics were made anew. Lead "
+                "kafka.bootstrap_servers back to the cluster that was written; or go on with this one: set "
+                "feed.start (BRIDGE_FEED__START) to a time before "
+                f"{format_utc(self._before.revision)}, and start again."
+            )
         if committed and not committed.counters.balanced:
             get().warning("a newer bridge had other counters, received is made to follow from these")
             committed.counters.balance()

@@ -27,6 +27,8 @@ class PartitionReach(NamedTuple):
     """The offset after the last record that a bridge wrote there."""
     newest: float | None = None
     """The timestamp of that record, Unix seconds; None if unknown."""
+    start: int = 0
+    """The offset before which records were deleted by the time that the topic was taken as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,13 @@ class TopicReach:
                 raise TopologyError(
                     f"{text}: somebody has made the topic anew, or cut it short. {WHAT_TO_TYPE}"
                 )
-            partitions[number] = PartitionReach(end, newest / 1000)
+            partitions[number] = partitions[number]._replace(end=end, newest=newest / 1000)
         return replace(self, partitions=tuple(partitions))
 
     def to_avro(self) -> dict[str, Any]:
         """Return the datum of the Avro record `TopicReach`."""
         partitions = [
-            {"end": p.end, "newest": None if p.newest is None else round(p.newest * MICROS)}
+            {**p._asdict(), "newest": None if p.newest is None else round(p.newest * MICROS)}
             for p in self.partitions
         ]
         return {"name": self.name, "id": self.id, "partitions": partitions}
@@ -69,7 +71,7 @@ class TopicReach:
     def from_avro(cls, datum: Mapping[str, Any]) -> TopicReach:
         """Return the reach of such a datum."""
         partitions = (
-            PartitionReach(p["end"], None if p["newest"] is None else p["newest"] / MICROS)
+            PartitionReach(p["end"], None if p["newest"] is None else p["newest"] / MICROS, p["start"])
             for p in datum["partitions"]
         )
         return cls(datum["name"], datum["id"], tuple(partitions))
@@ -77,7 +79,9 @@ class TopicReach:
 
 def as_seen(name: str, seen: TopicSeen) -> TopicReach:
     """Return the reach of a topic of which nothing was known before."""
-    return TopicReach(name, seen.id, tuple(PartitionReach(end) for end in seen.ends))
+    starts = seen.starts or (0,) * len(seen.ends)
+    partitions = (PartitionReach(end, None, start) for end, start in zip(seen.ends, starts, strict=True))
+    return TopicReach(name, seen.id, tuple(partitions))
 
 
 def used_partitions(topics: Sequence[TopicReach]) -> dict[str, int]:
@@ -88,10 +92,11 @@ def used_partitions(topics: Sequence[TopicReach]) -> dict[str, int]:
 def impossible_reach(topics: Sequence[TopicReach]) -> Iterator[tuple[str, float]]:
     """Yield the fields that hold an impossible number, by their names in Avro."""
     for index, topic in enumerate(topics):
-        for number, (end, newest) in enumerate(topic.partitions):
+        for number, (end, newest, start) in enumerate(topic.partitions):
             name = f"topics[{index}].partitions[{number}]"
-            if end < 0:
-                yield f"{name}.end", end
+            for field, offset in (("end", end), ("start", start)):
+                if offset < 0:
+                    yield f"{name}.{field}", offset
             if newest is not None and not is_time(newest):
                 yield f"{name}.newest", newest
 
@@ -117,7 +122,20 @@ def difference(known: TopicReach, name: str, seen: TopicSeen | None) -> str:
         for number, (partition, end) in enumerate(zip(known.partitions, seen.ends, strict=False))
         if end < partition.end
     ]
+    short += [
+        f"what partition {number} had before offset {start} was deleted"
+        for number, start in deleted(known, seen).items()
+    ]
     return f"{name} has lost records: {'; '.join(short[:3])}" if short else ""
+
+
+def deleted(known: TopicReach, seen: TopicSeen) -> dict[int, int]:
+    """Return where the partitions of the bets begin whose first records were deleted since they were known.
+
+    Compaction leaves the start of a log alone. Dead letters and gaps may be deleted.
+    """
+    pairs = enumerate(zip(known.partitions, seen.starts, strict=False))
+    return {number: start for number, (it, start) in pairs if known.kind == "bets" and start > it.start}
 
 
 def differences(known: Sequence[TopicReach], seen: Mapping[str, TopicSeen | None]) -> dict[str, str]:

@@ -19,12 +19,13 @@ from bridge.formatting import format_utc
 from bridge.kafka import admin
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.partitioner import partition_of
 from bridge.kafka.reader import TopicScan, with_fresh_clients
 from bridge.kafka.records import received_at
 from bridge.kafka.topics import DAY_MS, Topics, refuse_lost_position
 from bridge.log import get
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.reach import PartitionReach, TopicReach, as_seen, difference, same_kind
+from bridge.state.checkpoint import Checkpoint, Move
+from bridge.state.reach import TopicReach, as_seen, deleted, difference, same_kind
 from bridge.state.restore import deduplicated_from
 
 TAIL_RECORDS = 1_000
@@ -70,29 +71,21 @@ class ReachReader:
         for name, found in admin.topics_seen(
             client, [topic.name for topic in self._topics.of_messages()]
         ).items():
-            reach, seen = same_kind(name, known), found or TopicSeen("", ())
+            reach = same_kind(name, known)
             if found is None and not (final and reach):
                 raise KafkaUnavailable(f"{name} does not exist, or not yet")
-            if reach is None:
+            seen = found or TopicSeen("", ())
+            if name == self._topics.bets.name and (reach is None or reach.id != seen.id):
+                seen = self._used(name, seen)
+            text = "" if reach is None else difference(reach, name, seen if found else None)
+            until = self._whole_until(client, reach, name, seen) if reach and text else []
+            if reach is None or until:
                 reaches.append(as_seen(name, seen))
-                continue
-            text = difference(reach, name, found)
-            until = self._whole_until(client, reach, name, seen) if text else []
+            else:
+                reaches.append(_going_on(reach, name, seen, text))
             if until:
                 texts.append(text)
-                reaches.append(as_seen(name, seen))
                 whole += until if name != self._topics.gaps.name else []
-                continue
-            ends = seen.ends if text else [partition.end for partition in reach.partitions]
-            newest = [partition.newest for partition in reach.partitions]
-            partitions = tuple(map(PartitionReach, ends, newest))
-            reaches.append(TopicReach(name, seen.id, partitions))
-            if text:
-                get().warning("topic is a copy that has all", topic=name, why=text)
-            elif len(seen.ends) > len(partitions):
-                get().warning(
-                    "partitions were added, and stay empty: keys would move", topic=name, used=len(partitions)
-                )
         if checkpoint is None:
             return tuple(reaches), None
         bets = same_kind(self._topics.bets.name, known)
@@ -102,7 +95,9 @@ class ReachReader:
             whole.append(None)
         if not texts:
             return tuple(reaches), None
-        revision = checkpoint.revision if not whole else min(checkpoint.revision, self._published_by(whole))
+        revision = checkpoint.revision
+        if whole:
+            revision = min(revision, self._published_by(whole, checkpoint.moved))
         return tuple(reaches), Lost("; ".join(texts), revision)
 
     def check(
@@ -134,6 +129,27 @@ class ReachReader:
         )
         return found[-1] if found else ()
 
+    def _used(self, name: str, seen: TopicSeen) -> TopicSeen:
+        """Return a topic without the partitions that were added: empty, by where the keys of the others lie.
+
+        Keys would move to them. No checkpoint knows how many there were.
+        """
+        places, found = [number for number, end in enumerate(seen.ends) if end], list[tuple[bytes, int]]()
+        counts = range(len(seen.ends), max(places, default=-1), -1)
+        if len(counts) > 1 and places:
+            starts = {number: max(0, seen.ends[number] - TAIL_RECORDS) for number in places}
+            ends = {number: seen.ends[number] for number in places}
+            TopicScan(
+                name,
+                lambda message: found.append((message.key() or b"", message.partition() or 0)),
+                start=starts,
+                ends=ends,
+            ).read(self._settings)
+        for count in counts:
+            if all(partition_of(key, count) == number for key, number in found):
+                return seen._replace(ends=seen.ends[:count], starts=seen.starts[:count])
+        return seen
+
     def _whole_until(
         self, client: AdminClient, reach: TopicReach, name: str, seen: TopicSeen
     ) -> list[float | None]:
@@ -141,8 +157,8 @@ class ReachReader:
 
         Offsets of a copy are others: it lacks records unless it has one as new as the newest.
         """
-        if len(seen.ends) != len(reach.partitions):
-            return [None]  # its keys lie elsewhere
+        if len(seen.ends) != len(reach.partitions) or deleted(reach, seen):
+            return [None]  # its keys lie elsewhere, or nobody knows what it had
         is_copy = bool(reach.id and seen.id and reach.id != seen.id)
         found = []
         for number, (partition, end) in enumerate(zip(reach.partitions, seen.ends, strict=True)):
@@ -191,28 +207,47 @@ class ReachReader:
             scan.read(self._settings)
         return max(found, default=None)
 
-    def _published_by(self, whole: Iterable[float | None]) -> int:
+    def _published_by(self, whole: Iterable[float | None], moved: Move | None) -> int:
         """Return the revision before which everything was received by the earliest of these times.
 
         Nothing is published before it is settled, and the feed is ordered: once a bet settled at t had been
-        received, everything published before t had.
+        received, everything published before t had. That order began anew where an operator moved the
+        position: what came before says nothing of what was to come again.
         """
         times = list(whole)
         if None in times:
             return 0
         moment = min(time for time in times if time is not None)
+        anew = moved if moved is not None and moved.at <= moment else None
+        since = max(0.0, moment - BEFORE_SECONDS, anew.at if anew else 0.0)
         settled: list[float] = []
 
         def take(message: Message) -> None:
             value, at = message.value(), received_at(message)
-            if value is not None and at <= moment:
+            if value is not None and since <= at <= moment:
                 with suppress(SchemaError):
                     settled.append(self._times.read(value) / MICROS)
                     if settled[-1] > at:
                         del settled[-1]
 
-        TopicScan(self._topics.bets.name, take, start=max(0.0, moment - BEFORE_SECONDS)).read(self._settings)
-        return max(0, int(deduplicated_from(self._settings.feed, max(settled)))) if settled else 0
+        TopicScan(self._topics.bets.name, take, start=since).read(self._settings)
+        if not settled:
+            return anew.end if anew else 0
+        return max(0, int(deduplicated_from(self._settings.feed, max(settled))))
+
+
+def _going_on(reach: TopicReach, name: str, seen: TopicSeen, text: str) -> TopicReach:
+    """Return what is known of a topic that has all; `text` is how it differs, as a copy."""
+    ends = seen.ends if text else [partition.end for partition in reach.partitions]
+    pairs = zip(ends, reach.partitions, strict=False)
+    partitions = tuple(partition._replace(end=end) for end, partition in pairs)
+    if text:
+        get().warning("topic is a copy that has all", topic=name, why=text)
+    elif len(seen.ends) > len(partitions):
+        get().warning(
+            "partitions were added, and stay empty: keys would move", topic=name, used=len(partitions)
+        )
+    return TopicReach(name, seen.id, partitions)
 
 
 def lost_text(settings: Settings, lost: Lost, now: float) -> str:

@@ -111,6 +111,30 @@ async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped:
         assert place.run("audit").returncode == 0
 
 
+async def test_bets_deleted_from_the_front_are_told_and_received_again(place: Place) -> None:
+    """By retention, or by a tool: compaction leaves the start of a log alone."""
+    topic, client = f"{place.prefix}.bets", place.admin()
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        bridge = await live(place, feed)
+        allow = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[allow])
+        client.incremental_alter_configs([resource])[resource].result(30)
+        client.delete_records([TopicPartition(topic, n, 5) for n in range(3)])
+        assert await bridge.wait() == 6, bridge.text()
+        assert place.run("topics", "apply").returncode == 0
+        doctor = place.run("doctor", FEED__BASE_URL=feed.url)
+        assert "✗ checkpoint" in doctor.stdout, doctor.stdout
+        again = place.bridge(FEED__BASE_URL=feed.url)
+        assert await again.wait() == 6, again.text()
+        assert "what partition 0 had before offset 5 was deleted" in again.text()
+        assert place.run("audit").returncode == 1
+        typed(place, again.text())
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        assert place.run("audit").returncode == 0
+
+
 @pytest.mark.parametrize("way", ["deleted", "made anew"])
 async def test_bets_without_a_checkpoint_are_no_first_start(place: Place, way: str) -> None:
     """What deletes records moves the start of their topic, which a tombstone does not."""
@@ -139,8 +163,12 @@ async def test_bets_without_a_checkpoint_are_no_first_start(place: Place, way: s
         assert_exact(await place.settled(feed, bridge))
 
 
-async def test_added_partitions_stay_empty(place: Place) -> None:
-    """A key stays where it was: a restart finds all versions of a bet in one partition, in order."""
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_added_partitions_stay_empty(place: Place, forgotten: bool) -> None:
+    """A key stays where it was: a restart finds all versions of a bet in one partition, in order.
+
+    Also where the checkpoint is lost that knew where.
+    """
     topic = f"{place.prefix}.bets"
     async with Simulator(SimulatorSettings(port=0, rate=50, resettle=0.3)) as feed:
         bridge = await live(place, feed)
@@ -151,7 +179,9 @@ async def test_added_partitions_stay_empty(place: Place) -> None:
         assert await bridge.end() == 0
         plan = place.run("topics", "plan")
         assert plan.returncode == 1
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        if forgotten:
+            recreate(place, "checkpoints", partitions=1)
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START="1h")
         assert_exact(await place.settled(feed, bridge))
     assert all(m.partition() == partition_of(m.key() or b"", 6) for m in place.read("bets"))
 

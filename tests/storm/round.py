@@ -76,13 +76,13 @@ def shortfalls(result: Mapping[str, Any]) -> list[str]:
     """Return what makes a round too calm to prove anything."""
     planned, played = (sum(result[name].values()) for name in ("faults", "played"))
     figures = {"faults": played, **result["figures"]}
+    # What was received again, or copied, is as late as that; and what the provider had forgotten is not due.
     is_anew = any(result["played"].get(name) for name in ("topic-anew", "lagging-mirror"))
     least = {
         "faults": PLAYED * planned,
-        "bets": DUE * result["rate"] * result["seconds"],
+        "bets": 0 if is_anew else DUE * result["rate"] * result["seconds"],
         "attempts": 2,
         "dead letters": 1,
-        # What was received again, or copied, is as late as that.
         "prompt": 0 if is_anew else PROMPT * figures["bets"],
     }
     return [f"{figures[name]} {name}, fewer than {it:g}" for name, it in least.items() if figures[name] < it]

@@ -11,6 +11,7 @@ from bridge.errors import TopologyError
 from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
+from tests.virtual.kafka import Kafka
 from tests.virtual.world import EPOCH, HOUR, World, in_world, play
 
 Zero = Literal["nothing", "everything"]
@@ -144,6 +145,24 @@ async def test_a_feed_that_has_not_been_connected_yet_looks_again(world: World) 
     world.other_feed = "meanwhile"
     assert isinstance(await world.ended(), TopologyError)
     assert all(attempt.since is None for attempt in world.provider.attempts)
+
+
+@in_world(rate=0.5)
+async def test_a_cluster_without_a_checkpoint_is_no_first_start_for_who_has_committed_one(
+    world: World,
+) -> None:
+    """It is another cluster, at the same address."""
+    world.start()
+    await world.until(State.LIVE)
+    assert world.owner is not None
+    world.committed = world.owner.committed
+    await world.kill()
+    world.kafka, attempts = Kafka(world.kafka.topics), len(world.provider.attempts)
+    world.start()
+    error = await world.ended()
+    assert isinstance(error, TopologyError)
+    assert "another cluster" in str(error)
+    assert len(world.provider.attempts) == attempts
 
 
 @pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])

@@ -136,6 +136,8 @@ class World:
         self._before = 0
         """How many transactions there were when the process began."""
         self.owner: FeedOwner | None = None
+        self.committed: Checkpoint | None = None
+        """By the process that starts, in a former term."""
         self._process: asyncio.Task[None] | None = None
 
     # Time.
@@ -180,7 +182,7 @@ class World:
             ask_time=self.feed.ask_time,
             clock=clock,
         )
-        self.owner = FeedOwner(dependencies)
+        self.owner = FeedOwner(dependencies, self.committed)
         self._process = self._loop.create_task(self.owner.run())
 
     def _refuse_other_feeds(self) -> None:

@@ -41,11 +41,28 @@ def test_a_small_transaction_says_nothing_of_a_large_one() -> None:
     assert pace.bytes == FIRST_BYTES
 
 
-def test_one_that_is_neither_quick_nor_slow_is_right() -> None:
-    pace = Pace(MOST)
-    for seconds in (QUICK_SECONDS, 2.0, SLOW_SECONDS):
-        pace.took(FIRST_BYTES, seconds, 0.0)
-    assert pace.bytes == FIRST_BYTES
+def test_a_larger_one_is_tried_now_and_then_if_one_is_neither_quick_nor_slow() -> None:
+    """Without it, nobody knows whether its size is the reason."""
+    pace, tried = Pace(MOST), list[int]()
+    for number in range(20):
+        size = pace.bytes
+        pace.took(size, 2.0 * size / FIRST_BYTES, 0.0)
+        tried += [number] if pace.bytes > size else []
+        pace.bytes = FIRST_BYTES
+    assert tried == [0, 8, 16]
+
+
+@pytest.mark.parametrize("trip", [0.05, 0.3, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize("start", [LEAST_BYTES, FIRST_BYTES, MOST])
+def test_a_long_way_makes_transactions_large(trip: float, start: int) -> None:
+    """Six round trips are what any takes: several times the live rate gets through."""
+    pace, now = Pace(MOST), 0.0
+    pace.bytes = start
+    for _ in range(12):
+        seconds = 6 * trip + pace.bytes / 10_000_000
+        pace.took(pace.bytes, seconds, now := now + seconds)
+    assert pace.bytes / seconds > 400_000 or pace.bytes == MOST
+    assert trip < 0.3 or start == MOST or f"takes {6 * trip:.0f} s whatever its size" in pace.reason(now)
 
 
 @pytest.mark.parametrize("rate", [5_000, 20_000, 50_000, 70_000, 93_000, 250_000, 500_000])

@@ -201,7 +201,9 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
 
         term = 1
 
-        def __init__(self, dependencies: Any) -> None:
+        committed = None
+
+        def __init__(self, dependencies: Any, _: object) -> None:
             self.known = dependencies.known
 
         def snapshot(self) -> dict[str, Any]:

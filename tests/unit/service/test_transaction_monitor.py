@@ -78,6 +78,8 @@ async def watched(
         (TopicSeen("old", (6, 9, 0)), ""),
         (TopicSeen("new", (6, 9)), "settlement.bets is another topic than the one that was written"),
         (TopicSeen("old", (6, 3)), "settlement.bets has lost records: partition 1 ends at offset 3"),
+        (TopicSeen("old", (6, 9), (0, 0)), ""),
+        (TopicSeen("old", (6, 9), (4, 0)), "settlement.bets has lost records: what partition 0 had before"),
         (TopicSeen("old", (6,)), "settlement.bets has 1 partition, and had 2"),
         (None, ""),
     ],

@@ -1,0 +1,36 @@
+"""How long this process waits for an answer of Kafka (decision 0047).
+
+Time-outs are short, because a client may never get an answer that another one gets at once. Where the way is
+long, none would come in time: a connection and a request take five round trips. So all time-outs grow while
+answers are missing, and shrink when they come early.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ASK_SECONDS: Final = 3.0
+"""Time-out of a request that is repeated while Kafka is unavailable."""
+MOST: Final = 4.0
+EARLY: Final = 0.25
+"""The share of a time-out within which an answer is early."""
+
+
+class Patience:
+    """The factor of all time-outs. Threads share it."""
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+
+    def ran_out(self) -> None:
+        """Take note that no answer came in time."""
+        self.factor = min(MOST, 2 * self.factor)
+
+    def answered(self, seconds: float, of: float) -> None:
+        """Take note of an answer after these seconds, of a time-out of `of` seconds without the factor."""
+        if seconds < EARLY * of * self.factor:
+            self.factor = max(1.0, self.factor / 2)
+
+
+patience: Final = Patience()
+"""That of this process."""
