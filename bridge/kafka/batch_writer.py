@@ -23,6 +23,7 @@ from bridge.kafka.blocking import Worker
 from bridge.kafka.election import LeaderElection
 from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import Pace
+from bridge.kafka.patience import CALL_SECONDS
 from bridge.kafka.topics import max_record_bytes
 from bridge.kafka.transactions import TransactionalWriter
 from bridge.log import get
@@ -33,7 +34,6 @@ ReadMarker = Callable[..., bytes | None]
 Complete = Callable[[Reached], Record]
 """Returns the record of a checkpoint of topics that reach this far. Raises TopologyError."""
 
-CALL_SECONDS = 2.0
 STUCK_SECONDS = 15.0
 MAX_FAILURES = 3
 CLOSE_SECONDS = 2.0

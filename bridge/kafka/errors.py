@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.errors import BridgeError, TopologyError
 from bridge.kafka.outage import NO_ANSWER, outage
-from bridge.kafka.patience import ASK_SECONDS, patience
+from bridge.kafka.patience import patience
 
 
 class KafkaUnavailable(BridgeError):
@@ -116,12 +116,11 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
         with outage.watched(client):
             yield
         outage.over()
-        patience.answered(time.monotonic() - began, ASK_SECONDS)
+        patience.answered(time.monotonic() - began)
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
-        if error.code() == KafkaError._TIMED_OUT:
-            patience.ran_out()
         if passes(error):
+            patience.unanswered(time.monotonic() - began)
             raise unanswered(what, error.str()) from None
         if lacks_right(error):
             raise TopologyError(f"{what}: {denied(error, right)}") from None

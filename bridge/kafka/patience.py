@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
+CALL_SECONDS: Final = 2.0
+"""Time-out of a call of the transactional producer, the shortest of all."""
 ASK_SECONDS: Final = 3.0
 """Time-out of a request that is repeated while Kafka is unavailable."""
 MOST: Final = 4.0
-EARLY: Final = 0.25
-"""The share of a time-out within which an answer is early."""
+EARLY: Final = 0.2
+"""The share of the shortest time-out within which an answer is early."""
 
 
 class Patience:
@@ -26,9 +28,14 @@ class Patience:
         """Take note that no answer came in time."""
         self.factor = min(MOST, 2 * self.factor)
 
-    def answered(self, seconds: float, of: float) -> None:
-        """Take note of an answer after these seconds, of a time-out of `of` seconds without the factor."""
-        if seconds < EARLY * of * self.factor:
+    def unanswered(self, seconds: float) -> None:
+        """Take note of a request that was given up after these seconds."""
+        if seconds > 0.9 * CALL_SECONDS * self.factor:  # otherwise nobody took it
+            self.ran_out()
+
+    def answered(self, seconds: float) -> None:
+        """Take note of an answer after these seconds."""
+        if seconds < EARLY * CALL_SECONDS * self.factor:
             self.factor = max(1.0, self.factor / 2)
 
 

@@ -358,7 +358,7 @@ class TransactionalWriter:
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
         began = time.monotonic()
         self._watchdog.call(partial(call, *arguments))
-        patience.answered(time.monotonic() - began, self._call_seconds)
+        patience.answered(time.monotonic() - began)
 
     def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> bool:
         """Pass records to the client, which copies them. Return whether all of them fit into its queue."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bridge.kafka.patience import MOST, Patience
+from bridge.kafka.patience import CALL_SECONDS, MOST, Patience
 
 
-def waits(trip: float, of: float = 2.0) -> list[bool]:
+def waits(trip: float) -> list[bool]:
     """Whether each of some calls, of one round trip that takes so long, got its answer."""
     patience, answered = Patience(), list[bool]()
     for _ in range(10):
-        answered.append(trip < of * patience.factor)
+        answered.append(trip < CALL_SECONDS * patience.factor)
         if answered[-1]:
-            patience.answered(trip, of)
+            patience.answered(trip)
         else:
             patience.ran_out()
     return answered
@@ -22,7 +22,16 @@ def test_a_long_way_needs_a_few_tries_once() -> None:
     assert waits(1.9) == [True] * 10
     assert waits(3.0) == [False] + [True] * 9
     assert waits(7.0) == [False] * 2 + [True] * 8
-    assert not any(waits(2.0 * MOST))
+    assert not any(waits(CALL_SECONDS * MOST))
+
+
+def test_a_request_that_nobody_took_needs_no_longer_time_out() -> None:
+    """A refused connection is told at once."""
+    patience = Patience()
+    patience.unanswered(0.1)
+    assert patience.factor == 1.0
+    patience.unanswered(CALL_SECONDS)
+    assert patience.factor == 2.0
 
 
 def test_it_is_as_usual_again_once_answers_are_early() -> None:
@@ -31,5 +40,5 @@ def test_it_is_as_usual_again_once_answers_are_early() -> None:
         patience.ran_out()
     assert patience.factor == MOST
     for _ in range(2):
-        patience.answered(0.01, 2.0)
+        patience.answered(0.01)
     assert patience.factor == 1.0
