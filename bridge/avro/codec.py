@@ -132,7 +132,8 @@ class Codec:
             ArithmeticError,
             MemoryError,
         ) as error:
-            raise SchemaError(f"not a {self._name}: {shortened(repr(error))}") from error
+            what = f"not a {self._name}, or the registry is not the one it was written with"
+            raise SchemaError(f"{what}: {shortened(repr(error))}") from error
         if body.tell() != len(data):
             raise SchemaError(f"not a {self._name}: {len(data) - body.tell()} bytes too many")
         return dict(datum)

@@ -10,8 +10,10 @@ import re
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -23,6 +25,7 @@ from bridge.log import get
 POLL_SECONDS = 0.1
 REPORT_SECONDS = 1.5
 """Time after which a pending request is reported."""
+SLOW_AGAIN_SECONDS = 60.0
 PROBE_SECONDS = 1.0
 
 SERVERS = env_name("kafka", "bootstrap_servers")
@@ -74,6 +77,8 @@ class Outage:
         self.properties: Mapping[str, Any] = {}
         """librdkafka's properties of the last client created."""
         self._reported: set[str] = set()
+        self._slow_at = -inf
+        """When it was last reported that an answer takes long, monotonic seconds."""
         self._verified: dict[str, str] = {}
         """A broker's error about its certificate → why TLS rejects it; until that is known, the error."""
 
@@ -111,9 +116,11 @@ class Outage:
         return f"{reason}{self._tried(cause)}"
 
     def report(self) -> None:
-        """Log the cause, once in an outage."""
-        if self._kind not in self._reported:
+        """Log the cause, once in an outage; that an answer takes long, on a long way, once in a while."""
+        now = time.monotonic()
+        if self._kind not in self._reported and (self._kind or now > self._slow_at + SLOW_AGAIN_SECONDS):
             self._reported.add(self._kind)
+            self._slow_at = now if not self._kind else self._slow_at
             event = "Kafka cannot be used" if self._kind else "Kafka has not answered yet"
             get().warning(event, reason=f"no broker answers{self._tried(self.cause or NO_ANSWER)}")
 

@@ -142,8 +142,8 @@ FAULTS = (
         (
             Patch(
                 "kafka/transactions.py",
-                "        self._call(self._need().abort_transaction, self._call_seconds)",
-                "        self._call(self._need().commit_transaction, self._call_seconds)",
+                "        self._call(self._need().abort_transaction, self._seconds)",
+                "        self._call(self._need().commit_transaction, self._seconds)",
             ),
         ),
     ),

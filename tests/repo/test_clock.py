@@ -30,6 +30,8 @@ DRIVERS = {
     "bridge.snapshots.asking": "knows for how long an endpoint has been silent",
     "bridge.snapshots.fetch": "the same",
     "bridge.kafka.acknowledged": "waits for markers",
+    "bridge.kafka.errors": "knows how long an answer takes",
+    "bridge.kafka.outage": "says again that one takes long",
     "bridge.kafka.registry": "tries again",
     "bridge.state.reach_reader": "names a revision that the provider can replay",
     "bridge.kafka.transactions": "knows how long Kafka takes",
