@@ -58,7 +58,7 @@ async def test_a_registry_that_does_not_answer_is_named_while_the_bridge_starts(
         await until(lambda: "WaitingForKafka" in bridge.states(), "waiting", so_far=bridge.text)
         await asyncio.sleep(1.5)
         health = (await bridge.get("/healthz")).json()
-        assert health["reason"] == "the schema registry has not answered yet"
+        assert health["reason"] == f"the schema registry at {url} has not answered yet"
         bridge.kill()
 
 
