@@ -100,7 +100,7 @@ class ApiSettings(TlsSection):
     """
     language_keys: dict[str, Language] = Field(default={})
     """Maps the provider's name of a language, in answers that have all of them, to its code: `{ "de-DE" =
-    "de" }`. Other names are kept as they are.
+    "de" }`. Names that differ from a code of `languages` only in case need none; others are kept as they are.
     """
     refresh_hours: Annotated[float, Field(gt=0, le=480_000, allow_inf_nan=False)] = 24
     """How often a full run fetches everything again. Other runs fetch what is new."""
