@@ -128,6 +128,8 @@ class ApiSettings(TlsSection):
     """Where the template endpoints take their ids: `query`; `path` (`…/templates/selections/1,2,3` and
     `…/templates/market-types/SPORT/1,2,3`); or `body` (a JSON object in the body of the GET).
     """
+    template_sport: Literal["query", "path", "body"] | None = Field(default=None, examples=["path"])
+    """Where the market type templates take the sport, if not where they take the ids."""
     selection_ids_parameter: Name = "selectionIds"
     """Name of the selection templates' parameter for the ids, in the query or the body."""
     sport_id_parameter: Name = "sportId"
