@@ -163,11 +163,8 @@ class Registry:
 
     def standings(self, topic_prefix: str) -> dict[str, Standing]:
         """Return subject → standing of its schema, without registering it. Raises like `register`."""
-        return {
-            name: self._standing(name, load(schema))
-            for schema in TOPICS
-            for name in [subject(topic_prefix, schema)]
-        }
+        subjects = {subject(topic_prefix, name): load(name) for name in TOPICS}
+        return {name: self._standing(name, schema) for name, schema in subjects.items()}
 
     def codec(self, name: str) -> Codec:
         """Return a codec that reads records of any version of a schema. Asks nothing before the first one."""

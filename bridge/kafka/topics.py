@@ -247,13 +247,14 @@ def _take_what_is_allowed(
     except SettingRefused:
         if taken:
             ask(taken, True)
-    for name in (name for name in config if name not in topic.must):
+    for name in sorted(config.keys() - taken.keys()):
         try:
-            ask(taken | {name: config[name]}, True)
-            taken[name] = config[name]
+            ask(more := taken | {name: config[name]}, True)
+            taken = more
         except SettingRefused as error:
-            reason = str(error)
-            get().warning("the cluster refuses a setting", setting=f"{name}={config[name]}", reason=reason)
+            get().warning(
+                "the cluster refuses a setting", setting=f"{name}={config[name]}", reason=str(error)
+            )
     if taken:
         ask(taken, only_validate)
 
