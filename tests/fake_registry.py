@@ -29,8 +29,11 @@ class FakeRegistry:
         if refused := self.refusal(method, path):
             return refused
         match method, path.partition("?")[0].strip("/").split("/"):
-            case "GET", ["subjects"]:
-                return 200, list(self.subjects)
+            case "GET", ["subjects", name, "versions"] if name in self.subjects:
+                return 200, [1]
+            case "GET", ["subjects", name, "versions", "1"] if name in self.subjects:
+                number = 100 + list(self.subjects).index(name)
+                return 200, {"subject": name, "version": 1, "id": number, "schema": self.subjects[name]}
             case "POST", ["subjects", name, "versions"]:
                 self.subjects[name] = body["schema"]
                 return 200, {"id": 100 + list(self.subjects).index(name)}

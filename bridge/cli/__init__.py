@@ -205,9 +205,10 @@ def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) ->
         _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
     rows = [{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes]
     done = {_topics.Action.CREATE: "created", _topics.Action.ALTER: "altered"} if mend else {}
+    lacking = [change for change in changes if change.action is not _topics.Action.ACCEPT]
     lines = "\n".join(f"{c.topic.name}: {done.get(c.action, c.action.value)}: {c.detail}" for c in changes)
     show(rows, lines or "all topics match the settings", json=json)
-    return bool(changes)
+    return bool(lacking)
 
 
 @schemas.command("check")

@@ -100,7 +100,7 @@ class ApiSettings(TlsSection):
     """
     language_keys: dict[str, Language] = Field(default={})
     """Maps the provider's name of a language, in answers that have all of them, to its code: `{ "de-DE" =
-    "de" }`. Other names are kept as they are.
+    "de" }`. Names that differ from a code of `languages` only in case need none; others are kept as they are.
     """
     refresh_hours: Annotated[float, Field(gt=0, le=480_000, allow_inf_nan=False)] = 24
     """How often a full run fetches everything again. Other runs fetch what is new."""
@@ -128,6 +128,8 @@ class ApiSettings(TlsSection):
     """Where the template endpoints take their ids: `query`; `path` (`…/templates/selections/1,2,3` and
     `…/templates/market-types/SPORT/1,2,3`); or `body` (a JSON object in the body of the GET).
     """
+    template_sport: Literal["query", "path", "body"] | None = Field(default=None, examples=["path"])
+    """Where the market type templates take the sport, if not where they take the ids."""
     selection_ids_parameter: Name = "selectionIds"
     """Name of the selection templates' parameter for the ids, in the query or the body."""
     sport_id_parameter: Name = "sportId"

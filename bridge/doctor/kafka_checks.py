@@ -94,7 +94,7 @@ def assess_topics(changes: list[topics.Change], of_feed: Collection[topics.Topic
     if harmful := [change.topic for change in changes if change.harmful]:
         outcome = Outcome.FAIL if any(topic in of_feed for topic in harmful) else Outcome.TROUBLE
         return Finding(outcome, message, "Run `bridge topics apply`, or choose another topics.prefix.")
-    if any(change.action is not topics.Action.LEAVE for change in changes):
+    if any(change.action not in (topics.Action.LEAVE, topics.Action.ACCEPT) for change in changes):
         return Finding(Outcome.WARN, message, "Run `bridge topics apply`; `bridge run` creates missing ones.")
     return Finding(Outcome.OK, message or "match the settings")
 

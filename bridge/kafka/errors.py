@@ -19,6 +19,10 @@ class KafkaUnavailable(BridgeError):
     """No broker answers, or no client can be created. Callers wait and retry."""
 
 
+class SettingRefused(TopologyError):
+    """The cluster allows no topic with these settings."""
+
+
 class TooMuch(BridgeError):
     """A transaction was not delivered in time: nothing of it is committed, and less may be written.
 
@@ -52,6 +56,7 @@ _RIGHTS = {
     KafkaError.UNSUPPORTED_SASL_MECHANISM: "",
 }
 """Errors of a missing right → the kind of resource."""
+_SETTING_REFUSED = {KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG, KafkaError.INVALID_REQUEST}
 _PASSING = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -124,6 +129,8 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
             raise unanswered(what, error.str()) from None
         if lacks_right(error):
             raise TopologyError(f"{what}: {denied(error, right)}") from None
+        if error.code() in _SETTING_REFUSED:
+            raise SettingRefused(f"{what}: {error.str()}") from None
         raise TopologyError(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None

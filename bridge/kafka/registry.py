@@ -8,10 +8,12 @@ unavailable.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
+from functools import partial
 from math import inf
 from typing import Final, Self, TypeVar
 from urllib.parse import urlsplit
@@ -26,6 +28,7 @@ from bridge.config.files import hazard
 from bridge.config.secrets import digest
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.formatting import plain_error, shortened
+from bridge.log import get
 from bridge.masking import concealed
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
@@ -35,6 +38,7 @@ T = TypeVar("T")
 _RETRY_WAIT_MS: Final = 100
 _UNREADABLE: Final = (403, 404, 405)
 """Answers after which what should be there is written."""
+_TRANSIENT: Final = (408, 429, 500, 502, 503, 504)
 _LAG_SECONDS: Final = 2.0
 """How long a registry may take to know on all its servers what one of them has registered."""
 _LAG_STEP_SECONDS: Final = 0.2
@@ -80,7 +84,8 @@ class Registry:
         if not settings.url:
             raise SettingsError(f"registry.url is not set. Set {env_name('registry', 'url')}.")
         url = urlsplit(settings.url)
-        self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        self.address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        """Without user and password."""
         self._settings = settings
         self._made_with: bytes | None = None
         """The digest of what the client was made with."""
@@ -124,7 +129,7 @@ class Registry:
                     raise ValueError(f"{file}: {reason}")
             client = SchemaRegistryClient(properties)
         except (OSError, ValueError, TypeError) as error:
-            text = f"{_SETTINGS['https']} cannot be used for {self._address}: {plain_error(error)}"
+            text = f"{_SETTINGS['https']} cannot be used for {self.address}: {plain_error(error)}"
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
         _accepted.add(settings)
         return client
@@ -150,24 +155,16 @@ class Registry:
     def register(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, int]:
         """Register schemas under their topics' subjects; return schema (`settled-bet`) → id.
 
-        What is registered is not written again, and keeps its id. Raises SchemaError if a schema is invalid
-        or incompatible, RegistryUnavailable if it does not answer, TopologyError otherwise.
+        What is registered is not written again, keeps its id, and needs no right to write. Raises SchemaError
+        if a schema is invalid or incompatible, RegistryUnavailable if no registry answers, TopologyError
+        otherwise.
         """
-        with self._explained("the list of subjects"):
-            known = set(self._client.get_subjects())
-        return {name: self._register(name, subject(topic_prefix, name), known) for name in names}
+        return {name: self._register(name, subject(topic_prefix, name)) for name in names}
 
     def standings(self, topic_prefix: str) -> dict[str, Standing]:
         """Return subject → standing of its schema, without registering it. Raises like `register`."""
-        with self._explained("the list of subjects"):
-            known = set(self._client.get_subjects())
         subjects = {subject(topic_prefix, name): load(name) for name in TOPICS}
-        return {
-            name: self._standing(name, RegistrySchema(json.dumps(schema), "AVRO"))
-            if name in known
-            else Standing.NEW
-            for name, schema in subjects.items()
-        }
+        return {name: self._standing(name, schema) for name, schema in subjects.items()}
 
     def codec(self, name: str) -> Codec:
         """Return a codec that reads records of any version of a schema. Asks nothing before the first one."""
@@ -198,7 +195,7 @@ class Registry:
         while True:
             try:
                 with self._explained(f"schema {schema_id}"):
-                    return self._client.get_schema(schema_id).schema_str or ""
+                    return _given(self._client.get_schema(schema_id).schema_str)
             except SchemaNotFound as error:
                 if time.monotonic() - began >= patience:
                     self._unknown[schema_id] = time.monotonic(), str(error)
@@ -206,45 +203,65 @@ class Registry:
             self._waited_at = began
             time.sleep(_LAG_STEP_SECONDS)
 
-    def _standing(self, name: str, schema: RegistrySchema) -> Standing:
+    def _standing(self, name: str, schema: Schema) -> Standing:
         with self._explained(f"subject {name}"):
-            if self._id_of(name, schema) is not None:
+            written, versions, schema_id = self._look_up(name, schema)
+            if schema_id is not None:
                 return Standing.REGISTERED
-            taken = _read(lambda: self._client.test_compatibility_all_versions(name, schema, normalize=True))
-            if taken is None:
-                return Standing.UNKNOWN
-            return Standing.COMPATIBLE if taken else Standing.INCOMPATIBLE
+            if not versions:
+                return Standing.NEW
+            with suppress(SchemaRegistryError):
+                taken = self._client.test_compatibility_all_versions(name, written, normalize=True)
+                return Standing.COMPATIBLE if taken else Standing.INCOMPATIBLE
+            return Standing.UNKNOWN
 
-    def _register(self, name: str, subject_name: str, known: set[str]) -> int:
+    def _register(self, name: str, subject_name: str) -> int:
         schema = load(name)
-        written = RegistrySchema(json.dumps(schema), "AVRO")
         with self._explained(f"subject {subject_name}"):
-            schema_id = None
-            if subject_name in known:
-                self._set_rule(subject_name)
-                schema_id = self._id_of(subject_name, written)
+            written, versions, schema_id = self._look_up(subject_name, schema)
+            is_there = schema_id is not None
+            if versions:
+                self._set_rule(subject_name, is_needed=not is_there)
             if schema_id is None:
-                schema_id = self._agree(
-                    lambda: self._client.register_schema(subject_name, written, normalize_schemas=True)
+                register = partial(
+                    self._client.register_schema, subject_name, written, normalize_schemas=True
                 )
-            if subject_name not in known:  # not every registry takes a rule for a subject before its schema
-                self._set_rule(subject_name)
+                schema_id = _given(self._agree(register))
+            if not versions:  # not every registry takes a rule for a subject before its schema
+                self._set_rule(subject_name, is_needed=not is_there)
         self._schemas[schema_id] = schema
         return schema_id
 
-    def _id_of(self, subject_name: str, schema: RegistrySchema) -> int | None:
-        """Return the id of a schema in a subject; None if it is not registered there, or not to be read."""
-        return _read(
-            lambda: self._client.lookup_schema(subject_name, schema, normalize_schemas=True).schema_id
-        )
+    def _look_up(self, name: str, schema: Schema) -> tuple[RegistrySchema, Sequence[int], int | None]:
+        """Return a schema as the client takes it, the versions of its subject, and its id there.
 
-    def _set_rule(self, subject_name: str) -> None:
-        """Have the registry keep the versions of a subject compatible, unless it does."""
-        rule = None
-        with suppress(KeyError):  # the subject has other settings of its own
-            rule = _read(lambda: self._client.get_compatibility(subject_name))
-        if rule != _COMPATIBILITY:
-            self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
+        What may not be read counts as missing. A registry that takes no POST is asked for the versions.
+        """
+        written = RegistrySchema(json.dumps(schema), "AVRO")
+        versions = _read(lambda: self._client.get_versions(name)) or ()
+        found = _read(lambda: self._client.lookup_schema(name, written, normalize_schemas=True).schema_id)
+        for version in reversed(versions if found is None else ()):
+            one = _read(partial(self._client.get_version, name, version))
+            if one and one.schema.schema_type == "AVRO" and json.loads(one.schema.schema_str or "") == schema:
+                return written, versions, one.schema_id
+        return written, versions, found
+
+    def _set_rule(self, subject_name: str, *, is_needed: bool) -> None:
+        """Have the registry keep the versions of a subject compatible, unless it does.
+
+        A bridge can write without that if its schema is registered: then a refusal is logged.
+        """
+        try:
+            rule = None
+            with suppress(KeyError):  # the subject has other settings of its own
+                rule = _read(lambda: self._client.get_compatibility(subject_name))
+            if rule != _COMPATIBILITY:
+                self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
+        except SchemaRegistryError as error:
+            if is_needed or error.http_status_code in _TRANSIENT:
+                raise
+            reason = str(self._error(f"the compatibility of {subject_name}", error))
+            get().warning("compatibility of the schemas not set", subject=subject_name, reason=reason)
 
     def _agree(self, call: Callable[[], T]) -> T:
         """Call, and once more after a conflict: two bridges that start together may cause one."""
@@ -263,30 +280,39 @@ class Registry:
             yield
         except SchemaRegistryError as error:
             raise self._error(what, error) from error
-        except ValueError as error:  # the body is no JSON
-            raise self._no_registry(what, "something that is not JSON") from error
         except RegistryUnavailable:  # no new client
             raise
+        except (ValueError, TypeError, LookupError, AttributeError) as error:  # no JSON, or not what it has
+            self.close()  # the client may have kept the answer
+            raise self._no_registry(what, "HTTP 200 and no JSON of a registry") from error
         except Exception as error:  # the errors of the client's HTTP library, which differs by version
             self.close()
             raise RegistryUnavailable(
-                f"the schema registry at {self._address} did not answer for {what}: {plain_error(error)}. "
-                f"Check {_SETTINGS[self._address.partition(':')[0]]}, and that it is running."
+                f"the schema registry at {self.address} did not answer for {what}: {plain_error(error)}. "
+                f"Check {_SETTINGS[self.address.partition(':')[0]]}, and that it is running."
             ) from error
 
-    def _no_registry(self, what: str, answer: str) -> TopologyError:
-        return TopologyError(
-            f"{self._address} answers {what} with {answer}, as no schema registry does. Check the path of "
-            f"registry.url ({env_name('registry', 'url')}): it ends where Confluent's API begins, as in "
-            "https://registry.example, or https://registry.example/apis/ccompat/v7 (Apicurio)."
+    def _no_registry(self, what: str, answer: str) -> RegistryUnavailable:
+        """Return the error for an answer of something else, such as a load balancer without a registry."""
+        return RegistryUnavailable(
+            f"{self.address} answers {what} with {answer}, as no schema registry does. If it stays, check "
+            f"the path of registry.url ({env_name('registry', 'url')}): it ends where Confluent's API "
+            "begins, as in https://registry.example, or https://registry.example/apis/ccompat/v7 (Apicurio)."
         )
 
     def _error(self, what: str, error: SchemaRegistryError) -> TopologyError:
-        # A registry gives each refusal its own code; -1 is the client's.
-        if error.error_code in (None, -1) and error.http_status_code in (400, 404, 405, 406, 410):
-            return self._no_registry(what, f"HTTP {error.http_status_code}")
-        text = f"the schema registry at {self._address} refuses {what}: {shortened(concealed(str(error)))}. "
-        match error.http_status_code:
+        status, refusal = error.http_status_code, concealed(str(error))
+        text = f"the schema registry at {self.address} refuses {what}: {shortened(refusal)}. "
+        if status in _TRANSIENT:
+            return RegistryUnavailable(text + "Try again later.")
+        if _is_foreign(error) and status not in (401, 403):  # what checks a password may stand before it
+            kind = "JSON without an error_code" if error.error_code is None else "no JSON"
+            return self._no_registry(what, f"HTTP {status} and {kind}")
+        if re.search(r"read[- ]?only", refusal, re.IGNORECASE):
+            return TopologyError(
+                text + "Register the schemas with `bridge schemas register` where, or when, it takes writes."
+            )
+        match status:
             case 401 | 403:
                 return TopologyError(text + "Check registry.user, registry.password and that user's rights.")
             case 404:
@@ -300,8 +326,6 @@ class Registry:
                 )
             case 422:
                 return SchemaError(text + "Check that it speaks Confluent's API for Avro schemas.")
-            case 408 | 429 | 500 | 502 | 503 | 504:
-                return RegistryUnavailable(text + "Try again later.")
             case _:
                 return TopologyError(text + "Check registry.url.")
 
@@ -311,6 +335,19 @@ def _read(call: Callable[[], T]) -> T | None:
     try:
         return call()
     except SchemaRegistryError as error:
-        if error.http_status_code not in _UNREADABLE:
+        status = error.http_status_code
+        if status not in _UNREADABLE or (status == 404 and _is_foreign(error)):
             raise
         return None
+
+
+def _is_foreign(error: SchemaRegistryError) -> bool:
+    """Return whether no registry has given this answer: it gives each refusal a code; -1 is the client's."""
+    return error.error_code in (None, -1)
+
+
+def _given(value: T | None) -> T:
+    """Return a field that each answer of a registry has. Raises ValueError without it."""
+    if value is None:
+        raise ValueError
+    return value

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -25,7 +26,7 @@ from bridge.config import Settings, parse_start
 from bridge.errors import SinkBroken, TopologyError
 from bridge.formatting import plural
 from bridge.kafka import admin
-from bridge.kafka.errors import KafkaUnavailable, denied, explained
+from bridge.kafka.errors import KafkaUnavailable, SettingRefused, denied, explained
 from bridge.log import get
 
 DAY_MS = 86_400_000
@@ -41,6 +42,7 @@ ROOM = {**PUNCTUAL, "max.message.bytes": 256 * 1024}
 """For a checkpoint with hundreds of partitions, and all attempts that the limits remember."""
 _MUST = frozenset({"cleanup.policy", "max.message.bytes"})
 SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}
+SEGMENTS = frozenset(SMALL_SEGMENTS)
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
 """A reader that has not reached the ends of a snapshot finds all of it, even after the next one."""
 _OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
@@ -62,6 +64,8 @@ class Topic:
     """The settings without which data would be lost."""
     least: dict[str, int] = field(default_factory=dict)
     """Lower bounds of other settings, where the broker has them. Kafka's defaults are above them."""
+    wished: frozenset[str] = frozenset()
+    """Settings that only save work: others will do."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,9 @@ def declare(settings: Settings) -> Topics:
             {**PUNCTUAL, "segment.bytes": largest},
         ),
         # Rewritten with each transaction: small segments let the cleaner keep up with it.
-        checkpoints=Topic(f"{prefix}.checkpoints", 1, {**COMPACT, **SMALL_SEGMENTS}, _MUST, ROOM),
+        checkpoints=Topic(
+            f"{prefix}.checkpoints", 1, {**COMPACT, **SMALL_SEGMENTS}, _MUST, ROOM, wished=SEGMENTS
+        ),
         deadletters=Topic(
             f"{prefix}.deadletters",
             partitions,
@@ -122,7 +128,7 @@ def declare(settings: Settings) -> Topics:
         currencies=Topic(f"{prefix}.currencies", 1, SNAPSHOTS),
         snapshots=Topic(f"{prefix}.snapshots", 1, COMPACT),
         # The ids in bets are written again each hour.
-        snapshot_state=Topic(f"{prefix}.snapshot-state", 1, {**COMPACT, **SMALL_SEGMENTS}),
+        snapshot_state=Topic(f"{prefix}.snapshot-state", 1, {**COMPACT, **SMALL_SEGMENTS}, wished=SEGMENTS),
     )
 
 
@@ -147,6 +153,8 @@ class Action(Enum):
     CREATE = "create"
     ALTER = "alter"
     LEAVE = "leave as it is"
+    ACCEPT = "accept"
+    """It will do, but `apply` asks for what is better: a cluster may not allow it."""
     REFUSE = "refuse"
 
 
@@ -185,10 +193,12 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
         differs = {k: v for k, v in topic.config.items() if not _satisfied(k, config.get(k), v)}
         differs |= {k: str(v) for k, v in topic.least.items() if int(config.get(k, v)) < v}
         if differs:
-            detail = ", ".join(f"{k} is {config.get(k)}, must be {v}" for k, v in differs.items())
-            changes.append(
-                Change(topic, Action.ALTER, detail, differs, harmful=not topic.must.isdisjoint(differs))
+            action = Action.ACCEPT if topic.wished.issuperset(differs) else Action.ALTER
+            detail = ", ".join(
+                f"{k} is {config.get(k)}, {'better' if k in topic.wished else 'must be'} {v}"
+                for k, v in differs.items()
             )
+            changes.append(Change(topic, action, detail, differs, not topic.must.isdisjoint(differs)))
         count = len(present[topic.name].partitions)
         if topic in (topics.checkpoints, topics.snapshots) and count != 1:
             detail = f"it has {count} partitions and must have one: choose another prefix or recreate it"
@@ -206,6 +216,7 @@ def apply(
 ) -> None:
     """Create and alter topics by `changes`. Adds no partitions.
 
+    A cluster may refuse settings that need not be, as by a policy: the log has them, and it takes the others.
     Without `replication_factor`, a topic has a copy on each broker, up to 3. With `only_validate` the brokers
     check rights and settings, and change nothing. Waits a little until brokers list what is new. Raises as
     `plan`.
@@ -214,34 +225,65 @@ def apply(
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
     brokers = len(admin.metadata(client, admin.USER_SECONDS).brokers)
     for change in changes:
-        name = change.topic.name
         if change.action is Action.CREATE:
             copies = replication_factor or min(3, brokers)
-            new = NewTopic(
-                name,
-                num_partitions=change.topic.partitions,
-                replication_factor=copies,
-                config=as_created(change.topic, copies),
-            )
-            with explained(f"creating {name}", client, f"Create the topic {name}"):
-                _settle(
-                    client.create_topics([new], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate),
-                    unless="TOPIC_ALREADY_EXISTS",
-                )
-        elif change.action is Action.ALTER:
-            entries = [
-                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-                for name, value in change.config.items()
-            ]
-            resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
-            with explained(f"altering {name}", client, f"AlterConfigs the topic {name}"):
-                _settle(
-                    client.incremental_alter_configs(
-                        [resource], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate
-                    )
-                )
+            ask = partial(_create, client, change.topic, copies)
+            _take_what_is_allowed(change.topic, as_created(change.topic, copies), ask, only_validate)
+        elif change.action in (Action.ALTER, Action.ACCEPT):
+            ask = partial(_alter, client, change.topic.name)
+            _take_what_is_allowed(change.topic, change.config, ask, only_validate)
     if not only_validate:
         _await_listed(client, {c.topic.name for c in changes if c.action is Action.CREATE})
+
+
+def _take_what_is_allowed(
+    topic: Topic, config: dict[str, str], ask: Callable[[dict[str, str], bool], None], only_validate: bool
+) -> None:
+    """Ask for all settings; if that is refused, for those that must be with each other one that is allowed.
+
+    `ask` takes settings, and whether only to validate them.
+    """
+    taken = {name: value for name, value in config.items() if name in topic.must}
+    try:
+        ask(config, only_validate)
+        return
+    except SettingRefused:
+        if taken:
+            ask(taken, True)
+    for name in sorted(config.keys() - taken.keys()):
+        try:
+            ask(more := taken | {name: config[name]}, True)
+            taken = more
+        except SettingRefused as error:
+            get().warning(
+                "the cluster refuses a setting", setting=f"{name}={config[name]}", reason=str(error)
+            )
+    if taken:
+        ask(taken, only_validate)
+
+
+def _create(
+    client: AdminClient, topic: Topic, copies: int, config: dict[str, str], only_validate: bool
+) -> None:
+    new = NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=copies, config=config)
+    with explained(f"creating {topic.name}", client, f"Create the topic {topic.name}"):
+        _settle(
+            client.create_topics([new], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate),
+            unless="TOPIC_ALREADY_EXISTS",
+        )
+
+
+def _alter(client: AdminClient, name: str, config: dict[str, str], only_validate: bool) -> None:
+    entries = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+    with explained(f"altering {name}", client, f"AlterConfigs the topic {name}"):
+        _settle(
+            client.incremental_alter_configs(
+                [resource], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate
+            )
+        )
 
 
 def _await_listed(client: AdminClient, names: set[str]) -> None:

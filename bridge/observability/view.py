@@ -91,7 +91,7 @@ _HEADLINES = {
     ),
     State.WAITING_FOR_KAFKA: Headline(
         "bad",
-        "Waiting for Kafka: nothing is written.",
+        "Waiting for Kafka or the registry: nothing is written.",
         "If the reason names a service, restore it. The bridge resumes by itself.",
     ),
     State.STANDBY: Headline("good", "Standing by: this process takes over when no other one owns the feed."),

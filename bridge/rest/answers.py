@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from bridge.errors import ApiError
 from bridge.formatting import shortened
-from bridge.rest.json_stream import Items, NoJson, Unfinished
+from bridge.rest.json_stream import Items, NoJson
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -84,21 +84,19 @@ class AnswerReader(Generic[T]):
                 )
             self._take(self._items.feed(piece))
         except NoJson as error:
-            self._error = ApiError(f"{self._asked} answered with invalid JSON: {error}")
+            self._error = self._named(error)
         except ApiError as error:
             self._error = error
         return self._error is None
 
     def answer(self) -> Answered[T]:
-        """Return the complete answer. Raises ApiError; Unfinished if its end is missing."""
+        """Return the complete answer. Raises ApiError; Unfinished if another attempt may bring it."""
         if self._error is not None:
             raise self._error
         try:
             self._take(self._items.end())
-        except Unfinished as error:
-            raise Unfinished(f"{self._asked} answered with incomplete JSON: {error}") from None
         except NoJson as error:
-            raise ApiError(f"{self._asked} answered with invalid JSON: {error}") from None
+            raise self._named(error) from None
         if self._items.is_list:
             if self._fresh or not self._content:
                 self._validate()
@@ -108,6 +106,9 @@ class AnswerReader(Generic[T]):
         if self._more:
             self._flaws.append(Flaw(f"and {self._more:,} more", None))
         return Answered(content, tuple(self._flaws), self._more)
+
+    def _named(self, error: NoJson) -> NoJson:
+        return type(error)(f"{self._asked} answered with {error}")
 
     def _take(self, items: list[Any]) -> None:
         self._fresh += items

@@ -9,7 +9,9 @@
     403                           one more attempt, unless the endpoint's last answer was 403; then Forbidden
     429                           all requests wait, the rate is halved, and the request is sent again;
                                   ProviderPause if that is to be later than in an hour, for all requests
-    5xx, none, an incomplete one  the request is sent again; ApiError after the last attempt
+    5xx, 408, 421, 425, none, an  the request is sent again; ApiError after the last attempt
+    incomplete one, HTML
+    a refusal with `Retry-After`  as 5xx, after that pause: a 403 then is no missing right
     anything else                 ApiError at once: 400, 404 elsewhere, 204, a redirect
 
 An answer whose `Date` is too far from our clock raises ClockError.
@@ -54,6 +56,7 @@ CALM_SECONDS: Final = 60.0
 """Failures with shorter intervals are one spell, and log one line."""
 FORBIDDEN_PAUSE_SECONDS: Final = 2.0
 """Before the second attempt after an endpoint's first 403."""
+_PASSING: Final = (408, 421, 425, 429)
 TOKEN_PAUSES_SECONDS: Final = (0.0, 1.0, 2.0)
 """After a 401, before each new read of the token: its writer has finished by then."""
 
@@ -173,7 +176,7 @@ class Client:
         """Make one attempt; returns response and content. Raises Unavailable if another may succeed."""
         reader = request.reader(self._settings.max_answer_bytes)
         answer = await self._send_authorized(request, reader)
-        if _is_passing(answer.status):
+        if _is_passing(answer):
             raise Unavailable(str(answer))
         if answer.status != 403:
             self._forbidden.discard(request.endpoint)
@@ -230,7 +233,7 @@ class Client:
         self._check_clock(answer, asked, now)
         if answer.status == 429:
             self._pace.refused(now.monotonic, sent_at)
-        if not _is_passing(answer.status):
+        if not _is_passing(answer):
             self._pace.answered()
             if answer.status != 401:
                 self._token.accept(token)
@@ -306,6 +309,7 @@ class _Spell:
         return calm > CALM_SECONDS
 
 
-def _is_passing(status: int) -> bool:
-    """Return whether a status is about the provider's condition, not about the request."""
-    return status == 429 or status >= 500
+def _is_passing(answer: Answer) -> bool:
+    """Return whether an answer is about the provider's condition, not about the request."""
+    asks_to_wait = "Retry-After" in answer.headers and answer.status not in (400, 401, 404)
+    return answer.status in _PASSING or answer.status >= (400 if asks_to_wait else 500)

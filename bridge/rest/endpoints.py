@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -226,17 +226,26 @@ class Questions:
     ) -> Request[list[EntityTranslation]]:
         """Build a request for templates. `of` has the parameters besides the ids."""
         assert 0 < len(ids) <= MAX_IDS
-        with_commas = ",".join(map(str, ids))
-        match self._settings.template_ids:
-            case "path":
-                target = "/".join([path, *(str(number) for _, number in of), with_commas])
-                return Request(path, target, _ENTITIES)
-            case "body":
-                return Request(path, path, _ENTITIES, body=json.dumps({**dict(of), name: list(ids)}))
-            case "query" if self._settings.collections == "commas":
-                return _request(path, _ENTITIES, [*of, (name, with_commas)])
-            case "query":
-                return _request(path, _ENTITIES, [*of, *((name, number) for number in ids)])
+        settings, target, body = self._settings, path, dict[str, Any]()
+        query: list[tuple[str, object]] = []
+        sport_place = settings.template_sport or settings.template_ids
+        places = [
+            *((sport_place, key, [number]) for key, number in of),
+            (settings.template_ids, name, list(ids)),
+        ]
+        for place, key, numbers in places:
+            with_commas = ",".join(map(str, numbers))
+            match place:
+                case "path":
+                    target = f"{target}/{with_commas}"
+                case "body":
+                    body[key] = numbers if key == name else numbers[0]
+                case "query" if settings.collections == "commas":
+                    query.append((key, with_commas))
+                case "query":
+                    query += [(key, number) for number in numbers]
+        request = _request(target, _ENTITIES, query)
+        return replace(request, endpoint=path, body=json.dumps(body) if body else "")
 
 
 def _each(values: str | list[str]) -> list[str]:

@@ -29,7 +29,7 @@ class NoJson(ApiError):
 
 
 class Unfinished(NoJson):
-    """The body ends before its JSON does. Another attempt may bring the whole answer."""
+    """The body ends before its JSON does, or is HTML. Another attempt may bring the whole answer."""
 
 
 class _NoNumber:
@@ -71,19 +71,22 @@ class Items:
         return self._items(final=False) if self._size >= self._look_at else []
 
     def end(self) -> list[Any]:
-        """Return the remaining items. Raises NoJson; Unfinished if the body is incomplete."""
+        """Return the remaining items. Raises NoJson; Unfinished if the body is incomplete or HTML."""
         self._text.append(self._bytes.decode(b"", final=True))
         items = self._items(final=True)
         if not self._is_over:
-            raise Unfinished(f"it ends after {self._taken + self._size:,} characters, before its JSON does")
+            size = self._taken + self._size
+            raise Unfinished(f"incomplete JSON: it ends after {size:,} characters, before its JSON does")
         return items
 
     def _items(self, *, final: bool) -> list[Any]:
         text, at, items = "".join(self._text), 0, list[Any]()
         while (at := _after_space(text, at)) < len(text):
             if self._is_over:
-                raise NoJson(f"more after its end, at character {self._taken + at:,}")
+                raise NoJson(f"invalid JSON: more after its end, at character {self._taken + at:,}")
             if self.is_list is None:
+                if text[at] == "<":
+                    raise Unfinished("a page of HTML, as of a load balancer")
                 self.is_list = text[at] == "["
                 at += self.is_list
             elif self._is_first and self.is_list and text[at] == "]":
@@ -97,7 +100,7 @@ class Items:
                 break
         self._text, self._size, self._taken = [text[at:]], len(text) - at, self._taken + at
         if self._size > MAX_ITEM_CHARACTERS:
-            raise NoJson(f"it has an item of more than {MAX_ITEM_CHARACTERS:,} characters")
+            raise NoJson(f"invalid JSON: it has an item of more than {MAX_ITEM_CHARACTERS:,} characters")
         # Parse an incomplete item again only when its text has doubled.
         self._look_at = max(_LOOK_CHARACTERS, 2 * self._size)
         return items
@@ -115,7 +118,7 @@ class Items:
         if at == len(text) or _NUMBER.fullmatch(text, at):
             return None
         if text[at] not in ",]":
-            raise NoJson(f"Expecting ',' delimiter at character {self._taken + at:,}")
+            raise NoJson(f"invalid JSON: Expecting ',' delimiter at character {self._taken + at:,}")
         self._is_over = text[at] == "]"
         return item, at + 1
 
@@ -123,11 +126,11 @@ class Items:
         try:
             return _JSON.raw_decode(text, at)
         except RecursionError:
-            raise NoJson("nested too deep") from None
+            raise NoJson("invalid JSON: nested too deep") from None
         except json.JSONDecodeError as error:
             if not final or _is_cut(text, error):
                 return None
-            raise NoJson(f"{error.msg} at character {self._taken + error.pos:,}") from None
+            raise NoJson(f"invalid JSON: {error.msg} at character {self._taken + error.pos:,}") from None
 
 
 def _after_space(text: str, at: int) -> int:

@@ -40,7 +40,7 @@ class Pace:
         self._next_at = now + 1 / self.rate
 
     def answered(self) -> None:
-        """Note an answer other than 429 and 5xx."""
+        """Note an answer of a provider that is well."""
         self.rate = min(self._configured, self.rate + self._configured * GROWTH_SHARE)
 
     def refused(self, now: float, sent_at: float) -> None:

@@ -63,6 +63,8 @@ GROUP_SECONDS = 10.0
 HEARTBEAT_SECONDS = 1.0
 """Interval between status snapshots."""
 
+KAFKA = "Kafka"
+
 SWITCH_SECONDS = 0.001
 """How long the committing thread waits for the interpreter lock while the event loop is busy."""
 
@@ -306,7 +308,7 @@ class _Service:
                 answer = asyncio.wrap_future(worker.submit(job))
                 try:
                     await asyncio.wait({answer}, timeout=RETRY_SECONDS)
-                    if not answer.done() and outage.cause and not is_known:
+                    if service == KAFKA and not answer.done() and outage.cause and not is_known:
                         is_known = True
                         self._status.become(State.WAITING_FOR_KAFKA, outage.explain("no broker answers"))
                     await asyncio.wait({answer}, timeout=SILENT_SECONDS)
@@ -322,12 +324,13 @@ class _Service:
 
         try:
             declared = await patiently(
-                "Kafka",
+                KAFKA,
                 lambda: topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed),
             )
             registry = Registry(settings.registry)
             codecs = await patiently(
-                "the schema registry", lambda: registry.codecs_of_owner(settings.topics.prefix)
+                f"the schema registry at {registry.address}",
+                lambda: registry.codecs_of_owner(settings.topics.prefix),
             )
             # Created only to validate their settings now: a later failure then means that a file is missing.
             discard(transactional(settings))

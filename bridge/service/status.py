@@ -55,7 +55,7 @@ _EVENTS = {
     State.IDLE_TIMEOUT: "idle timeout, disconnecting",
     State.WAITING_FOR_LIMIT: "waiting for a provider limit",
     State.BACKING_OFF: "backing off after a failure",
-    State.WAITING_FOR_KAFKA: "waiting for Kafka",
+    State.WAITING_FOR_KAFKA: "waiting for Kafka or the registry",
     State.STANDBY: "standing by",
     State.STOPPED_ON_GAP: "stopped on a gap",
     State.STOPPED: "stopped",

@@ -42,7 +42,10 @@ def unpack(packed: bytes) -> Translation:
 
 
 class MergedNames:
-    """Packed records by key. `language_keys` maps the provider's language keys to codes."""
+    """Packed records by key. `language_keys` maps the provider's language keys to codes.
+
+    What differs from a language of the `scope` only in case is that language.
+    """
 
     def __init__(self, scope: Scope, language_keys: Mapping[str, str]) -> None:
         self.records: dict[bytes, bytes] = {}
@@ -50,8 +53,9 @@ class MergedNames:
         """Keys of records answered in all languages at once: a text they lack does not exist."""
         self.languages: Counter[str] = Counter()
         """Language → the number of texts in it."""
-        self._codes = dict(language_keys)
-        self._renames = bool(language_keys)
+        known = *scope.languages, *language_keys.values()
+        self._codes = {code: code for code in known} | dict(language_keys)
+        self._folded = {code.casefold(): code for code in known}
         self._only = frozenset(scope.languages) if scope.narrowed else None
         # Of a whole run, all that comes along is kept: an event's answer has the names of its competitors.
         self._kinds = scope.kinds if scope.narrowed else frozenset(KINDS)
@@ -69,7 +73,8 @@ class MergedNames:
     def normalize(self, texts: Texts) -> Texts:
         """Replace the provider's language keys by codes and drop blank texts."""
         keys = list(texts)
-        if self._renames:  # of two keys for one language the code itself wins, else the first by name
+        # Of two keys for one language the code itself wins, else the first by name.
+        if any(self._code(key) != key for key in keys):
             keys.sort(reverse=True)
             keys.sort(key=lambda key: self._code(key) == key)
         return {self._code(key): texts[key] for key in keys if texts[key].strip()}
@@ -142,7 +147,9 @@ class MergedNames:
 
     def _code(self, key: str) -> str:
         # One string a language, not one a text: there may be a million texts.
-        return self._codes.setdefault(key, key)
+        if key not in self._codes:
+            self._codes[key] = self._folded.get(key.casefold(), key)
+        return self._codes[key]
 
 
 Read = Callable[[bytes], Translation | None]

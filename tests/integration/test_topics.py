@@ -111,6 +111,20 @@ def test_apply_corrects_a_topic_that_would_lose_records(
     assert refusal(settings, size, age) is None
 
 
+def test_other_segments_than_wished_are_no_difference(place: Place) -> None:
+    """As where a cluster forbids small ones. `apply` asks for them."""
+    assert place.run("topics", "apply").returncode == 0
+    client, name = place.admin(), topics.declare(settings_of(place)).checkpoints.name
+    entry = ConfigEntry(name="segment.ms", value="7200000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+    client.incremental_alter_configs([resource])[resource].result(30)
+    plan = place.run("topics", "plan")
+    assert plan.returncode == 0
+    assert plan.stdout == f"{name}: accept: segment.ms is 7200000, better 3600000\n"
+    assert place.run("topics", "apply").returncode == 0
+    assert place.run("topics", "plan").stdout == "all topics match the settings\n"
+
+
 def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
     """With a broker whose clock is behind, the deduplicator would miss records."""
     for config, stamp in (({}, 0), ({"message.timestamp.type": "LogAppendTime"}, 3600)):

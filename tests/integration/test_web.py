@@ -6,9 +6,12 @@ import asyncio
 import socket
 from datetime import datetime
 
+from bridge.config import RegistrySettings
+from bridge.kafka.registry import Registry
 from bridge.sandbox.provider.faults import Drop
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.fake_registry import FakeRegistry, served
 from tests.harness import Place, until
 
 
@@ -58,8 +61,24 @@ async def test_a_registry_that_does_not_answer_is_named_while_the_bridge_starts(
         await until(lambda: "WaitingForKafka" in bridge.states(), "waiting", so_far=bridge.text)
         await asyncio.sleep(1.5)
         health = (await bridge.get("/healthz")).json()
-        assert health["reason"] == "the schema registry has not answered yet"
+        assert health["reason"] == f"the schema registry at {url} has not answered yet"
         bridge.kill()
+
+
+async def test_a_load_balancer_without_its_registry_is_waited_for(place: Place) -> None:
+    """The reason has its address and its answer. Then one that takes no writes is enough."""
+    fake = FakeRegistry()
+    with served(fake) as url:
+        Registry(RegistrySettings(url=url)).register(place.prefix)
+        fake.refusal = lambda method, path: (404, b"<html>no backend</html>")
+        bridge = place.bridge(FEED__BASE_URL="http://127.0.0.1:1", REGISTRY__URL=url)
+        await until(lambda: "WaitingForKafka" in bridge.states(), "waiting", so_far=bridge.text)
+        assert f"{url} answers" in bridge.text()
+        assert "HTTP 404 and no JSON" in bridge.text()
+        read_only = (422, {"error_code": 42205, "message": "read-only mode"})
+        fake.refusal = lambda method, path: read_only if "/versions" in path and method == "POST" else None
+        await until(lambda: "Standby" in bridge.states(), "ready", so_far=bridge.text)
+        assert await bridge.end() == 0
 
 
 async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Place) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import typer
 from typer.core import TyperOption
 from typer.main import get_command
 
 from bridge.cli.sandbox import simulate
+from bridge.sandbox.provider.bets import Oddity
 from bridge.sandbox.provider.control import Control
 from bridge.sandbox.provider.faults import FAULTS
 from bridge.sandbox.provider.feed import Provider
-from bridge.sandbox.provider.rate_limits import Limits
+from bridge.sandbox.provider.rate_limits import Limits, LimitSettings
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import ENDPOINTS
@@ -40,6 +42,8 @@ def test_every_setting_is_in_a_table() -> None:
     assert SimulatorSettings.model_fields.keys() <= in_tables(FEED)
     assert RestPolicy.model_fields.keys() <= in_tables(REST)
     assert Sizes.model_fields.keys() <= in_tables(REST)
+    assert LimitSettings.model_fields.keys() <= in_tables(FEED)
+    assert {*get_args(Oddity)} <= in_tables(FEED)
 
 
 def test_every_option_is_in_a_table() -> None:

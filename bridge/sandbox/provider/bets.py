@@ -18,10 +18,14 @@ from bridge.sandbox.provider.world.entities import Event, Market, World, mix
 
 Json = dict[str, Any]
 Draw = Callable[[], float]
-Oddity = Literal["with a ping", "without an id", "empty"]
-"""What the interface allows and a provider has no reason to send: a bet and a ping in one message, a bet
-without `betId`, and a message with neither ping nor bet."""
-ODDITIES: tuple[Oddity, ...] = get_args(Oddity)
+Oddity = Literal[
+    "with a ping", "without an id", "empty", "object", "list", "no stake", "negative stake", "unknown field"
+]
+"""What a provider has no reason to send. By default, what the interface allows of that: a bet and a ping in
+one message, a bet without `betId`, and a message with neither ping nor bet. On request `{}`, `[]`, a bet with
+a stake of 0 or below, and one with a field that the interface does not have."""
+ODDITIES: tuple[Oddity, ...] = get_args(Oddity)[:3]
+WITHOUT_BET: frozenset[Oddity | None] = frozenset({"empty", "object", "list"})
 
 # SettlementResult and BetItemType (interface, "Resources and their fields")
 NONE, WIN, LOSE, REFUND, HALF_WIN, HALF_LOSE, CASH_OUT, PLACE_WIN = range(8)
@@ -105,12 +109,19 @@ def message(
     Some messages leave out what is null, as a serializer may.
     """
     whole: Json = {"pingId": None, "data": None}
+    if oddity in ("object", "list"):
+        return {}
     if oddity != "empty":
-        whole["data"] = _bet(world, number, version, micros, least_bytes, variant)
+        whole["data"] = bet = _bet(world, number, version, micros, least_bytes, variant)
     if oddity == "with a ping":
         whole["pingId"] = f"{mix(world.seed, _PINGED, number, version):016x}"
     elif oddity == "without an id":
-        whole["data"]["betId"] = None
+        bet["betId"] = None
+    elif oddity == "unknown field":
+        bet["unknownField"] = number
+    elif oddity in ("no stake", "negative stake") and bet["amount"]:
+        bet["amount"]["value"] *= 0 if oddity == "no stake" else -1
+        bet["payout"] *= 0 if oddity == "no stake" else -1
     if mix(world.seed, _TERSE, number) < _TERSE_SHARE * 2**64:
         whole = _without_nulls(whole)
     return whole

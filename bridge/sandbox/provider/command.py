@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 
 from bridge.errors import SettingsError
 from bridge.sandbox.provider.feed import Attempt
+from bridge.sandbox.provider.rate_limits import LimitSettings
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
@@ -75,7 +76,12 @@ def _explain(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         if where in RENAMED:
             return f"{where} is now called {RENAMED[where]}"
-        sections: dict[str, type[BaseModel]] = {"": SimulatorSettings, "sizes.": Sizes, "api.": RestPolicy}
+        sections: dict[str, type[BaseModel]] = {
+            "": SimulatorSettings,
+            "sizes.": Sizes,
+            "limits.": LimitSettings,
+            "api.": RestPolicy,
+        }
         known = [section + name for section, model in sections.items() for name in model.model_fields]
         close = difflib.get_close_matches(where, known, n=1)
         return f"{where} is not a setting; {f'did you mean {close[0]}?' if close else 'remove it'}"

@@ -25,6 +25,8 @@ def _may_be_sent(code: int) -> int:
 CloseCode = Annotated[int, AfterValidator(_may_be_sent)]
 """A close code of a WebSocket (RFC 6455, 7.4)."""
 
+RetryAfter = int | Annotated[str, Field(pattern=r"^[!-~][ -~]*$")]
+
 _LATE_SECONDS = 0.05
 """How far a driver that wakes up late may catch up: timers are not exact."""
 
@@ -97,7 +99,7 @@ class Refuse(Lasting):
     count: Annotated[int, Field(ge=1)] | None = None
     status: Status = 503
     close_code: CloseCode | None = None
-    retry_after: int | Annotated[str, Field(pattern=r"^[!-~][ -~]*$")] | None = None
+    retry_after: RetryAfter | None = None
 
 
 class ClockJump(_Fault):

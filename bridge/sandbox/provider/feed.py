@@ -14,7 +14,17 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bridge.sandbox.provider import faults
-from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Pace, Pause, Slow, Stall, Status
+from bridge.sandbox.provider.faults import (
+    CloseCode,
+    Fault,
+    Ongoing,
+    Pace,
+    Pause,
+    RetryAfter,
+    Slow,
+    Stall,
+    Status,
+)
 from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
 from bridge.sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Stream
 from bridge.sandbox.provider.world.entities import mix
@@ -71,6 +81,10 @@ class Policy(BaseModel):
     """HTTP status of a refusal for a limit; 409 if another connection is active."""
     refusal_close_code: CloseCode = 1008
     """Close code of a refusal."""
+    refusal_retry_after: RetryAfter | None = None
+    """The header `Retry-After` of a refusal for a limit: seconds, or any text such as an HTTP date."""
+    replay_early_seconds: Annotated[float, Field(ge=0, le=LONGEST_SECONDS)] = 0
+    """How much earlier than requested a replay begins."""
     ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS)] = 5
     replay_rate: Annotated[float, Field(gt=0, allow_inf_nan=True)] = inf
     """Messages a second while a connection catches up; as fast as the client reads by default."""
@@ -271,9 +285,10 @@ class Provider:
             return None
         status = 409 if breach.rule == "active" else self.policy.refusal_status
         code = self.policy.refusal_close_code if self.policy.refusal == "close" else None
-        return Refusal(status, breach.reason, code)
+        return Refusal(status, breach.reason, code, self.policy.refusal_retry_after)
 
     def _replay_from(self, now: float, revision: int | None) -> float:
         if not revision:
             return self.edge(now) if self.policy.zero == "everything" else now
-        return min(max(self.log.stream.clock.first(revision), self.edge(now)), now)
+        since = self.log.stream.clock.first(revision) - self.policy.replay_early_seconds
+        return min(max(since, self.edge(now)), now)

@@ -18,8 +18,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
+
+Connections = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
 Kind = Literal["initial", "small", "large"]
 """How an attempt is classed: without a (large enough) revision, or by the recovery it asks for."""
 Rule = Literal["active", "initial", "proper", "large", "bucket"]
@@ -79,6 +83,23 @@ class _Bucket:
         return f"{seconds:g} s more would fill it to {level:g} of {self._capacity:g} s"
 
 
+class LimitSettings(BaseModel):
+    """The figures of the limits, by the names of the bridge's settings `limits`. Those of the interface."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+
+    initial_connections: Connections = 5
+    initial_window_seconds: Positive = 1800
+    proper_connections: Connections = 5
+    proper_window_seconds: Positive = 300
+    large_connections: Connections = 5
+    large_window_seconds: Positive = 1800
+    large_age_seconds: Positive = 3600
+    bucket_seconds: Positive = 3600
+    bucket_drain: Positive = 4
+    max_age_seconds: Positive = 259_200
+
+
 class Limits:
     """Judges attempts to connect. `now` is in Unix seconds and never goes back.
 
@@ -86,15 +107,18 @@ class Limits:
     seconds a second, stays as it is.
     """
 
-    def __init__(self, scale: float = 1.0, *, bucket_may_overflow: bool = False) -> None:
+    def __init__(
+        self, scale: float = 1.0, *, bucket_may_overflow: bool = False, settings: LimitSettings | None = None
+    ) -> None:
+        of = settings or LimitSettings()
         self.scale = scale
-        self.max_age = 259_200 / scale
-        self.large_age = 3600 / scale
+        self.max_age = of.max_age_seconds / scale
+        self.large_age = of.large_age_seconds / scale
         self.breaches: list[Breach] = []
-        self._initial = _Window(5, 1800 / scale)
-        self._proper = _Window(5, 300 / scale)
-        self._large = _Window(5, 1800 / scale)
-        self._bucket = _Bucket(3600 / scale, 4, may_overflow=bucket_may_overflow)
+        self._initial = _Window(of.initial_connections, of.initial_window_seconds / scale)
+        self._proper = _Window(of.proper_connections, of.proper_window_seconds / scale)
+        self._large = _Window(of.large_connections, of.large_window_seconds / scale)
+        self._bucket = _Bucket(of.bucket_seconds / scale, of.bucket_drain, may_overflow=bucket_may_overflow)
 
     def attempt(
         self, now: float, revision: int | None, *, holder: str | None = None, ahead: float = 0

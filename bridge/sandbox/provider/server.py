@@ -65,7 +65,9 @@ class Simulator:
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
         stream = settings.stream(origin)
-        limits = Limits(settings.limits_scale, bucket_may_overflow=settings.bucket_may_overflow)
+        limits = Limits(
+            settings.limits_scale, bucket_may_overflow=settings.bucket_may_overflow, settings=settings.limits
+        )
         self._provider = Provider(stream, limits, settings, self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
         """The REST side: tokens, faults, truth."""

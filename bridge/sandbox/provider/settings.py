@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 from pydantic import Field, FilePath, SecretStr, model_validator
 
 from bridge.sandbox.provider.feed import Policy, Refusal
+from bridge.sandbox.provider.rate_limits import LimitSettings
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.stream import LONGEST_SECONDS, Seconds, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import Sizes, World
@@ -45,6 +46,8 @@ class SimulatorSettings(Policy, StreamSettings):
     """How long the stream already ran when the simulator starts."""
     limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS)] = 1
     """Divides every duration in the limits."""
+    limits: LimitSettings = LimitSettings()
+    """The figures of the provider's limits."""
     bucket_may_overflow: bool = False
     """Whether only a full bucket refuses a small recovery, or one that would overflow, too."""
     clock_skew_seconds: Annotated[float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS)] = 0

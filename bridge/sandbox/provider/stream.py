@@ -23,7 +23,7 @@ from typing import Annotated, NamedTuple
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from bridge.sandbox.provider.bets import ODDITIES, Oddity, message
+from bridge.sandbox.provider.bets import ODDITIES, WITHOUT_BET, Oddity, message
 from bridge.sandbox.provider.clock import Clock
 from bridge.sandbox.provider.world.entities import World, mix
 
@@ -82,7 +82,9 @@ class StreamSettings(BaseModel):
     max_out_of_orderness_seconds: Seconds = 2
     """How long before its publication a message's `settlementTime` may lie."""
     odd: Share = 0
-    """Share of messages that are as in `bets.Oddity`."""
+    """Share of messages that are one of `oddities`."""
+    oddities: Annotated[tuple[Oddity, ...], Field(min_length=1)] = ODDITIES
+    """What an odd message is."""
 
 
 class _Settlement(NamedTuple):
@@ -173,7 +175,8 @@ class Stream:
             self.world, what.bet, what.version, micros, least_bytes, oddity, variant=what.variant
         )
         bet = content.get("data") or {}
-        return Published(at, slot, bet.get("betId"), orjson.dumps(content), bet.get("settlementVersion"))
+        body = b"[]" if oddity == "list" else orjson.dumps(content)
+        return Published(at, slot, bet.get("betId"), body, bet.get("settlementVersion"))
 
     def _settles(self, slot: int) -> _Settlement:
         """Return what a slot settles, by what the slots before it of the same bet have settled."""
@@ -192,7 +195,7 @@ class Stream:
                 found = _Settlement(slots[-1], highest, len(of_highest), each)
             else:
                 found = _Settlement(slots[-1], highest, 0, of_highest[0])
-            if self._oddity(each) != "empty" and found.version >= highest:  # which settles nothing
+            if self._oddity(each) not in WITHOUT_BET and found.version >= highest:  # which settles nothing
                 of_highest = [*of_highest, each] if found.version == highest else [each]
                 highest = found.version
         return found
@@ -209,7 +212,8 @@ class Stream:
         if not self.settings.odd:  # as nearly always: a hash a message is saved
             return None
         drawn = mix(self.world.seed, _ODD, slot)
-        return ODDITIES[drawn % len(ODDITIES)] if drawn < self.settings.odd * 2**64 else None
+        kinds = self.settings.oddities
+        return kinds[drawn % len(kinds)] if drawn < self.settings.odd * 2**64 else None
 
     def _earlier(self, slot: int) -> int | None:
         seed = self.world.seed

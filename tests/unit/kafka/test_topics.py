@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -31,6 +32,10 @@ class Cluster:
     """On every topic; None if it does not tell."""
     late: int = 0
     """How many lists are still without the new topics."""
+    policy: Callable[[dict[str, str]], bool] = lambda config: True
+    """Whether a topic may have such settings."""
+    clamps: bool = False
+    """Whether segments keep their size, whatever is asked for."""
 
     def poll(self, timeout: float) -> int:
         return 0
@@ -61,8 +66,28 @@ class Cluster:
     def create_topics(
         self, topics: list[Any], request_timeout: float, validate_only: bool
     ) -> dict[Any, Future[Any]]:
-        self.created += [] if validate_only else [topic.topic for topic in topics]
-        return {topic.topic: done(None) for topic in topics}
+        return {t.topic: self._set(t.topic, t.config, validate_only, is_new=True) for t in topics}
+
+    def incremental_alter_configs(
+        self, resources: list[Any], request_timeout: float, validate_only: bool
+    ) -> dict[Any, Future[Any]]:
+        return {
+            r: self._set(r.name, {e.name: e.value for e in r.incremental_configs}, validate_only)
+            for r in resources
+        }
+
+    def _set(
+        self, name: str, config: dict[str, str], validate_only: bool, is_new: bool = False
+    ) -> Future[Any]:
+        if not self.policy(config):
+            refused: Future[Any] = Future()
+            refused.set_exception(KafkaException(KafkaError(KafkaError.POLICY_VIOLATION)))
+            return refused
+        if not validate_only:
+            self.created += [name] if is_new else []
+            self.configs[name] = {} if is_new else self.configs[name]
+            self.configs[name] |= config | ({"segment.bytes": "52428800"} if self.clamps else {})
+        return done(None)
 
 
 def done(result: Any) -> Future[Any]:
@@ -167,7 +192,7 @@ def test_missing_topics_are_created() -> None:
         ("bets", {"min.compaction.lag.ms": "0"}, True),
         ("bets", {"max.message.bytes": "1048588"}, True),
         ("checkpoints", {"cleanup.policy": "delete"}, True),
-        ("checkpoints", {"segment.ms": "604800000"}, False),
+        ("translations", {"min.compaction.lag.ms": "0"}, False),
         ("deadletters", {"cleanup.policy": "compact"}, True),
         ("deadletters", {"retention.ms": "604800000"}, True),
         ("gaps", {"retention.ms": "604800000"}, True),
@@ -238,6 +263,47 @@ def test_what_was_created_is_no_difference_any_more(late: int, monkeypatch: pyte
     assert planned(made) == []
 
 
+def small_segments_are_forbidden(config: dict[str, str]) -> bool:
+    return int(config.get("segment.bytes", 10**9)) >= 50 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("policy", "clamps", "segments"),
+    [
+        (small_segments_are_forbidden, False, {"segment.ms": "3600000"}),
+        (lambda config: not {"segment.ms", "segment.bytes"} & config.keys(), False, {}),
+        (lambda config: True, True, {"segment.ms": "3600000", "segment.bytes": "52428800"}),
+    ],
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_topic_gets_the_settings_that_the_cluster_allows(
+    policy: Callable[[dict[str, str]], bool], clamps: bool, segments: dict[str, str], is_new: bool
+) -> None:
+    """The others are told, and are no difference that remains. What must be is asked for in any case."""
+    made = cluster(checkpoints=None) if is_new else cluster()
+    made.policy, made.clamps = policy, clamps
+    if not is_new:
+        made.configs["settlement.checkpoints"] = {"cleanup.policy": "delete", "segment.bytes": "1"}
+    with capture_logs() as logged:
+        apply(cast(AdminClient, made), planned(made), replication_factor=1)
+    found = dict(made.configs["settlement.checkpoints"])
+    assert found.pop("cleanup.policy") == "compact"
+    assert {"segment.bytes": "1", **found} == {"segment.bytes": "1", **segments}
+    refused = {line["setting"].partition("=")[0] for line in logged}
+    assert refused == (set() if clamps else {"segment.ms", "segment.bytes"} - segments.keys())
+    [change] = planned(made)
+    assert (change.action, change.harmful) == (Action.ACCEPT, False)
+
+
+def test_a_cluster_that_forbids_what_must_be_is_refused() -> None:
+    """By `apply` and by `run`, with its reason."""
+    made = cluster(bets=None)
+    made.policy = lambda config: "min.compaction.lag.ms" not in config
+    with pytest.raises(TopologyError, match=r"creating settlement\.bets: .*[Pp]olicy"):
+        ensure(cast(AdminClient, made), Settings(), Topics.of_feed)
+    assert made.created == []
+
+
 def test_run_refuses_what_would_lose_data() -> None:
     """The error has the differences and the fix, and nothing is changed."""
     made = cluster(bets={"cleanup.policy": "delete"}, gaps=None)
@@ -257,7 +323,7 @@ def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
         topics = ensure(cast(AdminClient, made), Settings(), Topics.all)
     assert topics == TOPICS
     assert made.created == ["settlement.deadletters"]
-    assert [line["action"] for line in lines] == ["create", "alter"]
+    assert [line["action"] for line in lines] == ["create", "accept"]
 
 
 @pytest.mark.parametrize(

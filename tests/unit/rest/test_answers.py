@@ -263,7 +263,7 @@ def test_json_that_ends_too_early_is_unfinished(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"<html>", b"[}", b"[,]", b"[1,]", b"[1 2]", b"[] x", b"{} {}", b'{"a" 1}', b"nope", b"[1]]"]
+    "body", [b"[}", b"[,]", b"[1,]", b"[1 2]", b"[] x", b"{} {}", b'{"a" 1}', b"nope", b"[1]]"]
 )
 def test_invalid_json_names_the_request(body: bytes) -> None:
     """It is complete, so that another attempt would bring the same."""

@@ -111,7 +111,7 @@ def test_a_redirect_is_not_followed(location: str, host: str) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("<html>", "with invalid JSON"),
+        ("gone", "with invalid JSON"),
         ("[" * 100_000, "with invalid JSON: nested too deep"),
         ('{"id": 1}', "with an unexpected shape: the whole: Input should be a valid list"),
     ],
@@ -130,6 +130,11 @@ def test_an_invalid_body_is_an_error_at_once(body: str, reason: str) -> None:
         (Reply(502, "<html>\n  <b>bad gateway</b>"), "HTTP 502: <html> <b>bad gateway</b>"),
         (Reply(503, b"\xff\xfe"), "HTTP 503"),
         (Reply(429), "HTTP 429: []"),
+        (Reply(408), "HTTP 408: []"),
+        (Reply(421), "HTTP 421: []"),
+        (Reply(425), "HTTP 425: []"),
+        (Reply(body="\n<html>"), f"{SPORTS} answered with a page of HTML"),
+        (Reply(body="<p>" * 100_000), f"{SPORTS} answered with a page of HTML"),
         (Reply(error=httpx2.ReadError), "in the script"),
         (Reply(headers={"Content-Encoding": "gzip"}, body=b"no gzip"), "Error -3"),
         (Reply(after=31), "no answer in 30s"),
@@ -148,6 +153,25 @@ def test_a_failure_is_retried(reply: Reply, reason: str) -> None:
     assert text.startswith(f"GET /api/translations/en/sports failed, tried 3 times; at last: {reason}")
     assert len(provider.requests) == 3
     assert Provider(reply, reply).ask(SPORTS, attempts=3) == [EMPTY]
+
+
+@pytest.mark.parametrize("status", [403, 409])
+def test_a_refusal_that_asks_to_wait_is_a_pause(status: int) -> None:
+    """And no missing right."""
+    pause = Reply(status, headers={"Retry-After": "40"})
+    provider = Provider(pause, pause)
+    assert provider.ask(SPORTS, attempts=3) == [EMPTY]
+    assert provider.gaps == [40, 40]
+    [error] = Provider(otherwise=pause).ask(SPORTS, attempts=2)
+    assert type(error) is Unanswered
+
+
+@pytest.mark.parametrize("status", [302, 400, 404])
+def test_what_is_about_the_request_is_not_asked_again(status: int) -> None:
+    """Whatever else it says."""
+    provider = Provider(otherwise=Reply(status, headers={"Retry-After": "40"}))
+    failure(provider, attempts=3)
+    assert len(provider.requests) == 1
 
 
 def test_the_waits_between_attempts_grow() -> None:

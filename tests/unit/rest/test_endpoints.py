@@ -194,19 +194,22 @@ def test_a_list_is_fetched_by_sport_if_the_settings_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "selections", "types"),
+    ("place", "sport", "selections", "types"),
     [
-        ("query", ("selections?s=4&s=5", ""), ("market-types?sport=1&t=4&t=5", "")),
-        ("path", ("selections/4,5", ""), ("market-types/1/4,5", "")),
-        ("body", ("selections", '{"s": [4, 5]}'), ("market-types", '{"sport": 1, "t": [4, 5]}')),
+        ("query", None, ("selections?s=4&s=5", ""), ("market-types?sport=1&t=4&t=5", "")),
+        ("path", None, ("selections/4,5", ""), ("market-types/1/4,5", "")),
+        ("body", None, ("selections", '{"s": [4, 5]}'), ("market-types", '{"sport": 1, "t": [4, 5]}')),
+        ("query", "path", ("selections?s=4&s=5", ""), ("market-types/1?t=4&t=5", "")),
+        ("path", "query", ("selections/4,5", ""), ("market-types/4,5?sport=1", "")),
+        ("body", "path", ("selections", '{"s": [4, 5]}'), ("market-types/1", '{"t": [4, 5]}')),
     ],
 )
 def test_ids_of_templates_go_where_the_settings_say(
-    place: str, selections: tuple[str, str], types: tuple[str, str]
+    place: str, sport: str | None, selections: tuple[str, str], types: tuple[str, str]
 ) -> None:
     """And errors show them there."""
     names = {"selection_ids_parameter": "s", "sport_id_parameter": "sport", "market_type_ids_parameter": "t"}
-    questions = Questions(api(template_ids=place, **names))
+    questions = Questions(api(template_ids=place, template_sport=sport, **names))
     for request, (target, body) in (
         (questions.selection_templates([4, 5]), selections),
         (questions.market_type_templates(1, [4, 5]), types),

@@ -17,10 +17,12 @@ from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings, WebSettings
 from bridge.errors import NotOwner, SettingsError
-from bridge.kafka import blocking, clients
+from bridge.kafka import blocking, clients, topics
 from bridge.kafka.election import GroupLooks, LeaderElection
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
+from bridge.kafka.outage import outage
+from bridge.kafka.registry import Registry
 from bridge.kafka.topics import declare
 from bridge.service import app
 from bridge.service.transaction_monitor import TransactionMonitor
@@ -59,6 +61,43 @@ def test_what_a_connection_will_need_is_checked_before_anything_else(
     kafka, registry = KafkaSettings(bootstrap_servers=NOWHERE), RegistrySettings(url=f"http://{NOWHERE}")
     with pytest.raises(SettingsError, match=r"BRIDGE_FEED__AUTH_VALUE_FILE: cannot read"):
         app.run(Settings(feed=feed, kafka=kafka, registry=registry), print)
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch, is_silent: bool) -> None:
+    """The state has the name of Kafka, which is not to blame, not even if it was away before."""
+    released = threading.Event()
+    address = f"http://{NOWHERE}/apis"
+
+    def ensure(*_: object) -> topics.Topics:
+        monkeypatch.setattr(outage, "cause", "the host name is unknown")
+        monkeypatch.setattr(app, "RETRY_SECONDS", 0.01)
+        monkeypatch.setattr(app, "SILENT_SECONDS", 0.01)
+        return declare(Settings())
+
+    monkeypatch.setattr(topics, "ensure", ensure)
+    if is_silent:
+        monkeypatch.setattr(Registry, "codecs_of_owner", lambda *_: released.wait(60))
+    registry = RegistrySettings(url=f"http://user:secret@{NOWHERE}/apis")
+    service = app._Service(
+        Settings(kafka=KafkaSettings(bootstrap_servers=NOWHERE), registry=registry, feed=FeedSettings())
+    )
+    became, become = asyncio.Event(), service._status.become
+
+    def noted(*args: Any, **details: Any) -> bool:
+        became.set()
+        return become(*args, **details)
+
+    monkeypatch.setattr(service._status, "become", noted)
+    preparing = asyncio.create_task(service._prepare())
+    try:
+        await became.wait()
+    finally:
+        preparing.cancel()
+        released.set()
+        await asyncio.wait({preparing})
+    assert service._status.state is State.WAITING_FOR_KAFKA
+    assert f"the schema registry at {address} " in service._status.reason
 
 
 async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import pytest
+
 from bridge.snapshots.merge import MergedNames, pack, unpack
 from bridge.snapshots.model import Translation
 from bridge.snapshots.plan import Scope
@@ -93,6 +95,18 @@ def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
     collected = MergedNames(Scope.of(api()), {"de-DE": "de"})
     one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
     assert collected.normalize(one) == collected.normalize(other)
+
+
+@pytest.mark.parametrize("spelling", ["EN", "En", "en"])
+def test_a_language_in_another_case_is_the_same(spelling: str) -> None:
+    """In an answer in one language as in that of all; others stay as the provider writes them."""
+    collected = MergedNames(Scope.of(api(languages=("en", "de"))), {"DE-de": "de"})
+    collected.item("sport", text(1, spelling, "Football"))
+    collected.entity("sport", entity(2, **{spelling: "Tennis", "SV": "Tennis", "DE-de": "T"}))
+    assert not collected.lacks("sport", 1, ["en"])
+    found = collected.record(b"sport:2")
+    assert found
+    assert found.texts == {"en": "Tennis", "SV": "Tennis", "de": "T"}
 
 
 def test_a_packed_record_is_unpacked_whole() -> None:

@@ -70,7 +70,7 @@ WRONG = (
     Wrong("503", {"status": 503, "headers": {"Retry-After": "7"}}, 10, "HTTP 503", times=None),
     Wrong("204", {"status": 204, "body": ""}, 10, "HTTP 204"),
     Wrong("302", {"status": 302, "headers": ELSEWHERE}, 10, "other.example."),
-    Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "invalid JSON"),
+    Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "; at last: ", times=None),
     Wrong("half", {"truncate": True}, 10, "; at last: ", times=None),
     Wrong("shape", {"body": '{"items": []}'}, 10, "an unexpected shape: "),
 )
@@ -225,7 +225,11 @@ def test_a_wrong_answer(
         assert provider.token not in why
 
 
-PASSES = [*({"status": status} for status in (401, 403, 429, 503)), {"truncate": True}]
+PASSES: list[dict[str, Any]] = [
+    *({"status": status} for status in (401, 403, 408, 429, 503)),
+    {"truncate": True},
+    {"body": "<html>"},
+]
 
 
 @pytest.mark.parametrize(

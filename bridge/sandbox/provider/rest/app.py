@@ -18,7 +18,7 @@ import orjson
 
 from bridge.sandbox.provider.clock import Clock
 from bridge.sandbox.provider.rest.faults import Answer, RestFaults, problem
-from bridge.sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, route
+from bridge.sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, number_of, route
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
 from bridge.sandbox.provider.world import currencies
@@ -114,7 +114,7 @@ class Rest:
             case "sports" | "regions" | "leagues" | "competitors" as endpoint:
                 return self._list(_KINDS[endpoint], found.language, query)
             case "all-sport" | "all-region" | "all-league" | "all-competitor" as endpoint:
-                return self._single(_KINDS[endpoint], found.id)
+                return self._single(_KINDS[endpoint], number_of(found.id) or 0)
             case "all-event":
                 return self._event(found.id)
             case "markets" | "all-markets":
@@ -157,7 +157,7 @@ class Rest:
         return orjson.Fragment(self._whole_lists[key])
 
     def _markets(self, found: Route, query: Query) -> list[object]:
-        self._known_event(found.id)
+        event = self._known_event(found.id)
         ids, name, form = None, "marketTranslations", self._all
         if found.endpoint == "markets":
             if (language := self._spoken(found.language)) is None:
@@ -170,11 +170,11 @@ class Rest:
                 name: form(market),
                 "selections": [form(selection) for selection in selections],
             }
-            for market, selections in self.catalogue.markets(found.id)
+            for market, selections in self.catalogue.markets(event.id)
             if ids is None or market.id in ids
         ]
 
-    def _event(self, event_id: int) -> object:
+    def _event(self, event_id: str) -> object:
         event = self._known_event(event_id)
         related: Mapping[str, Any] = event.relations
         return {
@@ -185,10 +185,11 @@ class Rest:
             "competitors": [self._member("competitor", number) for number in related["competitorIds"]],
         }
 
-    def _known_event(self, event_id: int) -> Entity:
-        if event := self.catalogue.entry("event", event_id):
+    def _known_event(self, text: str) -> Entity:
+        number = number_of(text)
+        if number is not None and (event := self.catalogue.entry("event", number)):
             return event
-        raise _Refused(problem(404, f"there is no event {event_id}"))
+        raise _Refused(problem(404, f"there is no event {text}"))
 
     def _member(self, kind: Indexed, number: int) -> object:
         """Return an entity that an event refers to, with or without its names."""
@@ -196,7 +197,10 @@ class Rest:
         return self._single(kind, number) if named else {"id": number, "translations": {}}
 
     def _single(self, kind: Indexed, number: int) -> object:
-        """Return an entity with its names; an unknown one has none, as the interface has no 404 here."""
+        """Return an entity with its names; an unknown one has none, as the interface has no 404 here.
+
+        What is no number is 0.
+        """
         entry = self.catalogue.entry(kind, number)
         return self._all(entry) if entry else {"id": number, "translations": {}}
 
@@ -230,7 +234,7 @@ class Rest:
         policy = self.policy
         if policy.template_ids == "path":
             ids = [found.several] if found.several else []
-            return {policy.selection_ids: ids, policy.sport_id: [str(found.id)], policy.market_type_ids: ids}
+            return {policy.selection_ids: ids, policy.sport_id: [found.id], policy.market_type_ids: ids}
         if found.several:
             raise _Refused(problem(404, "templates take no ids in the path"))
         return query
@@ -258,18 +262,16 @@ def _given(query: Query, name: str) -> list[str]:
 
 def _numbers(query: Query, name: str) -> list[int]:
     given = _given(query, name)
-    if not all(map(_is_id, given)):
+    numbers = [number for text in given if (number := number_of(text)) is not None]
+    if len(numbers) < len(given):
         raise _Refused(problem(400, f"{name} must be ids"))
-    return [int(text) for text in given]
+    return numbers
 
 
 def _filter(query: Query, name: str) -> set[int] | None:
     """Return the ids that filter a list, or None for no filter. A value that is not an id matches nothing."""
-    return {int(text) for text in _given(query, name) if _is_id(text)} if name in query else None
-
-
-def _is_id(text: str) -> bool:
-    return text.isdecimal() and len(text) <= 18
+    found = {number_of(text) for text in _given(query, name)} if name in query else None
+    return None if found is None else {number for number in found if number is not None}
 
 
 class _TokenBucket:

@@ -40,7 +40,7 @@ _PATTERNS = {
     endpoint: re.compile(
         ROOT
         + path.replace("IDS", "(?P<several>[^/]+)")
-        .replace("ID", "(?P<id>-?[0-9]{1,18})")
+        .replace("ID", "(?P<id>[^/]+)")
         .replace("LANG", "(?P<language>[^/]+)")
     )
     for endpoint, path in _PATHS.items()
@@ -48,11 +48,11 @@ _PATTERNS = {
 
 
 class Route(NamedTuple):
-    """An endpoint with the parameters of its path; empty or 0 where the path has none."""
+    """An endpoint with the parameters of its path; empty where the path has none."""
 
     endpoint: Endpoint
     language: str
-    id: int
+    id: str
     several: str
     """Ids with commas."""
 
@@ -61,6 +61,12 @@ def route(path: str) -> Route | None:
     """Return the endpoint of a path, or None."""
     for endpoint, pattern in _PATTERNS.items():
         if match := pattern.fullmatch(path):
-            language, number, several = (match.groupdict().get(x) for x in ("language", "id", "several"))
-            return Route(endpoint, language or "", int(number or 0), several or "")
+            found = match.groupdict()
+            return Route(endpoint, *(found.get(x) or "" for x in ("language", "id", "several")))
     return None
+
+
+def number_of(text: str) -> int | None:
+    """Return the id that a text is, a signed integer of 64 bits; None if it is none."""
+    found = int(text) if re.fullmatch(r"-?[0-9]{1,19}", text, re.ASCII) else None
+    return found if found is not None and -(2**63) <= found < 2**63 else None

@@ -30,6 +30,10 @@ def test_the_options_win_over_the_file(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("brust = 5", "brust is not a setting; did you mean burst?"),
+        (
+            "[limits]\ninitial_window = 5",
+            "limits.initial_window is not a setting; did you mean limits.initial_",
+        ),
         ("[sizes]\nevent = 5", "sizes.event is not a setting; did you mean sizes.events?"),
         ("disorder_seconds = 5", "disorder_seconds is now called max_out_of_orderness_seconds"),
         ("colour = 5", "colour is not a setting; remove it"),

@@ -177,6 +177,21 @@ def test_a_broken_limit_refuses(stream: Stream) -> None:
     assert [breach.rule for breach in feed.breaches] == ["proper"]
 
 
+def test_a_refusal_can_say_when_to_come_back(stream: Stream) -> None:
+    feed = provider(stream, Policy(refusal_retry_after=90))
+    let_in(feed, NOW, int(NOW))
+    answer = feed.connect(NOW, int(NOW))
+    assert isinstance(answer, Refusal)
+    assert (answer.status, answer.retry_after) == (409, 90)
+
+
+def test_a_replay_can_begin_earlier_than_requested(stream: Stream) -> None:
+    """By so much, and not before the provider's memory."""
+    feed = provider(stream, Policy(replay_early_seconds=20))
+    got = bets(received(let_in(feed, NOW, int(NOW) - 5), NOW, NOW, limit=10_000))
+    assert got == [message.body for message in Log(stream).read(int(NOW) - 25, NOW)]
+
+
 def test_frames_are_bounded_by_their_size(stream: Stream) -> None:
     """No message is added to so many bytes or more, and the rest comes with the next call."""
     connection = let_in(provider(stream), NOW, int(NOW) - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sandbox.provider.rate_limits import Limits, Rule
+from bridge.sandbox.provider.rate_limits import Limits, LimitSettings, Rule
 
 NOW = 1_790_000_000.0
 HOUR = 3600
@@ -46,6 +46,16 @@ def test_five_within_the_window_and_no_more(age: int | None, window: int, expect
     early, late = Limits(), Limits()
     assert broken(early, [*spread, window - 0.5], age) == [None] * 5 + [expected]
     assert broken(late, [*spread, float(window)], age) == [None] * 6
+
+
+def test_another_provider_may_have_other_limits() -> None:
+    """Each figure can be another."""
+    settings = LimitSettings(proper_connections=2, proper_window_seconds=10, large_age_seconds=60)
+    limits = Limits(settings=settings)
+    assert broken(limits, [0.0, 1.0, 2.0, 20.0], 100) == [None, None, "proper", None]
+    assert limits.attempt(NOW + 40, int(NOW) - 30)[0] == "large"
+    drained = Limits(settings=LimitSettings(bucket_seconds=100, bucket_drain=1))
+    assert broken(drained, [0.0, 1.0, 70.0], 60) == [None, "bucket", None]
 
 
 def test_absent_and_too_small_share_a_window() -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import inf, nextafter
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.sandbox.provider.bets import Oddity
 from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 
@@ -166,6 +167,24 @@ def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
     assert usual == pytest.approx(2800, rel=0.05)
     assert kinds.keys() == {(True, True, True), (False, True, False), (False, False, False)}
     assert list(kinds.values()) == [pytest.approx(400, rel=0.2)] * 3
+
+
+def test_odd_messages_are_of_the_kinds_that_are_asked_for(world: World) -> None:
+    """Each alone."""
+    seen: Counter[str] = Counter()
+    for kind in get_args(Oddity):
+        stream = Stream(world, ORIGIN, StreamSettings(rate=200, odd=1, resettle=0, oddities=(kind,)))
+        for message in published(stream, ORIGIN, ORIGIN + 1):
+            content = orjson.loads(message.body)
+            data = content.get("data") if content else None
+            stake = ((data and data.get("amount")) or {}).get("value", 1)
+            seen[f"{kind}: {content}" if not content else f"{kind}: {stake > 0} {stake == 0}"] += 1
+            assert (data is not None) == (message.version is not None)
+            assert ("unknownField" in (data or {})) == (kind == "unknown field")
+    assert seen["list: []"] == seen["object: {}"] == 200
+    assert seen["no stake: False True"] > 190
+    assert seen["negative stake: False False"] > 190
+    assert not {"list: True False", "object: True False", "unknown field: False True"} & seen.keys()
 
 
 def test_a_message_without_a_bet_settles_nothing(world: World) -> None:

@@ -61,7 +61,6 @@ def test_every_endpoint_has_its_path() -> None:
         assert found.endpoint == endpoint
     for path in (
         "/api/",
-        "/api/translations/all/sport/x",
         "/api/translations/en/sports/",
         "/api/translations",
     ):
@@ -125,13 +124,17 @@ def template_ids(name: str, count: int) -> str:
 @pytest.mark.parametrize(
     ("path", "status", "reason"),
     [
-        *[(path.format(1), 404, "there is no event 1") for path in EVENT_PATHS],
+        *[
+            (path.format(number), 404, f"there is no event {number}")
+            for path in EVENT_PATHS
+            for number in ("1", "1" * 19, "x")
+        ],
         *[(path, 400, f"{name} is missing") for name, path in IDS.items()],
         *[(template_ids(name, 101), 400, f"{name} has 101 ids, 100 are allowed") for name in IDS],
         *[
             (f"{path}{name}={wrong}", 400, f"{name} must be ids")
             for name, path in IDS.items()
-            for wrong in ("x", "1,", "-1", "1" * 19)
+            for wrong in ("x", "1,", "9" * 19)
         ],
         *[
             (f"{TEMPLATES}market-types?{sport}marketTypeIds=1", 400, "sportId must be given once")
@@ -145,6 +148,18 @@ def template_ids(name: str, count: int) -> str:
 def test_a_wrong_question_is_refused_with_its_reason(path: str, status: int, reason: str) -> None:
     answer = ask(rest(), path)
     assert (answer.status, detail(answer)) == (status, reason)
+
+
+@pytest.mark.parametrize(("text", "number"), [("1" * 19, int("1" * 19)), ("-7", -7), ("9" * 19, 0), ("x", 0)])
+def test_an_id_that_names_nothing_is_no_refusal_where_the_interface_has_none(text: str, number: int) -> None:
+    """An int64 of any size is an id; what is none has no names either."""
+    for kind in ("sport", "region", "league", "competitor"):
+        answer = ask(rest(), f"/api/translations/all/{kind}/{text}")
+        assert (answer.status, orjson.loads(answer.body)) == (200, {"id": number, "translations": {}})
+    if text.lstrip("-").isdecimal() and number:
+        for name, path in IDS.items():
+            answer = ask(rest(), f"{path}{name}={text}")
+            assert (answer.status, answer.body) == (200, b"[]")
 
 
 @pytest.mark.parametrize("path", EVENT_PATHS)
