@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from bridge.cli.output import Json, say, show
+from bridge.cli.output import Json, config_option, say, show
 from bridge.config import age_seconds
 from bridge.errors import SettingsError, of_option
 
@@ -158,10 +158,7 @@ def _wait_for_signal() -> None:
 
 def simulate(
     ctx: typer.Context,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; options override it."),
-    ] = None,
+    config: Annotated[Path | None, config_option("TOML file with settings; options override it.")] = None,
     port: ProviderPort = 8900,
     control_port: Annotated[int | None, _port("Port of the control endpoint; 0 is any free port.")] = None,
     rate: Rate = 200,
