@@ -303,9 +303,11 @@ class WebSettings(Section):
     """Status page, health and metrics over HTTP; see [observability.md](observability.md)."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    """Address to listen on; `0.0.0.0` in a container."""
+    """Address to listen on; `::` in a container: all addresses of IPv6 and IPv4."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
-    """Port to listen on. 0 takes any free port, which the log reports."""
+    """Port to listen on. 0 takes any free port, which the log reports. While it is taken, as by the owner
+    beside a standby, the bridge works without it and tries again.
+    """
     hosts: tuple[str, ...] = Field(default=(), examples=[["bridge.example"]])
     """Further names by which the server may be called; addresses, `localhost`, `web.host` and the machine's
     name need not be listed. A request for another name is refused."""

@@ -277,7 +277,7 @@ def test_probes_and_scrapers_find_what_is_served(component: str, settings: Setti
     """Paths and port are those of the bridge, which listens where they can reach it."""
     [port] = container(component)["ports"]
     [scraped] = of_kind("Service")["settlement-bridge"]["spec"]["ports"]
-    assert settings.web.host == "0.0.0.0"
+    assert settings.web.host == "::"
     assert settings.web.port == port["containerPort"] == scraped["port"]
     live, ready = (container(component)[f"{kind}Probe"] for kind in ("liveness", "readiness"))
     assert {live["httpGet"]["port"], ready["httpGet"]["port"], scraped["targetPort"]} == {port["name"]}
