@@ -13,7 +13,7 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import typer
 
-from bridge import __version__
+from bridge import RELEASE
 from bridge.cli import app
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import AuthError, ClockError, LeftOut, SettingsError, SinkBroken, TopologyError
@@ -177,7 +177,7 @@ def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
     """Named once for all, so that one line says where it really is."""
     assert {each["image"] for each in containers(PODS[component])} == {"settlement-bridge"}
     for folder in (BASE, SERVING_JOBS):
-        assert kustomization(folder)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
+        assert kustomization(folder)["images"] == [{"name": "settlement-bridge", "newTag": RELEASE}]
 
 
 @each_pod
