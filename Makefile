@@ -40,8 +40,9 @@ LINTED := $(addprefix tests/repo/,test_k8s.py test_overlays.py test_network_poli
 	test_metrics_documented.py::test_no_other_metric_is_mentioned \
 	test_docs.py::test_a_generated_file_is_up_to_date)
 
-# The name that k8s/overlays/dev has.
-IMAGE   ?= settlement-bridge:$(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bridge/__init__.py)
+VERSION  = $(shell $(PYTHON) -c 'import bridge; print(bridge.__version__)')
+# The name that k8s/overlays/dev has, and one of this commit alone.
+IMAGE   ?= settlement-bridge:$(firstword $(subst +, ,$(VERSION))) settlement-bridge:$(subst +,-,$(VERSION))
 BUILDER ?= $(firstword $(foreach tool,buildah podman docker,$(if $(shell command -v $(tool)),$(tool))))
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -190,7 +191,7 @@ screenshots: setup ## take the screenshots of the status pages in docs/images ag
 
 image: ## build the container image with buildah, podman or docker; IMAGE=registry.example/bridge:1 names it
 	@test -n "$(BUILDER)" || { echo "error: none of buildah, podman and docker is installed" >&2; exit 1; }
-	@$(BUILDER) build -f Containerfile -t $(IMAGE) .
+	@$(BUILDER) build -f Containerfile --build-arg VERSION=$(VERSION) $(addprefix -t ,$(sort $(IMAGE))) .
 
 image-test: setup ## build the image from Debian's packages and run it, in about five minutes; needs root, buildah and debootstrap
 	@for tool in buildah debootstrap; do command -v $$tool >/dev/null || \

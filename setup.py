@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: which modules are compiled, and that a failing compiler is no error.
+"""What pyproject.toml cannot say: the version, what is compiled, and that a failing compiler is no error.
 
 Without a C compiler, or Python's headers, the same modules are installed as plain Python; also where mypy
 refuses them, as a newer one may, unless BRIDGE_MUST_COMPILE is set in the environment.
@@ -7,8 +7,10 @@ refuses them, as a newer one may, unless BRIDGE_MUST_COMPILE is set in the envir
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 import sysconfig
+from email.parser import Parser
 from pathlib import Path
 
 from mypyc.build import mypycify
@@ -81,6 +83,17 @@ def extensions() -> list[Extension]:
     return found
 
 
-# pip asks for the requirements and the metadata before it builds: mypy need not work for those answers.
-_only_asked = not {"egg_info", "dist_info"}.isdisjoint(sys.argv)
-setup(ext_modules=[] if _only_asked else extensions(), cmdclass={"build_ext": AllOrNone})
+def version() -> str:
+    """The one given in the environment, or that of the sdist or the checkout."""
+    made_from = Path("PKG-INFO")
+    if made_from.exists():
+        return Parser().parsestr(made_from.read_text("utf-8"))["Version"]
+    bridge = runpy.run_path("bridge/__init__.py")
+    here = bridge["__version__"] if Path(".git").exists() else f"{bridge['RELEASE']}+unknown"
+    return os.environ.get("BRIDGE_VERSION") or here
+
+
+# pip asks for the requirements and the metadata before it builds: mypy need not work for those answers, nor
+# for an sdist.
+_only_asked = not {"egg_info", "dist_info", "sdist"}.isdisjoint(sys.argv)
+setup(version=version(), ext_modules=[] if _only_asked else extensions(), cmdclass={"build_ext": AllOrNone})

@@ -90,6 +90,8 @@ def plain_error(error: Exception) -> str:
 
     `[Errno 111] Connect call failed ('127.0.0.1', 80)` is `Connect call failed 127.0.0.1:80`.
     """
+    if re.search(r"\[SSL: (WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|PACKET_LENGTH_TOO_LONG)\]", str(error)):
+        return "this port does not speak TLS: is its address http://… or ws://…?"
     text = re.sub(r"\[(Errno|SSL|X509)\b[^\]]*\] ?| \(_ssl\.c:\d+\)", "", str(error))
     return re.sub(r"\('([^']+)', (\d+)[\d, ]*\)", r"\1:\2", text) or type(error).__name__
 

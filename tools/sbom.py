@@ -25,7 +25,7 @@ def write(target: Path) -> None:
         command = [str(tool / "cyclonedx-py"), "environment", *options, str(runtime / "python")]
         written = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     bill = json.loads(written)
-    bill["metadata"]["component"]["version"] = __version__  # pyproject.toml has it from the package
+    bill["metadata"]["component"]["version"] = __version__  # setup.py has it from the package
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(bill, indent=2) + "\n", "utf-8")
 

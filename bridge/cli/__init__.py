@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import time
-from io import UnsupportedOperation
+from io import TextIOWrapper, UnsupportedOperation
 from pathlib import Path
 from typing import Annotated, Any, Never
 
@@ -20,11 +21,16 @@ from bridge.errors import BridgeError, TopologyError
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises for a wrong option. It exports only this subclass."""
+_MEANT = {
+    r".*bridge No such command 'status'.*": "bridge checkpoint show",
+    r".* tail Got unexpected extra argument\(s\) \(([0-9]+)\)": r"-n \1",
+}
+"""A command, and the error of a word that it does not have → what is meant by it."""
 
 app = typer.Typer(
     name="bridge",
     help="Publish a sportsbook's settlement feed to Kafka exactly once, and declare every gap.",
-    epilog="Settings come from environment variables BRIDGE_SECTION__NAME or a TOML file (--config); "
+    epilog="Settings come from environment variables BRIDGE_SECTION__NAME and a TOML file (--config); "
     "bridge.example.toml lists them all.\n\nExit codes (docs/exit-codes.md):\n\n"
     "- 0: success\n- 1: failure, or a difference found\n- 2: invalid setting or option\n"
     "- 3: credential refused\n- 4: published, but incomplete\n- 5: gap\n"
@@ -49,7 +55,7 @@ app.add_typer(dead_letters.deadletters, name="deadletters")
 
 def main() -> Never:
     """Run the command; print an error on stderr and exit with its code."""
-    _open_closed_streams()
+    _prepare_streams()
     log.configure()
     code = 0
     try:
@@ -81,14 +87,18 @@ def _tell(error: BridgeError) -> None:
         print_text(f"error: {line}", err=True)
 
 
-def _open_closed_streams() -> None:
+def _prepare_streams() -> None:
     """Replace each standard stream that is closed, or a socket would get its number and be written to.
 
-    To write to stdout stays an error: a script must not take silence for an empty result.
+    What the encoding of a stream lacks is written as an escape. To write to stdout stays an error: a script
+    must not take silence for an empty result.
     """
     for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for good
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _report(error: Exception) -> Never:
@@ -99,7 +109,11 @@ def _report(error: Exception) -> Never:
 def _refuse(error: Any) -> Never:
     """Print on one line which option is wrong; the help that stands for a missing command is printed."""
     if text := " ".join(error.format_message().replace("Value error, ", "").split()).rstrip("."):
-        help_ = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
+        command = error.ctx.command_path if error.ctx else ""
+        for pattern, meant in _MEANT.items():
+            if found := re.fullmatch(pattern, f"{command} {text}"):
+                text = found.expand(rf"{text.partition('. ')[0]}. Did you mean `{meant}`?")
+        help_ = command and f"; see `{command} --help`"
         typer.echo(f"error: {text}{help_}", err=True)
     sys.exit(2)
 
@@ -112,6 +126,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    config: Config = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,

@@ -13,10 +13,22 @@ import typer
 from bridge.clock import Clock
 from bridge.formatting import format_duration
 
+
+def _of_command_or_program(ctx: typer.Context, value: Path | None) -> Path | None:
+    """Take the option also from in front of the command."""
+    return value or ctx.find_root().params.get("config")
+
+
+def config_option(help_: str) -> Any:
+    """Declare the option that names a file with settings."""
+    return typer.Option("--config", "-c", metavar="FILE", help=help_, callback=_of_command_or_program)
+
+
 Config = Annotated[
     Path | None,
-    typer.Option(
-        "--config", "-c", metavar="FILE", help="TOML file with settings; environment variables override it."
+    config_option(
+        "TOML file with settings; by default that of BRIDGE_CONFIG, or ./bridge.toml. Environment variables "
+        "override it."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from bridge.cli.output import Json, say, show
+from bridge.cli.output import Json, config_option, print_text, say, show
 from bridge.config import age_seconds
 from bridge.errors import SettingsError, of_option
 
@@ -29,10 +29,12 @@ def _port(help_: str) -> Any:
     return typer.Option(min=0, max=65535, help=help_)
 
 
-_BY_DEFAULT = "by default that of the last start or {}, or a free one if it is taken."
+_BY_DEFAULT = "by default that of the last start or {}, or a free one if that is taken."
 KafkaPort = Annotated[int | None, _port(f"Port of Kafka: {_BY_DEFAULT.format(9092)}")]
 RegistryPort = Annotated[int | None, _port(f"Port of the registry: {_BY_DEFAULT.format(8080)}")]
-ProviderPort = Annotated[int, _port("Port of the simulator, or a free one if that is taken.")]
+ProviderPort = Annotated[
+    int | None, _port("Port of the simulator: by default 8900, or a free one if that is taken.")
+]
 Rate = Annotated[float, typer.Option(min=0.001, help="Average messages per second.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random bets.")]
 Odd = Annotated[
@@ -118,7 +120,7 @@ def demo(
     odd: Odd = 0,
     kafka_port: KafkaPort = None,
     registry_port: RegistryPort = None,
-    provider_port: ProviderPort = 8900,
+    provider_port: ProviderPort = None,
 ) -> None:
     """Run everything on this machine: provider, bridge, Kafka, and a reader that checks every bet.
 
@@ -131,7 +133,8 @@ def demo(
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
     duration = math.inf if seconds is None else seconds
-    provider = SimulatorSettings(port=provider_port, rate=rate, seed=seed, odd=odd)
+    given = {} if provider_port is None else {"port": provider_port}
+    provider = SimulatorSettings(**given, rate=rate, seed=seed, odd=odd)
     result = demonstrate(provider, duration, kills, kafka_port, registry_port)
     typer.echo(orjson.dumps(result))
     if result["lost"] or result["duplicates"]:
@@ -158,11 +161,8 @@ def _wait_for_signal() -> None:
 
 def simulate(
     ctx: typer.Context,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; options override it."),
-    ] = None,
-    port: ProviderPort = 8900,
+    config: Annotated[Path | None, config_option("TOML file with settings; options override it.")] = None,
+    port: ProviderPort = None,
     control_port: Annotated[int | None, _port("Port of the control endpoint; 0 is any free port.")] = None,
     rate: Rate = 200,
     seed: Seed = 1,
@@ -186,7 +186,7 @@ def simulate(
 ) -> None:
     """Simulate the provider: settlement feed with replay and limits, translations, currencies, faults.
 
-    Prints its address, then one JSON line per connection attempt. Set BRIDGE_FEED__BASE_URL to the address.
+    Prints the variables that have a bridge use it, then one JSON line per connection attempt on stderr.
     docs/simulator.md lists the settings of the --config file.
     """
     from bridge.sandbox.provider.command import simulate as serve
@@ -200,4 +200,4 @@ def simulate(
         if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
         if name not in ("config", "api_token_file")
     }
-    serve(say, config, options, api_token_file=api_token_file)
+    serve(say, print_text, config, options, api_token_file=api_token_file)

@@ -98,7 +98,7 @@ class ApiSettings(TlsSection):
     """Kinds of names to ask for. Leave out those for which the token has no right. A snapshot is complete if
     it has these. What their answers have of other kinds is published too.
     """
-    language_keys: dict[str, Language] = Field(default={})
+    language_keys: dict[str, Language] = Field(default={}, examples=[{"de-DE": "de"}])
     """Maps the provider's name of a language, in answers that have all of them, to its code: `{ "de-DE" =
     "de" }`. Names that differ from a code of `languages` only in case need none; others are kept as they are.
     """
@@ -117,7 +117,9 @@ class ApiSettings(TlsSection):
     max_shrink_share: Share = 0.1
     """A list that has lost more than this share removes nothing until a second full run in a row confirms it.
     """
-    query: dict[ListEndpoint, dict[str, str | list[str]]] = Field(default={})
+    query: dict[ListEndpoint, dict[str, str | list[str]]] = Field(
+        default={}, examples=[{"leagues": {"active": "true"}}]
+    )
     """Query parameters to add, by endpoint: `sports`, `regions`, `leagues`, `competitors`, `markets` (of an
     event, in one language), `all-markets`. A value may be a list, and may contain `{language}` (not in
     `all-markets`), `{eventId}` (`markets`, `all-markets`) and `{sportId}` (not in `sports`; `regions`,

@@ -1,7 +1,7 @@
 """Reads and validates the settings. The only module that reads `BRIDGE_…` variables.
 
-Environment variables (`BRIDGE_…`, `__` between levels) take precedence over the TOML file of `--config`, and
-that over the defaults. A secret can be given by the path of a file (`…_FILE`), which is read at each use, so
+Environment variables (`BRIDGE_…`, `__` between levels) take precedence over the TOML file, and that over the
+defaults. A secret can be given by the path of a file (`…_FILE`), which is read at each use, so
 that a rotated secret is picked up. Secrets are registered with the log, which masks them.
 """
 
@@ -12,27 +12,27 @@ import difflib
 import json
 import os
 import re
-import stat
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, PrivateAttr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from bridge.config import tls
 from bridge.config.api import ApiSettings
 from bridge.config.fields import ENV_PREFIX, TlsSection, env_name
+from bridge.config.files import read_bytes
 from bridge.config.kafka import KafkaSettings
 from bridge.config.sections import (
     BatchSettings,
@@ -49,8 +49,29 @@ from bridge.errors import SettingsError
 from bridge.formatting import format_duration, plain_error, shortened
 from bridge.masking import conceal
 
+FILE_VARIABLE: Final = f"{ENV_PREFIX}CONFIG"
+_DEFAULT_FILE: Final = Path("bridge.toml")
 _BEFORE_CONNECT_SECONDS = 30
 """Time until an attempt is committed and the bridge connects, and for rounding."""
+
+
+class _Origin(NamedTuple):
+    """Where the settings come from."""
+
+    file: Path | None = None
+    of_file: Mapping[str, str] = {}
+    """Variable → name of each setting and section that the file has and the environment has not."""
+
+    def name_the_file(self, error: str) -> str:
+        """Put the file in place of the variable of a setting that it has, and behind a line without any."""
+
+        def place(found: re.Match[str]) -> str:
+            name = self.of_file.get(found[1] or found[2])
+            return (name and (f"({self.file})" if found[1] else f"{name} ({self.file})")) or found[0]
+
+        lines = re.sub(r"\((BRIDGE_[^)]*)\)|\b(BRIDGE_[A-Z]+__\w+)", place, error).splitlines()
+        vague = [self.file and str(self.file) not in line and ENV_PREFIX not in line for line in lines]
+        return "\n".join(f"{a} ({self.file})" if b else a for a, b in zip(lines, vague, strict=True))
 
 
 class Settings(BaseSettings):
@@ -73,6 +94,12 @@ class Settings(BaseSettings):
     api: ApiSettings = ApiSettings()
     batch: BatchSettings = BatchSettings()
     web: WebSettings = WebSettings()
+    _origin: _Origin = PrivateAttr(default=_Origin())
+
+    @property
+    def file(self) -> Path | None:
+        """The TOML file that was read, if any."""
+        return self._origin.file
 
     @model_validator(mode="after")
     def _starts_within_memory(self) -> Self:
@@ -121,7 +148,7 @@ class Settings(BaseSettings):
                     continue
                 variable += "(_FILE)"
             if not getattr(given, key):
-                where = f"{key} under [{section}] in the file given by --config"
+                where = f"{key} under [{section}] in {self.file or 'the file given by --config'}"
                 problems.append(f"{name} is not set. Set {variable}, or {where}.")
         return problems
 
@@ -131,7 +158,7 @@ class Settings(BaseSettings):
         for name, read in self.secrets(*sections):
             try:
                 if not read():
-                    problems.append(f"{name} or {name}_FILE is empty")
+                    problems.append(f"{name} is empty")
             except SettingsError as error:
                 problems.append(str(error))
         for section in sections:
@@ -141,7 +168,7 @@ class Settings(BaseSettings):
                     tls.context(section, given)
                 except SettingsError as error:
                     problems.append(str(error))
-        return problems
+        return [self._origin.name_the_file(problem) for problem in problems]
 
     def secrets(self, *sections: str) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the variable of each secret in use in these sections, and the function that reads it."""
@@ -172,53 +199,72 @@ REMOVED: Final = {
 """Former setting → why it is not needed. It is refused."""
 
 
-def load(config: Path | None = None) -> Settings:
-    """Read the settings from the environment and, if given, a TOML file.
+def load(config: str | os.PathLike[str] | None = None) -> Settings:
+    """Read the settings from the environment and a TOML file.
 
-    Raises SettingsError with one line for each wrong setting: its name, the error and the fix.
+    The file is `config`, by default that of BRIDGE_CONFIG (none if that is empty), or ./bridge.toml if that
+    exists. Raises SettingsError with one line for each wrong setting: its name, the error and the fix.
     """
     _reject_unknown_variables(os.environ)
     _reject_invalid_json(os.environ)
+    file = _file_to_read(config)
+    given = {} if file is None else _parse(file)
+    origin = _Origin(file, _names_in(given))
 
     class Sourced(Settings):
         @classmethod
         def settings_customise_sources(
             cls, settings_cls: type[BaseSettings], *_: Any, **sources: Any
         ) -> tuple[PydanticBaseSettingsSource, ...]:
-            file = () if config is None else (TomlConfigSettingsSource(settings_cls, config),)
-            return sources["env_settings"], *file
+            return sources["env_settings"], InitSettingsSource(settings_cls, given)
 
-    if config is not None:
-        _must_be_file(config)
     try:
         settings = Sourced()
+        settings._origin = origin
         _conceal_passwords_in_addresses(settings)
         if (parse_start(settings.feed.start, now := time.time()) or 0) > now:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {settings.feed.start} is in the future")
         return settings
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(it, config) for it in _distinct(error.errors()))) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f"the settings file {config} cannot be read: {plain_error(error)}") from None
+        lines = "\n".join(_explain(it, origin) for it in _distinct(error.errors()))
+        raise SettingsError(origin.name_the_file(lines)) from None
+    except SettingsError as error:
+        raise SettingsError(origin.name_the_file(str(error))) from None
     except (ValueError, RecursionError) as error:  # the variable of a whole section is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
 
 
-def _must_be_file(config: Path) -> None:
-    """Refuse anything but a regular file: opening a pipe without a writer would block."""
+def _file_to_read(config: str | os.PathLike[str] | None) -> Path | None:
+    if config is None and FILE_VARIABLE not in os.environ:
+        return _DEFAULT_FILE if os.access(_DEFAULT_FILE, os.F_OK) else None
+    given = os.environ[FILE_VARIABLE] if config is None else config
+    return Path(given) if given else None
+
+
+def _parse(file: Path) -> dict[str, Any]:
     try:
-        mode = config.stat().st_mode
+        return tomllib.loads(read_bytes(file).decode())
     except FileNotFoundError:
         raise SettingsError(
-            f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
+            f"there is no settings file {file}. Copy bridge.example.toml to begin with one."
         ) from None
-    except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or error
-        raise SettingsError(f"the settings file {shortened(str(config))} cannot be read: {reason}") from None
-    if not stat.S_ISREG(mode):
-        raise SettingsError(
-            f"the settings file {config} is not a regular file but a directory, a pipe or the like"
-        )
+    except (OSError, ValueError, RecursionError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or plain_error(error)
+        raise SettingsError(f"the settings file {shortened(str(file))} cannot be read: {reason}") from None
+
+
+def _names_in(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variable → name of each setting and section that the environment does not have."""
+    tables = {section: table if isinstance(table, dict) else {} for section, table in given.items()}
+    paths = [
+        path for section, table in tables.items() for path in ((section,), *((section, k) for k in table))
+    ]
+    of_environment = {*map(str.upper, os.environ)}
+    return {
+        env_name(*path): ".".join(path)
+        for path in paths
+        if of_environment.isdisjoint({env_name(*path), env_name(path[0])})
+    }
 
 
 def _conceal_passwords_in_addresses(settings: Settings) -> None:
@@ -239,11 +285,19 @@ def _reject_invalid_json(environ: Mapping[str, str]) -> None:
         for key in _names((section,)):
             default, name = getattr(field.default, key), env_name(section, key)
             if name in environ and isinstance(default, tuple | frozenset | dict):
-                example = {"de-DE": "de"} if isinstance(default, dict) else [*default][:2] or ["en", "sv"]
                 try:
                     json.loads(environ[name])
                 except (ValueError, RecursionError):
-                    raise SettingsError(f"{name} must be JSON, such as {json.dumps(example)}") from None
+                    raise SettingsError(f"{name} must be JSON, such as {_example(section, key)}") from None
+
+
+def _example(section: str, key: str, colon: str = ": ") -> str:
+    """Return a value of a setting as JSON, which is TOML if the colon of a table is ` = `."""
+    field = _model(section).model_fields[key]
+    value = (field.examples or [field.default])[0]
+    if isinstance(value, tuple | frozenset):
+        value = [*value][:2]
+    return json.dumps(value, separators=(", ", colon), ensure_ascii=False)
 
 
 def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
@@ -252,7 +306,21 @@ def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     return [error for error in errors if error["type"] != "too_short" or error["loc"] not in entries]
 
 
-def _explain(error: ErrorDetails, config: Path | None) -> str:
+_TYPES: Final = {
+    "tuple": "a list",
+    "frozen_set": "a list",
+    "dict": "a table",
+    "model": "a table",
+    "string": "text",
+    "path": "a path",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""Beginning of the name of an error → what the value must be."""
+
+
+def _explain(error: ErrorDetails, origin: _Origin) -> str:
     path, kind = tuple(map(str, error["loc"][:2])), error["type"]
     message = re.sub(r"^\w+ should ", "must ", error["msg"].removeprefix("Value error, "))
     if kind.startswith(("greater_than", "less_than", "finite_number")):  # a number, so no secret
@@ -261,41 +329,40 @@ def _explain(error: ErrorDetails, config: Path | None) -> str:
         message += f", not {shortened(repr(error['input']))}"
     if not path:
         return message
-    where, source = ".".join(path), _source(path, config)
+    where, variable = ".".join(path), env_name(*path)
+    if (wrong := re.fullmatch(r"([a-z_]+)_(type|parsing|from_float)", kind)) and wrong[1] in _TYPES:
+        colon = " = " if variable in origin.of_file else ": "
+        example = _example(path[0], path[1], colon) if len(path) > 1 else f"[{where}]"
+        message = f"must be {_TYPES[wrong[1]]}, such as {example}"
     if kind == "extra_forbidden":
         if where in RENAMED:
             new = tuple(RENAMED[where].split("."))
-            return f"{where} ({source}) is now called {RENAMED[where]} ({env_name(*new)})"
+            return f"{where} ({variable}) is now called {RENAMED[where]} ({env_name(*new)})"
         if where in REMOVED:
-            return f"{where} ({source}) is no longer a setting: {REMOVED[where]}. Remove it."
+            return f"{where} ({variable}) is no longer a setting: {REMOVED[where]}. Remove it."
         close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
         likely = [".".join((*path[:-1], name)) for name in close]
         likely += [
             f"{section}.{path[-1]}" for section in Settings.model_fields if path[-1] in _names((section,))
         ]
         hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
-        return f"{where} ({source}) is not a setting{hint}"
-    return f"{where} ({source}): {message}" if len(path) > 1 else f"{where}: {message}"
-
-
-def _source(path: tuple[str, ...], config: Path | None) -> str:
-    """Return where a setting was given: its variable, or the file."""
-    variables = {env_name(*path), env_name(path[0])}
-    is_of_file = config is not None and variables.isdisjoint(map(str.upper, os.environ))
-    return str(config) if is_of_file else env_name(*path)
+        return f"{where} ({variable}) is not a setting{hint}"
+    return f"{where} ({variable}): {message}" if len(path) > 1 else f"{where}: {message}"
 
 
 def _names(section: tuple[str, ...]) -> list[str]:
     if not section:
         return list(Settings.model_fields)
-    field = Settings.model_fields.get(section[0])
-    model = field.annotation if field else None
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+    return list(_model(section[0]).model_fields) if section[0] in Settings.model_fields else []
+
+
+def _model(section: str) -> type[BaseModel]:
+    return type(Settings.model_fields[section].default)
 
 
 def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
     """Refuse a variable of an unknown section, such as a typo; pydantic-settings ignores it."""
-    sections = [env_name(section) for section in Settings.model_fields]
+    sections = [FILE_VARIABLE, *(env_name(section) for section in Settings.model_fields)]
     for name in environ:
         if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in sections:
             known = [

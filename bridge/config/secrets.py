@@ -18,8 +18,6 @@ from bridge.errors import SettingsError
 from bridge.log import get
 from bridge.masking import conceal
 
-EMPTY = "it is empty"
-
 
 class Form(Enum):
     """What a secret must be to be sent."""
@@ -45,7 +43,7 @@ _warned: set[Path] = set()
 
 
 def read_secret(name: str, file: Path, form: Form) -> str:
-    """Return the secret in a file, or the last one while it cannot be used; "" if it was always empty.
+    """Return the secret in a file, or the last one while it cannot be used.
 
     Raises SettingsError, without the content, if the file could never be used.
     """
@@ -59,7 +57,7 @@ def read_secret(name: str, file: Path, form: Form) -> str:
             get().warning("secret file unreadable, using the last secret", file=str(file), reason=trouble)
         _warned.add(file)
         return _last[file]
-    elif trouble != EMPTY:
+    else:
         raise SettingsError(f"{name}: cannot read {file}: {trouble}")
     return secret
 
@@ -91,6 +89,6 @@ def _read(file: Path, form: Form) -> tuple[str, str]:
     except UnicodeDecodeError:
         return "", "it is not UTF-8 text"
     if not secret:
-        return "", EMPTY
+        return "", "it is empty"
     trouble = form.trouble(secret)
     return secret, trouble and f"it {trouble}"

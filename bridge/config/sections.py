@@ -102,7 +102,7 @@ class FeedSettings(TlsSection):
     """
     refusal_close_codes: frozenset[Annotated[int, Field(ge=1000, le=4999)]] = frozenset({1008, 1013})
     """WebSocket close codes with which the provider refuses a connection that it has accepted."""
-    optional_fields: frozenset[str] = frozenset()
+    optional_fields: frozenset[str] = Field(default=frozenset(), examples=[["data.partialRefund"]])
     """Paths of non-nullable fields that the provider omits when they hold their type's zero, such as
     `data.partialRefund` or `data.selections[].limitsFactor`. A message that omits any other such field is a
     dead letter.
@@ -303,10 +303,12 @@ class WebSettings(Section):
     """Status page, health and metrics over HTTP; see [observability.md](observability.md)."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    """Address to listen on; `0.0.0.0` in a container."""
+    """Address to listen on; `::` in a container: all addresses of IPv6 and IPv4."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
-    """Port to listen on. 0 takes any free port, which the log reports."""
-    hosts: tuple[str, ...] = ()
+    """Port to listen on. 0 takes any free port, which the log reports. While it is taken, as by the owner
+    beside a standby, the bridge works without it and tries again.
+    """
+    hosts: tuple[str, ...] = Field(default=(), examples=[["bridge.example"]])
     """Further names by which the server may be called; addresses, `localhost`, `web.host` and the machine's
     name need not be listed. A request for another name is refused."""
     show_bets: bool = False

@@ -39,7 +39,7 @@ def check_settings(settings: Settings) -> Finding:
         outcome = Outcome.FAIL if missing or unusable else Outcome.TROUBLE
         return Finding(outcome, "\n".join(missing + unusable + of_jobs), advice)
     readable = f"readable secrets: {', '.join(secrets)}" if secrets else "no secrets configured"
-    return Finding(Outcome.OK, f"set: {', '.join(names)}\n{readable}")
+    return Finding(Outcome.OK, f"file: {settings.file or 'none'}\nset: {', '.join(names)}\n{readable}")
 
 
 def outdated(package: Path) -> list[str]:

@@ -50,6 +50,7 @@ class Answer(NamedTuple):
     body: bytes | Iterator[bytes]
 
 
+RETRY_SECONDS = 2.0
 COMPUTING = threading.Lock()
 """Held while an answer, or a piece of one, is computed: one thread at most competes with the event loop."""
 Page = Callable[[str], Answer]
@@ -129,20 +130,31 @@ def _headers(content_type: str, body: bytes | Iterator[bytes]) -> list[tuple[str
 
 @contextmanager
 def served(app: WSGIApplication, web: WebSettings) -> Iterator[None]:
-    """Serve inside the block. If the port is taken, log a warning: publishing continues without metrics."""
-    try:
-        server = WsgiServer(app, web.host, web.port)
-    except OSError as error:
-        get().warning(
-            "health and metrics unavailable: set web.port (BRIDGE_WEB__PORT) to a free port",
-            host=web.host,
-            port=web.port,
-            reason=str(error),
-        )
-        yield
-        return
-    get().info("health and metrics", address=server.url)
+    """Serve inside the block; while the address is taken, try again: publishing does not wait for it."""
+    over, servers = threading.Event(), list[WsgiServer]()
+
+    def trouble() -> str:
+        try:
+            servers.append(WsgiServer(app, web.host, web.port))
+        except OSError as error:
+            return str(error)
+        get().info("health and metrics", address=servers[0].url)
+        return ""
+
+    def try_again() -> None:
+        while not over.wait(RETRY_SECONDS) and trouble():
+            pass
+
+    trying = threading.Thread(target=try_again, name="web", daemon=True)
+    if reason := trouble():
+        what = "health and metrics unavailable until the address is free; or set web.port (BRIDGE_WEB__PORT)"
+        get().warning(what, reason=reason)
+        trying.start()
     try:
         yield
     finally:
-        server.close()
+        over.set()
+        if reason:
+            trying.join()
+        for server in servers:
+            server.close()

@@ -40,7 +40,7 @@ _POLL_SECONDS = 0.1
 
 
 class WsgiServer(ThreadingMixIn, WSGIServer):
-    """Serves `app` on `host`:`port` until `close`; port 0 is any free one.
+    """Serves `app` on `host`:`port` until `close`; port 0 is any free one, `::` all of IPv6 and IPv4.
 
     A request is limited to 16 KiB of head, `body_bytes` of body, and `request_seconds` until it is complete.
     At most `connections` are open: 32, or an eighth of the process's descriptors. A further one evicts the
@@ -71,6 +71,8 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         """Open connections without a complete request, oldest first."""
         self._closing: set[Any] = set()
         self._closed = threading.Condition()
+        if host == "::" and not socket.has_dualstack_ipv6():
+            host = "0.0.0.0"  # noqa: S104  # as asked
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
@@ -96,6 +98,8 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
 
     def server_bind(self) -> None:
         """Bind without looking up the host's full name, as WSGIServer does: that can take seconds."""
+        if self.server_address[0] == "::":
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
         self.server_name, self.server_port, *_ = self.socket.getsockname()
         self.setup_environ()
@@ -147,6 +151,18 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that disconnects during its request."""
+
+
+def taken(port: int) -> str:
+    """Say that a port is taken and, where psutil is installed and may know, by which process."""
+    with suppress(ImportError, RuntimeError, OSError, SyntaxError):
+        import psutil
+
+        with suppress(psutil.Error):
+            for it in psutil.net_connections("tcp"):
+                if it.pid and it.status == psutil.CONN_LISTEN and it.laddr.port == port:
+                    return f"port {port} is taken by {psutil.Process(it.pid).name()} (pid {it.pid})"
+    return f"port {port} is taken"
 
 
 def max_connections() -> int:

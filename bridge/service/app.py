@@ -132,6 +132,7 @@ class _Service:
             version=__version__,
             feed=feed.name,
             owner=self._owner_id,
+            settings_file=self._settings.file and str(self._settings.file),
             compiled=compiled(),
         )
         app = make_app(

@@ -8,7 +8,7 @@ import shlex
 import time
 
 import pytest
-from confluent_kafka import Message, Producer, TopicPartition
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -25,6 +25,7 @@ from bridge.kafka.topics import declare
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
+from tests.repo.source import ROOT
 
 COMMAND = re.compile(r"`bridge (checkpoint set --revision \d+ --reason) …`")
 
@@ -250,3 +251,41 @@ async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Pla
         typed(mirror, refused.text())
         bridge = mirror.bridge(FEED__BASE_URL=feed.url)
         assert_exact(await mirror.settled(feed, bridge))
+
+
+async def test_a_bet_that_cannot_be_read_is_deleted_as_the_page_says(place: Place) -> None:
+    """Kafka deletes no record of a topic that is only compacted; what other partitions hold stays."""
+    topic = f"{place.prefix}.bets"
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+        bridge = await live(place, feed)
+        assert await bridge.end() == 0
+        before = place.read("bets")
+        producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers})
+        written = list[Message]()
+        foreign = bytes(1) + (999_999).to_bytes(4, "big")
+        producer.produce(topic, foreign, "x", partition=0, on_delivery=lambda _, it: written.append(it))
+        producer.flush()
+        refused = place.bridge(FEED__BASE_URL=feed.url)
+        assert await refused.wait() == 6, refused.text()
+        client, up_to = place.admin(), TopicPartition(topic, 0, (written[0].offset() or 0) + 1)
+        with pytest.raises(KafkaException, match="POLICY_VIOLATION"):
+            client.delete_records([up_to])[up_to].result(30)
+        page = (ROOT / "docs/operations.md").read_text("utf-8")
+        [wanted] = re.findall(r"--add-config '(cleanup.policy=[^']+)'", page)
+        given = [one.partition("=") for one in re.findall(r"[\w.]+=(?:\[.*?\]|[^,]+)", wanted)]
+        resource = ConfigResource(
+            ResourceType.TOPIC,
+            topic,
+            incremental_configs=[
+                ConfigEntry(name, value.strip("[]"), incremental_operation=AlterConfigOpType.SET)
+                for name, _, value in given
+            ],
+        )
+        client.incremental_alter_configs([resource])[resource].result(30)
+        client.delete_records([up_to])[up_to].result(30)
+        assert place.run("topics", "apply").returncode == 0
+        assert client.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "compact"
+        bridge = await live(place, feed)
+        assert await bridge.end() == 0
+        kept = {message.value() for message in before if message.partition()}
+        assert kept <= {message.value() for message in place.read("bets")}

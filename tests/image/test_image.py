@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bridge import __version__
+from bridge import RELEASE, version_of
 from tests.repo.source import ROOT
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -33,9 +33,9 @@ exec {{buildah}} --root {{store}}/root --runroot {{store}}/run --storage-driver 
 class Image:
     """The image, and a container made from it."""
 
-    def __init__(self, buildah: Path) -> None:
-        self._buildah = buildah
-        self._container = self._do("from", "--pull-never", f"settlement-bridge:{__version__}").stdout.strip()
+    def __init__(self, buildah: Path, clone: Path) -> None:
+        self._buildah, self.clone = buildah, clone
+        self._container = self._do("from", "--pull-never", f"settlement-bridge:{RELEASE}").stdout.strip()
 
     def config(self) -> dict[str, Any]:
         """What a container is started with."""
@@ -82,7 +82,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
         check=False,
     )
     assert ran.returncode == 0, f"{ran.stdout[-3000:]}\n{ran.stderr[-3000:]}"
-    yield Image(wrapper)
+    yield Image(wrapper, clone)
     shutil.rmtree(there)
 
 
@@ -97,7 +97,7 @@ def test_it_runs_the_bridge_as_a_user_without_rights(image: Image) -> None:
 
 def test_it_has_this_version_compiled_and_no_compiler(image: Image) -> None:
     """And the schemas."""
-    assert image.run("bridge", "--version").stdout.split()[-1] == __version__
+    assert image.run("bridge", "--version").stdout.split()[-1] == version_of(image.clone)
     code = "from bridge.avro.encoder import compiled; print(compiled())"
     assert image.run("python", "-I", "-c", code).stdout == "True\n"
     assert image.run("bridge", "schemas", "check").returncode == 0

@@ -46,8 +46,9 @@ except KeyboardInterrupt:
 
 def documented() -> dict[str, str]:
     """The Python that is shown, by its place. On the page, what goes on from an earlier block is with it."""
-    first, *others = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    found = {"reading.md, with the bridge": first, "reading.md, without it": "\n".join(others)}
+    first, file, *others = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    found = {"reading.md, with the bridge": first, "reading.md, with a file": file}
+    found["reading.md, without it"] = "\n".join(others)
     for module in (bridge.reader, *map(_module, pkgutil.iter_modules(bridge.reader.__path__))):
         things = {module.__name__: module} | {
             f"{module.__name__}.{name}": thing for name, thing in vars(module).items() if callable(thing)
@@ -95,14 +96,15 @@ def some_bets(place: Place) -> Written:
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_an_example_runs_and_prints(name: str, place: Place) -> None:
+def test_an_example_runs_and_prints(name: str, place: Place, tmp_path: Path) -> None:
     """It prints bets, in Swedish where it has names, and raises nothing."""
     some_bets(place)
+    (tmp_path / "bridge.toml").touch()
     ran = subprocess.run(
         [sys.executable, "-c", RUNNER],
         input=DOCUMENTED[name].replace('"settlement.', f'"{place.prefix}.'),
-        env={**os.environ, **place.environment()},
-        cwd=ROOT,
+        env={**os.environ, **place.environment(), "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=PATIENCE,

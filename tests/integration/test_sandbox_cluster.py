@@ -62,14 +62,16 @@ def pids(data: Path) -> list[int]:
 
 
 @contextmanager
-def quick_rival() -> Iterator[int]:
-    """A port that looks free, and is taken by the time a server binds it."""
+def quick_rival() -> Iterator[None]:
+    """The default port looks free, and is taken by the time a server binds it."""
     really_free = ports.is_free
     with socket.create_server((ports.HOST, 0)) as rival, pytest.MonkeyPatch.context() as patch:
         port = rival.getsockname()[1]
         looks = iter([True])
+        for name in ("KAFKA_PORT", "REGISTRY_PORT"):
+            patch.setattr(ports, name, port)
         patch.setattr(ports, "is_free", lambda p: next(looks, False) if p == port else really_free(p))
-        yield port
+        yield
 
 
 @pytest.fixture
@@ -84,8 +86,8 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
     """Records and schemas outlive a killed broker and a killed registry; close leaves no process."""
     lines = list[str]()
     with (
-        quick_rival() as port,
-        start(data, kafka_port=port, registry_port=0, progress=lines.append) as cluster,
+        quick_rival(),
+        start(data, registry_port=0, progress=lines.append) as cluster,
     ):
         assert any("took a port" in line for line in lines)
         assert all(".aot\n" in Path(f"/proc/{pid}/maps").read_text() for pid in pids(data))
@@ -127,9 +129,9 @@ def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data
     states = list[State]()
 
     def put_up() -> None:
-        states.append(up(data, kafka_port=0, registry_port=port, progress=lines.append))
+        states.append(up(data, kafka_port=0, progress=lines.append))
 
-    with quick_rival() as port:
+    with quick_rival():
         threads = [threading.Thread(target=put_up) for _ in range(2)]
         for thread in threads:
             thread.start()

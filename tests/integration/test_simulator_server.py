@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -278,22 +279,28 @@ async def test_the_control_endpoint_closes_if_the_feed_cannot_start(tmp_path: Pa
 
 def test_the_command_says_where_both_are(tmp_path: Path) -> None:
     """Both addresses come first, the token's file is there by then, and SIGTERM ends it with 0."""
-    taken = socket.create_server(("127.0.0.1", 0))
-    port = str(taken.getsockname()[1])
     config, token = tmp_path / "provider.toml", tmp_path / "token"
     config.write_text(
         "port = 1\nrate = 50\n[sizes]\nsports = 3\nevents = 5\n"
         '[api]\nsecret = "a key of many characters"\nlanguages = ["en", "ja"]\n'
     )
     command = [sys.executable, "-m", "bridge", "simulate", "--config", str(config), "--api-rate", "50"]
-    command += ["--port", port, "--control-port", "0", "--api-token-file", str(token)]
+    command += ["--port", "0", "--limits-scale", "60", "--control-port", "0", "--api-token-file", str(token)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BRIDGE_")}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
+        assert process.stdout is not None
         assert process.stderr is not None
-        feed, note, control = (process.stderr.readline() for _ in range(3))
+        feed, control = (process.stderr.readline() for _ in range(2))
         assert feed.startswith("provider at http://127.0.0.1:")
-        assert note == f"port {port} is taken, using {feed.strip().rsplit(':', 1)[1]}\n"
+        assert [process.stdout.readline() for _ in range(4)] == [
+            f"export BRIDGE_FEED__BASE_URL={feed.split()[2]}\n",
+            f"export BRIDGE_API__BASE_URL={feed.split()[2]}\n",
+            f"export BRIDGE_API__TOKEN_FILE={token}\n",
+            "export BRIDGE_LIMITS__SCALE=60\n",
+        ]
         assert control.startswith("control at http://127.0.0.1:")
         state = json.loads(get(f"{control.split()[2]}/state"))
         assert (state["rate"], state["seed"]) == (50, 1)
@@ -310,8 +317,30 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
         assert process.wait(10) == 0
     finally:
         process.kill()
-        taken.close()
         process.communicate()
+
+
+@pytest.mark.parametrize("option", ["--port", "--control-port", "--config"])
+def test_a_given_port_that_is_taken_is_an_error_with_its_holder(option: str, tmp_path: Path) -> None:
+    """Nothing runs elsewhere, where no client would look for it."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        (tmp_path / "provider.toml").write_text(f"port = {port}\n")
+        command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", option, str(port)]
+        if option == "--config":
+            command[-4:] = [option, str(tmp_path / "provider.toml")]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    said = (
+        rf"error: the simulator cannot start: port {port} is taken by \S+ \(pid {os.getpid()}\)\. Stop .+\n"
+    )
+    assert re.fullmatch(said, ended.stderr), ended.stderr
+
+
+async def test_a_default_port_that_is_taken_is_replaced() -> None:
+    """By a free one, which the command reports."""
+    async with Simulator(SimulatorSettings()) as first, Simulator(SimulatorSettings()) as second:
+        assert first.port != second.port
 
 
 def test_a_wrong_option_is_reported_before_the_start(tmp_path: Path) -> None:

@@ -40,17 +40,19 @@ def test_the_session_goes_as_it_is_printed(tmp_path: Path) -> None:
         steps = [(command.replace(documented, free), output) for command, output in steps]
     arguments = start.removesuffix(" &").replace("bridge", "-m bridge", 1).split()
     command = [sys.executable, *arguments, "--port", ports["8900"]]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as provider:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as provider:
         try:
-            assert provider.stderr is not None
-            said = [provider.stderr.readline().strip() for _ in range(2)]
+            assert provider.stdout is not None
+            said = [provider.stdout.readline().strip() for _ in range(5)]
             script = f"\necho; echo {MARK}\n".join(command.replace("curl", "curl -s") for command, _ in steps)
             shell = subprocess.run(
                 ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
             )
         finally:
             provider.terminate()
-    assert said == addresses.splitlines()
+    assert said == addresses.replace("/home/me", str(tmp_path)).splitlines()
     outputs = [output.strip() for output in shell.stdout.split(MARK)]
     for (command_line, printed), output in zip(steps, outputs, strict=True):
         assert re.fullmatch(pattern(printed), output), f"{command_line}\n{output}"

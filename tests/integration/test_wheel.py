@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import __version__
+from bridge import version_of
 from bridge.avro.encoder import compiled
 
 pytestmark = pytest.mark.long
@@ -89,7 +89,7 @@ def test_the_wheel_stands_alone(small: Path, tmp_path: Path) -> None:
     outside.mkdir()
     command = str(environment / "bin" / "bridge")
     for arguments, said in (
-        ([command, "--version"], f"settlement-bridge {__version__}"),
+        ([command, "--version"], f"settlement-bridge {version_of(small)}"),
         ([command, "schemas", "check"], "all schemas are valid"),
         ([command, "run", "--help"], "Own the feed"),
         ([str(python), "-c", PAGE], "/page.css"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import __version__
+from bridge import RELEASE, __version__
 from tests.repo.manifests import pods
 from tests.repo.source import ROOT
 from tests.tools import lacking
@@ -102,7 +102,7 @@ def test_it_runs_the_bridge_as_the_user_that_the_manifests_name() -> None:
 
 @pytest.mark.parametrize("given", [[], ["IMAGE=registry.example/bridge:1"]], ids=["by itself", "named"])
 def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str]) -> None:
-    """Without a name it gets the one that the overlay for this machine runs."""
+    """With its version. Without a name it gets the one that the overlay on this machine runs, and its own."""
     make = shutil.which("make")
     if make is None:
         lacking("there is no make")
@@ -118,8 +118,11 @@ def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str])
         text=True,
         check=True,
     )
-    name = given[0].partition("=")[2] if given else f"settlement-bridge:{__version__}"
-    assert ran.stdout == f"build -f Containerfile -t {name} . "
+    # The commit's own tag, unless that is the release's.
+    own = [f"settlement-bridge:{name}" for name in sorted({RELEASE, __version__.replace("+", "-")})]
+    names = [given[0].partition("=")[2]] if given else own
+    tags = " ".join(f"-t {name}" for name in names)
+    assert ran.stdout == f"build -f Containerfile --build-arg VERSION={__version__} {tags} . "
 
 
 def test_the_labels_say_what_the_package_says() -> None:
@@ -128,6 +131,7 @@ def test_the_labels_say_what_the_package_says() -> None:
     said = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]*)"', labels))
     assert said == {
         "title": PROJECT["name"],
+        "version": "$VERSION",
         "description": PROJECT["description"],
         "licenses": PROJECT["license"],
     }

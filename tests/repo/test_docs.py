@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from bridge import __version__
+from bridge import RELEASE
 from bridge.cli import app
 from bridge.config import Settings
 from bridge.config.kafka import ALIASES, OURS, SECRETS
@@ -34,10 +34,10 @@ def test_every_place_that_names_the_version_has_this_one() -> None:
         named = re.findall(
             r"(?:settlement-bridge|newTag): ?(\d+\.\d+\.\d+)", (ROOT / path).read_text("utf-8")
         )
-        assert set(named) == {__version__}, path
+        assert set(named) == {RELEASE}, path
     changes = re.findall(r"^## (.+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert changes[0] == "Unreleased"
-    assert re.fullmatch(rf"{re.escape(__version__)} - \d{{4}}-\d\d-\d\d", changes[1])
+    assert re.fullmatch(rf"{re.escape(RELEASE)} - \d{{4}}-\d\d-\d\d", changes[1])
 
 
 def test_the_drawing_of_the_packages_shows_the_levels() -> None:

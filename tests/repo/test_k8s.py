@@ -13,7 +13,7 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import typer
 
-from bridge import __version__
+from bridge import RELEASE
 from bridge.cli import app
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import AuthError, ClockError, LeftOut, SettingsError, SinkBroken, TopologyError
@@ -177,7 +177,7 @@ def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
     """Named once for all, so that one line says where it really is."""
     assert {each["image"] for each in containers(PODS[component])} == {"settlement-bridge"}
     for folder in (BASE, SERVING_JOBS):
-        assert kustomization(folder)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
+        assert kustomization(folder)["images"] == [{"name": "settlement-bridge", "newTag": RELEASE}]
 
 
 @each_pod
@@ -277,7 +277,7 @@ def test_probes_and_scrapers_find_what_is_served(component: str, settings: Setti
     """Paths and port are those of the bridge, which listens where they can reach it."""
     [port] = container(component)["ports"]
     [scraped] = of_kind("Service")["settlement-bridge"]["spec"]["ports"]
-    assert settings.web.host == "0.0.0.0"
+    assert settings.web.host == "::"
     assert settings.web.port == port["containerPort"] == scraped["port"]
     live, ready = (container(component)[f"{kind}Probe"] for kind in ("liveness", "readiness"))
     assert {live["httpGet"]["port"], ready["httpGet"]["port"], scraped["targetPort"]} == {port["name"]}

@@ -9,7 +9,7 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from bridge import __version__
+from bridge import RELEASE
 from tests.repo.manifests import (
     BASE,
     DEV,
@@ -39,7 +39,7 @@ def test_production_names_its_image_by_digest() -> None:
 
 def test_dev_takes_the_image_that_was_built_beside_it() -> None:
     """By the tag of this version."""
-    assert images(DEV) == {f"settlement-bridge:{__version__}"}
+    assert images(DEV) == {f"settlement-bridge:{RELEASE}"}
 
 
 def test_production_has_an_owner_and_a_standby_and_dev_only_an_owner() -> None:

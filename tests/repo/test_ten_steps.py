@@ -28,7 +28,7 @@ PODMAN = f"""\
 #!/bin/sh
 set -e
 case "$1 $2" in
-    "build -t") test -f "$4/Containerfile" ;;
+    "build -f") test -f "$3" ;;
     "push --digestfile") printf %s {DIGEST} > "$3" ;;
     *) echo "not known here: podman $*" >&2; exit 1 ;;
 esac

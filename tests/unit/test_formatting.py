@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+import threading
 from math import inf
 
 import pytest
@@ -91,6 +94,23 @@ def test_a_moment_has_its_zone() -> None:
         parse_instant("2026-01-31T12:00:00Z") == parse_instant("2026-01-31T13:00:00+01:00") == 1_769_860_800
     )
     assert [parse_instant(text) for text in ("2026-01-31T12:00:00", "2h", "", "31.1.2026")] == [None] * 4
+
+
+def test_a_port_without_tls_is_named_as_such() -> None:
+    """Whichever code this OpenSSL has for it."""
+
+    def answer() -> None:
+        with server.accept()[0] as connection:
+            connection.recv(1)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with socket.create_connection(server.getsockname()) as plain, pytest.raises(OSError) as caught:  # noqa: PT011
+            ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
+        thread.join()
+    assert plain_error(caught.value).startswith("this port does not speak TLS: is its address http://")
 
 
 @pytest.mark.parametrize(

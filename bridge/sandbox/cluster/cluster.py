@@ -35,7 +35,7 @@ class PortTaken(DevError):
 
 
 class Wanted(TypedDict, total=False):
-    """A cluster to start. 0 is any free port; a port that is taken is replaced by a free one."""
+    """A cluster to start. 0 is any free port; a default that is taken is replaced by a free one."""
 
     brokers: int
     """1 by default."""

@@ -7,6 +7,8 @@ import socket
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
+from bridge.errors import DevError
+from bridge.observability.http_server import taken
 from bridge.sandbox.cluster.files import Progress
 
 HOST = "127.0.0.1"
@@ -58,9 +60,10 @@ def choose(
     """Return the ports of every broker and of the registry, all different.
 
     Each is the one given, or by default that of the `last` start (the registry's first) or a usual one. Where
-    that is taken it is another, and `progress` reports both. 0 is any free port.
+    one of these is taken it is another, and `progress` reports both. 0 is any free port. Raises DevError for
+    one that is given and taken.
     """
-    taken: set[int] = set()
+    used: set[int] = set()
     usual = [REGISTRY_PORT, *range(KAFKA_PORT, KAFKA_PORT + brokers)]
     if len(last) == len(usual):
         usual = [*last]
@@ -69,15 +72,18 @@ def choose(
     if kafka_port is not None:
         usual[1:] = [kafka_port and kafka_port + node for node in range(brokers)]
 
-    def take(name: str, wanted: int) -> int:
-        port = wanted if wanted and wanted not in taken and is_free(wanted) else free_port(taken)
+    def take(name: str, wanted: int, given: int | None = None) -> int:
+        port = wanted if wanted and wanted not in used and is_free(wanted) else free_port(used)
         if wanted not in (0, port):
+            if given is not None:
+                raise DevError(f"{name}: {taken(wanted)}. Stop that, or choose another; 0 is any free one.")
             progress(f"{name}: port {wanted} is taken, using {port}")
-        taken.add(port)
+        used.add(port)
         return port
 
-    http_port = take("registry", usual[0])
+    http_port = take("registry", usual[0], registry_port)
     listeners = [
-        Listener(take(f"kafka-{node}", usual[node]), take("controller", 0)) for node in range(1, brokers + 1)
+        Listener(take(f"kafka-{node}", usual[node], kafka_port), take("controller", 0))
+        for node in range(1, brokers + 1)
     ]
     return listeners, http_port

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import errno
+import re
+import shlex
 import signal
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from bridge.errors import SettingsError
+from bridge.observability.http_server import taken
 from bridge.sandbox.provider.feed import Attempt
 from bridge.sandbox.provider.rate_limits import LimitSettings
 from bridge.sandbox.provider.rest.settings import RestPolicy
@@ -29,6 +33,7 @@ RENAMED: Final = {"disorder_seconds": "max_out_of_orderness_seconds"}
 
 def simulate(
     say: Callable[[str], None],
+    show: Callable[[str], None],
     config: Path | None,
     options: Mapping[str, Any],
     *,
@@ -36,13 +41,17 @@ def simulate(
 ) -> None:
     """Serve until SIGINT or SIGTERM, with the settings of `read_settings`.
 
-    `say` receives the addresses, then a JSON line for each connection attempt. Before that, a token for the
-    translations and currencies, valid for a day, is written to `api_token_file`. Raises SettingsError.
+    `show` receives what sets a bridge's variables, `say` the addresses, then a JSON line for each connection
+    attempt. Before that, a token for the translations and currencies, valid for a day, is written to
+    `api_token_file`. Raises SettingsError.
     """
     try:
-        asyncio.run(_serve(read_settings(config, options), say, api_token_file))
+        asyncio.run(_serve(read_settings(config, options), say, show, api_token_file))
     except OSError as error:
-        raise SettingsError(f"the simulator cannot start: {error.strerror or error}") from None
+        reason = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE and (port := re.search(r"(?:', |:)(\d+)[)\d, ]*: ", reason)):
+            reason = f"{taken(int(port[1]))}. Stop that, or choose another; 0 is any free one."
+        raise SettingsError(f"the simulator cannot start: {reason}") from None
 
 
 def read_settings(config: Path | None, options: Mapping[str, Any]) -> SimulatorSettings:
@@ -89,7 +98,12 @@ def _explain(error: ErrorDetails) -> str:
     return f"{where}: {message}" if where else message
 
 
-async def _serve(settings: SimulatorSettings, say: Callable[[str], None], token_file: Path | None) -> None:
+async def _serve(
+    settings: SimulatorSettings,
+    say: Callable[[str], None],
+    show: Callable[[str], None],
+    token_file: Path | None,
+) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -101,12 +115,22 @@ async def _serve(settings: SimulatorSettings, say: Callable[[str], None], token_
         if token_file:
             # First, so that a script that waits for the address finds it.
             _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
+        show("\n".join(f"export BRIDGE_{line}" for line in _variables(simulator, token_file)))
         say(f"provider at {simulator.url}")
         if settings.port not in (0, simulator.port):
-            say(f"port {settings.port} is taken, using {simulator.port}")
+            say(f"{taken(settings.port)}, using {simulator.port}")
         if simulator.control_url:
             say(f"control at {simulator.control_url}")
         await stopped.wait()
+
+
+def _variables(simulator: Simulator, token_file: Path | None) -> Iterator[str]:
+    yield f"FEED__BASE_URL={simulator.url}"
+    yield f"API__BASE_URL={simulator.url}"
+    if token_file:
+        yield f"API__TOKEN_FILE={shlex.quote(str(token_file.absolute()))}"
+    if (scale := simulator.settings.limits_scale) != 1:
+        yield f"LIMITS__SCALE={scale:g}"
 
 
 def _write(file: Path, token: str) -> None:

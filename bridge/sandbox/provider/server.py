@@ -85,7 +85,7 @@ class Simulator:
             try:
                 self._server = await self._serve(settings.port)
             except OSError as error:
-                if error.errno != errno.EADDRINUSE:
+                if error.errno != errno.EADDRINUSE or "port" in settings.model_fields_set:
                     raise
                 self._server = await self._serve(0)
             self._stack = stack.pop_all()

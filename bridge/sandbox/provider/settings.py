@@ -33,7 +33,7 @@ class SimulatorSettings(Policy, StreamSettings):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8900
-    """When it is taken, or 0, any free port is used instead."""
+    """0 is any free port, which is also used where the default is taken."""
     certificate: FilePath | None = None
     """PEM file with the certificate chain and the private key; TLS when set."""
     compression: Literal["deflate", "none"] = "deflate"

@@ -67,7 +67,11 @@ JOB = {
 FILE_AS_DIRECTORY = {"--data a-file": "a-file cannot be created: File exists. Name another directory"}
 COMMANDS = {
     "run": Command(
-        {**NO_FILE, "--config .": "the settings file . is not a regular file", "--quiet": "No such option"},
+        {
+            **NO_FILE,
+            "--config .": "the settings file . cannot be read: Is a directory",
+            "--quiet": "No such option",
+        },
         without_json="prints no result; its log is JSON unless stderr is a terminal",
     ),
     "translations": Command(
@@ -313,14 +317,54 @@ def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, command: str) -> No
 
 def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
     """Its nearest name is in it; a group without a command prints its help."""
-    assert run(tmp_path, "tial") == (
-        2,
-        "",
-        "error: No such command 'tial'. Did you mean 'tail'?; see `python -m bridge --help`\n",
-    )
+    for typed, command, said in (
+        ("tial", "", "No such command 'tial'. Did you mean 'tail'?"),
+        ("status", "", "No such command 'status'. Did you mean `bridge checkpoint show`?"),
+        ("tail 5", " tail", "Got unexpected extra argument(s) (5). Did you mean `-n 5`?"),
+        ("gaps 5", " gaps", "Got unexpected extra argument(s) (5)"),
+    ):
+        error = f"error: {said}; see `python -m bridge{command} --help`\n"
+        assert run(tmp_path, *typed.split()) == (2, "", error)
     code, out, err = run(tmp_path, "deadletters")
     assert (code, err) == (2, "")
     assert "redrive" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["-c {wrong} limits", "limits -c {wrong}", "-c nowhere.toml limits -c {wrong}", "-c {wrong} topics plan"],
+)
+def test_a_settings_file_may_be_given_in_front_of_the_command(words: str, tmp_path: Path) -> None:
+    """The one behind it counts."""
+    (wrong := tmp_path / "wrong.toml").write_text("colour = 1\n")
+    code, _, err = run(tmp_path, *words.format(wrong=wrong).split())
+    assert (code, err) == (2, f"error: colour ({wrong}) is not a setting; remove it\n")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("command", "code"), [("--help", 0), ("doctor", 1)])
+def test_output_that_cannot_be_utf_8_is_printed_all_the_same(
+    command: str, code: int, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    """What the encoding lacks, as an escape."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "bridge", command],
+        env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (code, b"")
+    assert b"\\u" in ran.stdout or "✗".encode() in ran.stdout
 
 
 def test_what_is_wrong_with_the_schemas_is_json_too(

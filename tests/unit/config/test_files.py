@@ -32,8 +32,8 @@ def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
         ("file/x", "cannot be read: Not a directory"),
         ("circle", "cannot be read: Too many levels of symbolic links"),
         ("a\0b", "embedded null"),
-        ("", "is not a regular file but a directory"),
-        ("pipe", "is not a regular file but a directory, a pipe"),
+        ("", "cannot be read: Is a directory"),
+        ("pipe", "cannot be read: it is not a regular file but a pipe"),
     ):
         assert said in complaint(tmp_path / name), name
 

@@ -17,8 +17,8 @@ from bridge.errors import SettingsError
 SECRET = "s3cret"
 
 
-def toml(tmp_path: Path, text: str) -> Path:
-    file = tmp_path / "bridge.toml"
+def toml(tmp_path: Path, text: str, name: str = "bridge") -> Path:
+    file = tmp_path / f"{name}.toml"
     file.write_text(text)
     return file
 
@@ -66,6 +66,37 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
     assert (settings.batch.max_records, settings.batch.max_bytes) == (3, 9)
 
 
+@pytest.mark.parametrize("form", [str, Path])
+@pytest.mark.parametrize(
+    ("given", "variable", "read"),
+    [
+        ("given", None, "given"),
+        ("given", "variable", "given"),
+        (None, "variable", "variable"),
+        (None, None, "bridge"),
+        (None, "", None),
+        ("given", "", "given"),
+    ],
+)
+def test_one_file_is_read(
+    form: type[Any],
+    given: str | None,
+    variable: str | None,
+    read: str | None,
+    tmp_path: Path,
+    monkeypatch: Any,
+) -> None:
+    """The one given, as text or as a path, or that of the variable, or `bridge.toml` of the directory."""
+    for name in ("given", "variable", "bridge"):
+        toml(tmp_path, f'[feed]\nname = "{name}"\n', name)
+    monkeypatch.chdir(tmp_path)
+    if variable is not None:
+        monkeypatch.setenv("BRIDGE_CONFIG", variable and f"{variable}.toml")
+    settings = load(given and form(f"{given}.toml"))
+    assert settings.feed.name == (read or "settlement-v4")
+    assert settings.file == (Path(f"{read}.toml") if read else None)
+
+
 def test_an_empty_address_to_listen_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would mean all addresses, and come from a variable that is not set: `BRIDGE_WEB__HOST=${HOST}`."""
     monkeypatch.setenv("BRIDGE_WEB__HOST", "")
@@ -77,7 +108,7 @@ def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", '["data.payout"]')
     assert load().feed.optional_fields == {"data.payout"}
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", "data.payout")
-    assert complaint() == 'BRIDGE_FEED__OPTIONAL_FIELDS must be JSON, such as ["en", "sv"]'
+    assert complaint() == 'BRIDGE_FEED__OPTIONAL_FIELDS must be JSON, such as ["data.partialRefund"]'
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", "[]")
     monkeypatch.setenv("BRIDGE_API__LANGUAGE_KEYS", "de-DE=de")
     assert complaint() == 'BRIDGE_API__LANGUAGE_KEYS must be JSON, such as {"de-DE": "de"}'
@@ -239,6 +270,67 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("of_file", [True, False], ids=["file", "environment"])
+def test_a_value_of_another_type_is_answered_with_an_example(
+    of_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each setting; in the file that of another type, in the environment what is none of it."""
+    settings = {
+        (section, key): default
+        for section, field in Settings.model_fields.items()
+        for key, default in field.default
+        if of_file or isinstance(default, bool | int | float)
+    }
+    for section, key in settings:
+        if not of_file:
+            monkeypatch.setenv(env_name(section, key), "many")
+        else:
+            file = toml(tmp_path, f"[{section}]\n{key} = [[]]\n")
+            said = complaint(file)
+            assert re.match(rf"{section}\.{key} \({file}\): must be .*('|such as .+)", said), said
+    if not of_file:
+        lines = complaint().splitlines()
+        assert len(lines) == len(settings)
+        assert [
+            line for line in lines if not re.fullmatch(r".+: must be [a-z ]+, such as [\w.]+", line)
+        ] == []
+
+
+def test_the_values_of_a_table_and_a_section_have_examples_too(tmp_path: Path) -> None:
+    """In TOML."""
+    said = complaint(file := toml(tmp_path, "feed = 3\n[api]\nlanguage_keys = 3\n"))
+    assert said.splitlines() == [
+        f"feed: must be a table, such as [feed] ({file})",
+        f'api.language_keys ({file}): must be a table, such as {{"de-DE" = "de"}}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[feed]\nstart = "4d"', "feed.start ({file}) = 4d is beyond"),
+        ('[feed]\nstart = "2999-01-01T00:00:00Z"', "feed.start ({file}) = 2999-01-01T00:00:00Z is in"),
+        (
+            '[feed]\nauth = "bearer"',
+            "feed: auth = bearer needs either auth_value or auth_value_file ({file})",
+        ),
+        ("[feed]\nsafety_margin_seconds = 259200", "the feed's memory ({file})"),
+        ('[feed]\nauth = "bearer"\nauth_value = "a b"', "feed.auth_value ({file}) holds a text that"),
+        ('[api]\ntoken_file = "{empty}"', "api.token_file ({file}): cannot read {empty}: it is empty"),
+        ('[kafka]\nsasl_password_file = "{empty}"', "kafka.sasl_password_file ({file}): cannot read {empty}"),
+        ('[registry]\nca_file = "{empty}"', "registry.ca_file ({file}): cannot use {empty}"),
+        ("[feed]\n", "Set BRIDGE_FEED__BASE_URL, or base_url under [feed] in {file}."),
+    ],
+)
+def test_an_error_names_the_file_that_has_the_value(text: str, said: str, tmp_path: Path) -> None:
+    """Whichever check finds it."""
+    (empty := tmp_path / "empty").touch()
+    file = toml(tmp_path, text.replace("{empty}", str(empty)))
+    with pytest.raises(SettingsError) as caught:
+        load(file).need("feed.base_url", "api.base_url", "kafka.bootstrap_servers", "registry.url")
+    assert said.format(file=file, empty=empty) in str(caught.value)
+
+
 def test_an_entry_of_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all that it may be, and nothing about a list that it leaves too short."""
     file = toml(tmp_path, "[api]\nkinds = ['markets']\n")
@@ -282,13 +374,9 @@ def test_all_missing_settings_of_a_command_are_named() -> None:
     assert second.startswith("registry.url is not set. Set BRIDGE_REGISTRY__URL, or url under [registry]")
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(None, "_FILE: cannot read "), ("", " or {name}_FILE is empty")],
-    ids=["none", "empty"],
-)
+@pytest.mark.parametrize("content", [None, ""], ids=["none", "empty"])
 def test_files_of_the_sections_that_a_command_needs_must_be_usable(
-    content: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All secrets and certificates at once; those of other sections may be elsewhere."""
     file = tmp_path / "file"
@@ -305,8 +393,8 @@ def test_files_of_the_sections_that_a_command_needs_must_be_usable(
     with pytest.raises(SettingsError) as caught:
         settings.need("feed.name", "kafka.bootstrap_servers")
     expected = [
-        f"BRIDGE_FEED__AUTH_VALUE{said.format(name='BRIDGE_FEED__AUTH_VALUE')}",
-        f"BRIDGE_KAFKA__SASL_PASSWORD{said.format(name='BRIDGE_KAFKA__SASL_PASSWORD')}",
+        f"BRIDGE_FEED__AUTH_VALUE_FILE: cannot read {file}: ",
+        f"BRIDGE_KAFKA__SASL_PASSWORD_FILE: cannot read {file}: ",
         "feed.ca_file (BRIDGE_FEED__CA_FILE): cannot use ",
     ]
     lines = str(caught.value).splitlines()

@@ -193,11 +193,14 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     )
     found = local_checks.check_settings(settings(full))
     assert found.outcome is Outcome.OK
+    assert found.message.startswith("file: none\nset: ")
     assert found.message.endswith(f"\nreadable secrets: {', '.join(names)}")
     assert "s3cret" not in found.message
     empty = local_checks.check_settings(settings(blank))
     assert empty.outcome is Outcome.FAIL
-    assert sorted(empty.message.splitlines()) == sorted(f"{name} or {name}_FILE is empty" for name in names)
+    assert sorted(empty.message.splitlines()) == sorted(
+        f"{name}_FILE: cannot read {blank}: it is empty" for name in names
+    )
     missing = local_checks.check_settings(settings(tmp_path / "nothing"))
     assert missing.outcome is Outcome.FAIL
     assert [f"{name}_FILE: cannot read" in missing.message for name in names] == [True] * 4

@@ -7,16 +7,20 @@ import threading
 import time
 from dataclasses import replace
 from http import HTTPStatus
+from urllib.request import urlopen
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from bridge.clock import Instant
 from bridge.config import WebSettings
 from bridge.kafka.open_transactions import OpenTransaction, Place
-from bridge.observability.endpoints import Answer, make_app
+from bridge.observability import endpoints
+from bridge.observability.endpoints import Answer, make_app, served
 from bridge.observability.health import judge
 from bridge.observability.hosts import is_ours
+from bridge.observability.http_server import WsgiServer
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
@@ -191,6 +195,47 @@ def test_a_request_for_another_name_is_refused(path: str, host: str) -> None:
     assert response.status == "421 Misdirected Request"
     assert b"web.hosts" in response.body
     assert b"settlement" not in response.body
+
+
+def test_an_address_that_is_taken_is_served_once_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log says so once, and where it is served in the end."""
+    monkeypatch.setattr(endpoints, "RETRY_SECONDS", 0.001)
+    failed, listening = threading.Semaphore(0), threading.Event()
+
+    class Server(WsgiServer):
+        def server_bind(self) -> None:
+            try:
+                super().server_bind()
+            except OSError:
+                failed.release()
+                raise
+
+        def server_activate(self) -> None:
+            super().server_activate()
+            listening.set()
+
+    monkeypatch.setattr(endpoints, "WsgiServer", Server)
+    with capture_logs() as logged, socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        web = WebSettings(port=port)
+        with served(make_app({}, lambda now: judge(LIVE, now), lambda now: [], web), web):
+            for _ in range(3):
+                failed.acquire()
+            other.close()
+            listening.wait()
+            with urlopen(f"http://127.0.0.1:{port}/") as answer:
+                assert answer.status == HTTPStatus.OK
+    assert [line["log_level"] for line in logged] == ["warning", "info"]
+    assert f"cannot listen on 127.0.0.1:{port}" in logged[0]["reason"]
+    socket.create_server(("127.0.0.1", port)).close()  # it is free again
+
+
+def test_nor_does_an_address_that_stays_taken_hold_up_the_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        web = WebSettings(port=other.getsockname()[1])
+        with served(make_app({}, lambda now: judge(LIVE, now), lambda now: [], web), web):
+            pass
+    assert "web" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_one_answer_at_a_time_is_computed() -> None:

@@ -43,6 +43,17 @@ def test_an_application_answers_at_its_address(host: str) -> None:
         assert get(f"{server.url}/some/where") == b"GET /some/where"
 
 
+@pytest.mark.parametrize("has_both", [True, False])
+def test_all_addresses_are_those_of_both_kinds(has_both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of IPv4 alone where the machine has no IPv6."""
+    if not has_both:
+        monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with serving(echo, "::") as server:
+        assert urlsplit(server.url).hostname == ("::" if has_both else "0.0.0.0")
+        for host in ["127.0.0.1", "[::1]"][: 1 + has_both]:
+            assert get(f"http://{host}:{server.server_port}/") == b"GET /"
+
+
 @pytest.mark.parametrize(("size", "status"), [(0, b"200"), (1, b"413")])
 def test_no_answer_names_a_version(size: int, status: bytes) -> None:
     """Neither one of the application nor an error of the server."""

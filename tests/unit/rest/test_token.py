@@ -51,7 +51,7 @@ def test_the_last_usable_token_of_a_file_is_kept(tmp_path: Path) -> None:
     ("content", "error"),
     [
         (None, r"BRIDGE_API__TOKEN_FILE: cannot read .*/token"),
-        ("\n", "BRIDGE_API__TOKEN_FILE holds no token"),
+        ("\n", r"BRIDGE_API__TOKEN_FILE: cannot read .*/token: it is empty"),
     ],
 )
 def test_a_file_without_a_token_is_named(content: str | None, error: str, tmp_path: Path) -> None:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import socket
+from typing import Any
 
 import pytest
 
+from bridge.errors import DevError
 from bridge.sandbox.cluster import ports
 
 
 @pytest.mark.parametrize("host", [ports.HOST, "0.0.0.0"])
-def test_a_taken_port_is_replaced_and_reported(host: str) -> None:
+@pytest.mark.parametrize("given", [{"kafka_port": True}, {"registry_port": True}], ids=str)
+def test_a_given_port_that_is_taken_is_an_error_with_its_holder(host: str, given: dict[str, bool]) -> None:
     """A listener on every interface takes it too: it would get our clients' connections."""
-    lines = list[str]()
     with socket.create_server((host, 0)) as server:
-        taken = server.getsockname()[1]
-        _, port = ports.choose(1, 0, taken, lines.append)
-    assert port != taken
-    assert ports.is_free(port)
-    assert lines == [f"registry: port {taken} is taken, using {port}"]
+        port = server.getsockname()[1]
+        wanted: dict[str, Any] = {"kafka_port": 0, "registry_port": 0} | dict.fromkeys(given, port)
+        holder = rf"port {port} is taken by \S+ \(pid {os.getpid()}\)\. Stop that, or choose another;"
+        with pytest.raises(DevError, match=holder):
+            ports.choose(1, **wanted, progress=print)
 
 
 def test_ports_of_a_cluster_are_all_different() -> None:
     """Brokers, controllers and registry, even where one wants what another has."""
     wanted, lines = ports.free_port(), list[str]()
-    listeners, registry_port = ports.choose(3, wanted, wanted, lines.append)
+    listeners, registry_port = ports.choose(3, None, None, lines.append, [wanted] * 4)
     found = [port for listener in listeners for port in listener] + [registry_port]
     assert len(set(found)) == 7
     assert registry_port == wanted
@@ -32,7 +35,7 @@ def test_ports_of_a_cluster_are_all_different() -> None:
 
 
 def test_the_ports_of_the_last_start_are_used_again() -> None:
-    """A port that is given, or that something else has taken, is another."""
+    """One that something else has taken by now is another; one that is given instead is it."""
     lines = list[str]()
     with socket.create_server((ports.HOST, 0)) as server:
         last = [ports.free_port(), server.getsockname()[1]]
