@@ -371,7 +371,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
             width = shutil.get_terminal_size().columns
             print_text(as_line(bet, width))
             for item in names(bet) if names else ():
-                print_text(fitting(f"  {as_text(item)}", width))
+                print_text(fitting(f"  {as_text(item) or 'no names'}", width))
         return count
     out = sys.stdout.buffer
     sink = JsonSink(out, names) if form == "json" else CsvSink(out, names)

@@ -52,8 +52,8 @@ class Explanation:
 
     bet: str
     events: Sequence[Event]
-    names: Sequence[str]
-    """The names of each item of its last version, in the language asked for."""
+    names: Sequence[str | None]
+    """The names of each item of its last version, in the language asked for; None for one without any."""
     found: bool
     """Whether anything names the bet."""
     lacking: str = ""
@@ -105,7 +105,7 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
             if _near(times, event.at, event.at)
         ),
     ]
-    names: list[str] = []
+    names: list[str | None] = []
     missing = ""
     try:
         if versions:
@@ -318,7 +318,7 @@ def _commits(settings: Settings) -> list[_Commit]:
 def as_lines(explanation: Explanation) -> str:
     """Return an explanation for people, ready to be pasted."""
     lines = [f"bet {explanation.bet}"]
-    lines += [f"  {name}" for name in explanation.names]
+    lines += [f"  {name or 'no names'}" for name in explanation.names]
     for event in explanation.events:
         lines += ["", f"{format_utc(round(event.at, 3))}  {event.what}"]
         lines += [f"  {detail}" for detail in event.details]
