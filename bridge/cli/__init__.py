@@ -100,7 +100,7 @@ def _refuse(error: Any) -> Never:
     """Print on one line which option is wrong; the help that stands for a missing command is printed."""
     if text := " ".join(error.format_message().replace("Value error, ", "").split()).rstrip("."):
         help_ = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
-        typer.echo(f"error: {text}{help_}", err=True)
+        print_text(f"error: {text}{help_}", err=True)
     sys.exit(2)
 
 
@@ -220,7 +220,7 @@ def schemas_check(json: Json = False) -> None:
         print_json({"problems": problems})
     else:
         for problem in problems:
-            typer.echo(problem, err=True)
+            print_text(problem, err=True)
         if not problems:
             typer.echo("all schemas are valid and compatible with every earlier version")
     if problems:
