@@ -28,6 +28,8 @@ from bridge.reader.source import Progress
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
 POLL_SECONDS: Final = 0.05
+SAVE_SECONDS = 5.0
+"""Time between two calls of `Replay.save`."""
 
 
 class Window(NamedTuple):
@@ -78,7 +80,7 @@ class Replay:
     receipt; the versions of a bet keep their order. Skips tombstones, and records not written by a bridge,
     whose number is logged. Of single bets, searches the partition of their keys, unless the selection says
     `everywhere`: a topic that got more partitions has older versions in others. To go on with an earlier
-    replay, give its `offsets` and `ends`. Close it after use.
+    replay of the same window and selection, give its `offsets` and `ends`. Close it after use.
 
     Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
     """
@@ -113,7 +115,12 @@ class Replay:
             self._consumer.close()
             raise
         self.offsets = dict(offsets)
-        """Partition → offset after its last bet that was yielded, or where it began."""
+        """Partition → offset up to which all that is wanted was yielded."""
+        self.save: Callable[[], object] = lambda: None
+        """Called every few seconds while it is iterated, and before an `interrupt`: what was yielded has been
+        taken, and lies before `offsets`."""
+        self._saved_at = time.monotonic()
+        self._is_interrupted = False
         keys = selection.keys
         self.partitions = sorted(
             {partition_of(key, count) for key in keys} if keys and not selection.everywhere else range(count)
@@ -148,18 +155,30 @@ class Replay:
         wants = self._wants()
         try:
             for message in heapq.merge(*(self._ahead(p, wants) for p in self.partitions), key=_received):
+                self._pause()
+                bet = None
                 try:
                     bet = decoder.decode(message)
                 except SchemaError as error:
                     if self._strict and isinstance(error, SchemaNotFound):
                         raise
                     foreign.add(error)
-                    continue
+                self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
                 if isinstance(bet, Bet) and self._selection.wants(bet):
-                    self.offsets[bet.partition] = bet.offset + 1
                     yield bet, message
         finally:
             foreign.log()
+
+    def interrupt(self) -> None:
+        """Have the iteration `save` and raise KeyboardInterrupt, for the handler of a signal."""
+        self._is_interrupted = True
+
+    def _pause(self) -> None:
+        if self._is_interrupted or time.monotonic() - self._saved_at >= SAVE_SECONDS:
+            self.save()
+            self._saved_at = time.monotonic()
+        if self._is_interrupted:
+            raise KeyboardInterrupt
 
     @property
     def progress(self) -> Progress:
@@ -196,6 +215,9 @@ class Replay:
             ahead: list[Message] = []
             size, heard_at = 0, time.monotonic()
             while place.offset < ends[partition] and size < READ_AHEAD_BYTES:
+                if not ahead:
+                    self.offsets[partition] = place.offset
+                self._pause()
                 messages = self._consumer.consume(num_messages=1000, timeout=POLL_SECONDS)
                 if messages:
                     heard_at = time.monotonic()
@@ -209,6 +231,7 @@ class Replay:
                         size += len(message)
             self._consumer.unassign()  # or it would go on fetching what the next turn discards
             yield from ahead
+            self.offsets[partition] = place.offset
 
 
 def _received(message: Message) -> int:
