@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_text, say, show
+from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_text, progress, say, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -267,7 +267,7 @@ def _export(
             say(f"resuming after {export.bets:,} bets")
         of, ends = Window(*export.window), export.ends
         found = Replay(settings, of, selection, offsets=export.offsets, ends=ends, strict=True)
-        with found, _progress(found), _resumable(found):
+        with found, _resumable(found):
             export.run(found)
     say(f"{plural(export.bets, 'bet')} in {output}")
     if not export.bets:
@@ -295,7 +295,7 @@ def _copy(
         if copy.offsets is not None:
             say("resuming after the records already copied")
         found = Replay(settings, copy.window, selection, offsets=copy.offsets, strict=True)
-        with found, _progress(found), _resumable(found):
+        with found, _resumable(found):
             copy.run(found, count)
     finally:
         copy.close()
@@ -402,13 +402,16 @@ def _say_nothing(selection: Selection) -> None:
 
 @contextmanager
 def _resumable(replay: Replay) -> Iterator[None]:
-    """Have Ctrl-C end a replay after it has saved how far it is, and say so. A second one ends it at once."""
+    """Show how far a replay is. Ctrl-C ends it once that is saved, a second one at once."""
+    from bridge import clock
+
     before = signal.getsignal(signal.SIGINT)
 
     def interrupt(*_: object) -> None:
         signal.signal(signal.SIGINT, before)
         replay.interrupt()
 
+    replay.on_progress = progress(clock.now)
     if before is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, interrupt)
     try:
@@ -418,35 +421,3 @@ def _resumable(replay: Replay) -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _progress(replay: Replay) -> Iterator[None]:
-    """Show how far a replay has come, on stderr where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    import threading
-
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    over = threading.Event()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"offsets of {replay.topic}")
-
-        def look() -> None:
-            while True:
-                now = replay.progress
-                bar.update(task, completed=now.done, total=now.total)
-                if over.wait(0.2):
-                    return
-
-        watcher = threading.Thread(target=look, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watcher.join()

@@ -23,7 +23,6 @@ from bridge.kafka.records import Foreign
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder
-from bridge.reader.source import Progress
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
@@ -119,14 +118,18 @@ class Replay:
         self.save: Callable[[], object] = lambda: None
         """Called every few seconds while it is iterated, and before an `interrupt`: what was yielded has been
         taken, and lies before `offsets`."""
+        self.on_progress: Callable[[str, int, int], object] = lambda *_: None
+        """Called with the topic, the number of offsets passed and the total."""
         self._saved_at = time.monotonic()
         self._is_interrupted = False
         keys = selection.keys
         self.partitions = sorted(
             {partition_of(key, count) for key in keys} if keys and not selection.everywhere else range(count)
         )
-        self._cursor = Cursor(self.topic, [offsets.get(p, 0) for p in range(count)], self.ends)
-        self._begun_at = self._reached
+        starts = [offsets.get(p, 0) for p in range(count)]
+        stops = [self.ends[p] if p in self.partitions else starts[p] for p in range(count)]
+        self._cursor = Cursor(self.topic, starts, stops)
+        self._begun_at = sum(starts)
         # A record may come from a clock that was ahead, or from somebody else; brokers take none that is more
         # than an hour ahead of theirs. Two owners' clocks may differ: what the second wrote can be older than
         # what the first did. Not by offsets_since, which also finds the markers of commits: these may come
@@ -167,6 +170,7 @@ class Replay:
                 if isinstance(bet, Bet) and self._selection.wants(bet):
                     yield bet, message
         finally:
+            self.on_progress(self.topic, 1, 1)
             foreign.log()
 
     def interrupt(self) -> None:
@@ -179,16 +183,6 @@ class Replay:
             self._saved_at = time.monotonic()
         if self._is_interrupted:
             raise KeyboardInterrupt
-
-    @property
-    def progress(self) -> Progress:
-        """How far it has come, in offsets."""
-        total = int(sum(self._cursor.ends[p] for p in self.partitions))
-        return Progress(self._reached - self._begun_at, total - self._begun_at)
-
-    @property
-    def _reached(self) -> int:
-        return sum(self._cursor.places[p].offset for p in self.partitions)
 
     def _wants(self) -> Callable[[Message], bool]:
         """Return what tells, before anything is decoded, whether a message may be wanted."""
@@ -218,6 +212,8 @@ class Replay:
                 if not ahead:
                     self.offsets[partition] = place.offset
                 self._pause()
+                done, of = cursor.reached - self._begun_at, int(sum(ends)) - self._begun_at
+                self.on_progress(self.topic, done, of)
                 messages = self._consumer.consume(num_messages=1000, timeout=POLL_SECONDS)
                 if messages:
                     heard_at = time.monotonic()
