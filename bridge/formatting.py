@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400
+_YEAR_10000 = 253_402_300_800
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp() - _DAY
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp() + 2 * _DAY
 
@@ -22,7 +23,8 @@ def format_utc(seconds: float) -> str:
     try:
         return (EPOCH + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
     except OverflowError:  # before year 1 or after year 9999
-        return f"{seconds:+.6f}s"
+        # A double cannot tell the last microseconds of 9999 from what follows them.
+        return "9999-12-31T23:59:59.999999Z" if seconds == _YEAR_10000 else f"{seconds:+.6f}s"
 
 
 def parse_instant(text: str) -> float | None:

@@ -102,9 +102,15 @@ class CheckpointsCheck:
         """Take note of a tombstone: the feed begins anew."""
         self._feeds.pop(feed, None)
 
-    def conclude(self, gaps: Sequence[Gap]) -> None:
-        """Report each movement of a position that no gap explains."""
+    def conclude(self, gaps: Sequence[Gap], since: float) -> None:
+        """Report each movement of a position that no gap explains.
+
+        `since` is the Unix time in milliseconds from which on no gap was deleted: what explained an earlier
+        movement may be gone.
+        """
         for suspect in self._suspects:
+            if (suspect.found.at or 0) <= since:
+                continue
             own = [gap for gap in gaps if gap.feed == suspect.feed]
             future = [gap for gap in own if gap.cause is Cause.POSITION_IN_FUTURE]
             match suspect.found.proof:

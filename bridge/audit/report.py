@@ -120,10 +120,10 @@ def _table(hours: dict[int, Hour]) -> list[str]:
     shown = {number for number, hour in hours.items() if hour.violations}
     shown |= set(sorted(hours)[-MOST_ROWS:])
     names = ("bets", "corrections", "dead letters", "gaps", "violations")
-    lines = [f"{'hour, UTC':<16} " + " ".join(f"{name:>12}" for name in names)]
+    lines = [f"{'hour, UTC':<16} " + " ".join(f"{name:>11}" for name in names)]
     lines += [
-        f"{_hour(number)[:16].replace('T', ' '):<16} {hour.bets:>12,} {hour.corrections:>12,} "
-        f"{hour.dead_letters:>12,} {hour.gaps:>12,} {hour.violations:>12,}"
+        f"{_hour(number)[:16].replace('T', ' '):<16} {hour.bets:>11,} {hour.corrections:>11,} "
+        f"{hour.dead_letters:>12,} {hour.gaps:>11,} {hour.violations:>11,}"
         for number, hour in sorted(hours.items())
         if number in shown
     ]

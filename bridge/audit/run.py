@@ -109,7 +109,7 @@ class _Audit:
         self._read_letters()
         bets = self._read_bets()
         last = self._read_later_checkpoints(ends, first)
-        self._checkpoints.conclude(self._gaps)
+        self._checkpoints.conclude(self._gaps, self._gaps_since)
         self._compare_letters(first, last)
         self._compare_bets(bets, first, last)
         return Audited(
@@ -202,10 +202,12 @@ class _Audit:
                 self._findings.violate(Finding(Proof.TOPICS, text, name))
 
     def _read_gaps(self) -> None:
-        codec = self._registry.codec("feed-gap")
+        codec, first = self._registry.codec("feed-gap"), inf
 
         def take(message: Message) -> None:
+            nonlocal first
             value, place = message.value(), _place(message, Proof.UNREADABLE)
+            first = min(first, place.at or 0)
             if value is None or self._feed not in (None, place.key):
                 return
             try:
@@ -217,8 +219,12 @@ class _Audit:
             self._findings.hour(place.at or 0).gaps += 1
 
         self._scan(self._topics.gaps.name, take)
+        self._gaps_since = -inf
+        """Since when all gaps are there, Unix ms; inf where all were deleted."""
         if any(admin.start_offsets(self._client, self._topics.gaps.name, 1)):
-            self._findings.unproven[Proof.GAP] = "old gaps were deleted"
+            self._gaps_since = first
+            unproven = dict.fromkeys((Proof.GAP, Proof.POSITION, Proof.AHEAD), "old gaps were deleted")
+            self._findings.unproven |= unproven
         self._lost_at = max(
             (g.detected_at for g in self._gaps if g.cause is Cause.RECORDS_LOST), default=-inf
         )

@@ -114,7 +114,7 @@ def _refuse(error: Any) -> Never:
             if found := re.fullmatch(pattern, f"{command} {text}"):
                 text = found.expand(rf"{text.partition('. ')[0]}. Did you mean `{meant}`?")
         help_ = command and f"; see `{command} --help`"
-        typer.echo(f"error: {text}{help_}", err=True)
+        print_text(f"error: {text}{help_}", err=True)
     sys.exit(2)
 
 
@@ -236,7 +236,7 @@ def schemas_check(json: Json = False) -> None:
         print_json({"problems": problems})
     else:
         for problem in problems:
-            typer.echo(problem, err=True)
+            print_text(problem, err=True)
         if not problems:
             typer.echo("all schemas are valid and compatible with every earlier version")
     if problems:

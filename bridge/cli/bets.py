@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_text, say, show
+from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_text, progress, say, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -157,6 +158,12 @@ def replay(
             callback=in_utf_8,
         ),
     ] = None,
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create", help="With --to-topic: create the topic if it is missing, like that of the bets."
+        ),
+    ] = False,
 ) -> None:
     """Print settled bets received between two times, in order of receipt.
 
@@ -175,6 +182,8 @@ def replay(
         raise SettingsError("--to-topic is empty: give the full name of a topic, with its prefix")
     if to_topic and (format_ or names or json):
         raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
+    if create and not to_topic:
+        raise SettingsError("--create is for --to-topic: name the topic")
     if everywhere and not bet:
         raise SettingsError("--all-partitions is for --bet: without it, all partitions are read anyway")
     window = parse_window(from_, to, clock.now().wall)
@@ -197,7 +206,7 @@ def replay(
     if to_topic or output:
         wanted |= identity(settings)
     if to_topic:
-        _copy(settings, to_topic, wanted, window, selection)
+        _copy(settings, to_topic, wanted, window, selection, create)
         return
     if output is None:
         with (
@@ -206,7 +215,7 @@ def replay(
         ):
             count = _print(found, form, of)
         if not count:
-            say(_nothing(selection))
+            _say_nothing(selection)
         return
     with _names(settings, names) as of:
         _export(settings, output, form, wanted, window, selection, of)
@@ -251,23 +260,18 @@ def _export(
     from bridge.inspection.export import Export
     from bridge.inspection.replay import Replay, Window
 
-    export = Export(output, form, wanted, names)
-    if export.offsets is None:
-        export.window = window.begin, window.end
-    else:
-        say(f"resuming after {export.bets:,} bets")
-    with Replay(
-        settings,
-        Window(*export.window),
-        selection,
-        offsets=export.offsets,
-        ends=export.ends,
-        strict=True,
-    ) as found:
-        export.ends = found.ends
-        with _progress(found), _resumable():
-            export.run(found, found.offsets)
-    say(f"{plural(export.bets, 'bet')} in {output}" if export.bets else _nothing(selection))
+    with closing(Export(output, form, wanted, names)) as export:
+        if export.offsets is None:
+            export.window = window.begin, window.end
+        else:
+            say(f"resuming after {export.bets:,} bets")
+        of, ends = Window(*export.window), export.ends
+        found = Replay(settings, of, selection, offsets=export.offsets, ends=ends, strict=True)
+        with found, _resumable(found):
+            export.run(found)
+    say(f"{plural(export.bets, 'bet')} in {output}")
+    if not export.bets:
+        _say_nothing(selection)
 
 
 def _copy(
@@ -276,26 +280,28 @@ def _copy(
     wanted: dict[str, Any],
     window: Window,
     selection: Selection,
+    create: bool,
 ) -> None:
     from bridge.inspection.copying import TopicCopy
     from bridge.inspection.replay import Replay
 
-    copy, copied = TopicCopy(settings, target, wanted), 0
+    copy, copied = TopicCopy(settings, target, wanted, window, create=create), 0
 
     def count(more: int) -> None:
         nonlocal copied
         copied += more
 
     try:
-        if copy.begin is not None:
+        if copy.offsets is not None:
             say("resuming after the records already copied")
-            window = window._replace(begin=copy.begin)
-        found = Replay(settings, window, selection, offsets=copy.offsets, strict=True)
-        with found, _progress(found), _resumable():
-            copy.run(found.messages(), found.offsets, window.begin, count)
+        found = Replay(settings, copy.window, selection, offsets=copy.offsets, strict=True)
+        with found, _resumable(found):
+            copy.run(found, count)
     finally:
         copy.close()
-    say(f"{plural(copied, 'bet')} copied to {target}" if copied else _nothing(selection))
+    say(f"{plural(copied, 'bet')} copied to {target}")
+    if not copied and copy.offsets is None:
+        _say_nothing(selection)
 
 
 def _selection(
@@ -312,6 +318,12 @@ def _selection(
     from bridge.inspection.selection import Selection
     from bridge.reader import GAPS, read
 
+    gaps = None
+    if gap:
+        gaps = [found for found in read(GAPS, settings=settings) if found.feed == settings.feed.name]
+        if not gaps:
+            say(f"no gap of the feed {settings.feed.name} has been declared: no bet lies in one")
+            raise typer.Exit
     return Selection(
         bets=frozenset(bets or ()),
         everywhere=everywhere,
@@ -320,9 +332,7 @@ def _selection(
         currencies=frozenset(currencies or ()),
         results=frozenset(results or ()),
         resettled=resettled,
-        gaps=[gap for gap in read(GAPS, settings=settings) if gap.feed == settings.feed.name]
-        if gap
-        else None,
+        gaps=gaps,
     )
 
 
@@ -371,7 +381,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
             width = shutil.get_terminal_size().columns
             print_text(as_line(bet, width))
             for item in names(bet) if names else ():
-                print_text(fitting(f"  {as_text(item)}", width))
+                print_text(fitting(f"  {as_text(item) or 'no names'}", width))
         return count
     out = sys.stdout.buffer
     sink = JsonSink(out, names) if form == "json" else CsvSink(out, names)
@@ -381,49 +391,33 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
     return count
 
 
-def _nothing(selection: Selection) -> str:
-    if selection.bets and not selection.everywhere:
-        return "nothing found in the partition of its key; --all-partitions searches all of them"
-    return "nothing found"
+def _say_nothing(selection: Selection) -> None:
+    """Say that nothing was found. Raises BridgeError where bets were asked for by their ids."""
+    if not selection.bets:
+        say("nothing found")
+        return
+    where = "" if selection.everywhere else " in the partition of its key; --all-partitions searches all"
+    raise BridgeError(f"nothing found{where}. Is the id complete?")
 
 
 @contextmanager
-def _resumable() -> Iterator[None]:
-    """Say after Ctrl-C that nothing needs to begin anew."""
+def _resumable(replay: Replay) -> Iterator[None]:
+    """Show how far a replay is. Ctrl-C ends it once that is saved, a second one at once."""
+    from bridge import clock
+
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        replay.interrupt()
+
+    replay.on_progress = progress(clock.now)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     except KeyboardInterrupt:
         say("interrupted: repeat the command to resume")
         raise
-
-
-@contextmanager
-def _progress(replay: Replay) -> Iterator[None]:
-    """Show how far a replay has come, on stderr where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    import threading
-
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    over = threading.Event()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"offsets of {replay.topic}")
-
-        def look() -> None:
-            while True:
-                now = replay.progress
-                bar.update(task, completed=now.done, total=now.total)
-                if over.wait(0.2):
-                    return
-
-        watcher = threading.Thread(target=look, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watcher.join()
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,12 +49,11 @@ def doctor(
     from bridge.doctor.runner import CHECKS, run_checks
 
     width = max(len(check.name) for check in CHECKS)
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     findings = []
     for name, finding in run_checks(partial(load, config)):
         findings.append((name, finding))
         if not json:  # each as soon as it is known: a check may take long
-            print_text(finding_as_lines(name, finding, width, columns))
+            print_text(finding_as_lines(name, finding, width))
     found = {finding.outcome for _, finding in findings}
     if json:
         print_json([finding_as_json(name, finding) for name, finding in findings])

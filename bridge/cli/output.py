@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any
 
 import orjson
@@ -37,6 +40,8 @@ RATE_SECONDS = 1.0
 """A rate over less time says nothing."""
 _OBEYED = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
 """Control characters → how they are shown."""
+_LABEL = re.compile(r"\s*(\S+( \S+)*  +(?=\S))?")
+"""What a line may begin with: a name or a time, and spaces up to its column of text."""
 
 
 def beginning_with(values: Iterable[str]) -> Callable[[str], list[str]]:
@@ -64,8 +69,25 @@ def say(line: str) -> None:
 
 
 def print_text(text: str, *, err: bool = False) -> None:
-    """Print lines for a person. A terminal must not obey control characters in what the provider sent."""
-    typer.echo(text.translate(_OBEYED), err=err)
+    """Print lines for a person; a terminal has them wrapped at words, in the column of their text.
+
+    A terminal must not obey control characters in what the provider sent.
+    """
+    text = text.translate(_OBEYED)
+    if (sys.stderr if err else sys.stdout).isatty():
+        columns = shutil.get_terminal_size().columns
+        text = "\n".join(_wrapped(line, columns) for line in text.split("\n"))
+    typer.echo(text, err=err)
+
+
+def _wrapped(line: str, columns: int) -> str:
+    if len(line) <= columns:
+        return line
+    label = _LABEL.match(line[: columns // 2])
+    indent = " " * (label.end() if label else 0)
+    return "\n".join(
+        wrap(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    )
 
 
 def progress(now: Clock) -> Callable[[str, int, int], None]:

@@ -134,7 +134,7 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
         raise SettingsError("this changes the position: give --yes, or --dry-run to see what it would do")
     plan = plan_move(settings, checkpoint_of(settings), revision, clock.now().wall)
     if not json:
-        typer.echo(plan_as_lines(plan))
+        print_text(plan_as_lines(plan))
     if dry_run or not plan.changes:
         show(plan_as_json(plan, changed=False), "nothing is changed", json=json)
         return

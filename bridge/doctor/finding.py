@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import Enum
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from bridge.masking import concealed
@@ -48,22 +47,14 @@ def finding_as_json(name: str, finding: Finding) -> dict[str, Any]:
     return {"check": name, **finding._asdict(), "outcome": finding.outcome.value}
 
 
-def finding_as_lines(name: str, finding: Finding, width: int, columns: int | None = None) -> str:
-    """Return a finding for people; the name takes `width` columns. Wraps lines at `columns`, if given."""
+def finding_as_lines(name: str, finding: Finding, width: int) -> str:
+    """Return a finding for people; the name takes `width` columns."""
     lines = finding.message.splitlines()
     if finding.advice:
         lines += f"→ {finding.advice}".splitlines()
-    indent = width + 4
-    if columns is not None:
-        room = max(columns - indent, 20)
-        lines = [
-            part
-            for line in lines
-            for part in wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
-        ]
     first, *rest = lines
     return "\n".join(
-        [f"{_MARKS[finding.outcome]} {name:{width}}  {first}", *(" " * indent + line for line in rest)]
+        [f"{_MARKS[finding.outcome]} {name:{width}}  {first}", *(" " * (width + 4) + line for line in rest)]
     )
 
 

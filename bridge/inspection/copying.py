@@ -1,14 +1,16 @@
 """Copies settled bets to another topic: each once, however often the copy is interrupted.
 
-Records keep key, value, headers, timestamp and partition. Each transaction commits the offsets of what it has
-copied for a group of the copy's own, so a repeated command goes on after them.
+Records keep key, value, headers, timestamp and partition. Each transaction commits the offsets of what it
+has copied for a group of the target's own, so a repeated command goes on after them. A target that has
+anything but this copy is refused: bets would be there twice, or older versions after newer ones.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -17,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
+from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.blocking import checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, passes, triage
@@ -33,11 +36,14 @@ RETRY_SECONDS = 0.25
 class TopicCopy:
     """A copy to one topic. `wanted` are the options that it is made with: others are another copy.
 
-    Raises SettingsError for a target that is the bridge's own, TopologyError for one that is missing or has
-    another number of partitions, and as `run`.
+    With `create`, makes the topic if it is missing, as that of bets is declared. Raises SettingsError for a
+    target that is the bridge's own or has records of another copy, TopologyError for one that is missing or
+    has another number of partitions, and as `run`.
     """
 
-    def __init__(self, settings: Settings, target: str, wanted: Mapping[str, Any]) -> None:
+    def __init__(
+        self, settings: Settings, target: str, wanted: Mapping[str, Any], window: Window, *, create: bool
+    ) -> None:
         declared = topics.declare(settings)
         source = declared.bets.name
         if target in {topic.name for topic in declared.all()}:
@@ -45,19 +51,18 @@ class TopicCopy:
         client = admin.look_for(settings.kafka, source)
         count = admin.partition_count(client, source)
         if admin.topic_id(client, target) is None:
-            raise TopologyError(
-                f"--to-topic {target}: the topic does not exist. Create it with {count} partitions, "
-                f"as {source} has."
-            )
+            if not create:
+                raise TopologyError(f"--to-topic {target}: there is no such topic. Create it with --create.")
+            topic = replace(declared.bets, name=target, partitions=count)
+            made = topics.Change(topic, topics.Action.CREATE, "", topic.config)
+            topics.apply(client, [made], replication_factor=settings.topics.replication_factor)
         if (found := admin.partition_count(client, target)) != count:
             raise TopologyError(
                 f"--to-topic {target}: has {found} partitions, {source} has {count}: keys would "
                 "move to other partitions"
             )
-        # A target that was made anew is another copy.
-        wanted = {**wanted, "target": admin.topic_id(client, target)}
-        digest = hashlib.sha256(orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        self.group = f"{settings.topics.prefix}.replay.{target}.{digest[:12]}"
+        # A target that was made anew has another one.
+        self.group = f"{settings.topics.prefix}.replay.{target}.{admin.topic_id(client, target)}"
         self._target = target
         self._source = source
         self._consumer = clients.reader(settings.kafka, name=self.group)
@@ -83,8 +88,24 @@ class TopicCopy:
         done = [place for place in committed if place.offset >= 0]
         self.offsets = {place.partition: place.offset for place in done} or None
         """Partition → offset to go on from; None if nothing was copied yet."""
-        self.begin = int(done[0].metadata or 0) if done else None
-        """Start of the first attempt's interval, Unix milliseconds: kept, whatever an age means now."""
+        options = orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)
+        self._note: dict[str, Any] = {"wanted": hashlib.sha256(options).hexdigest(), "window": [*window]}
+        if done:
+            self._note, digest = orjson.loads(done[0].metadata or "{}"), self._note["wanted"]
+            refusal = "has another copy, made with other options or before a gap was declared (--gap)"
+            is_ours = self._note.get("wanted") == digest
+        else:
+            refusal = "has records, and no copy that could go on"
+            is_ours = not any(admin.end_offsets(client, target, count))
+        if not is_ours:
+            self._consumer.close()
+            raise SettingsError(
+                f"--to-topic {target}: {refusal}: bets would be doubled, or older versions come after newer "
+                "ones. Repeat the options of the first copy, without --to if it is to follow the topic, or "
+                "copy to a new topic (--create)."
+            )
+        self.window = Window(*self._note["window"])
+        """The interval of the first attempt: kept, whatever an age means now."""
 
     def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
@@ -101,33 +122,33 @@ class TopicCopy:
         """End the clients."""
         self._consumer.close()
 
-    def run(
-        self,
-        messages: Iterable[Message],
-        offsets: Mapping[int, int],
-        begin: int,
-        copied: Callable[[int], None],
-    ) -> None:
-        """Copy messages received since `begin` (Unix ms); call `copied` with each transaction's records.
+    def run(self, replay: Replay, copied: Callable[[int], None]) -> None:
+        """Copy all messages; call `copied` with each transaction's records.
 
-        `offsets` has for each partition, whenever a message is yielded, from where on the next one is sought:
-        each transaction commits all of them, since Kafka forgets the offset of a partition that is not
-        committed for `offsets.retention.minutes` (7 days). Raises SinkBroken or TopologyError when
-        Kafka refuses, KafkaUnavailable when it does not answer: what was committed stays, and the next run
-        goes on after it.
+        Each transaction commits the offsets of all partitions, since Kafka forgets that of one that is not
+        committed for `offsets.retention.minutes` (7 days). Raises SinkBroken or TopologyError when Kafka
+        refuses, KafkaUnavailable when it does not answer: what was committed stays, and the next run goes on
+        after it.
         """
         # A transaction is opened when all of it is at hand: the next match may be minutes away.
         batch: list[Message] = []
         size = 0
-        for message in messages:
+
+        def save() -> None:
+            nonlocal size
+            self._write(batch, replay.offsets)
+            copied(len(batch))
+            batch.clear()
+            size = 0
+
+        save()  # before a record is there: what an attempt leaves behind is known as its own
+        replay.save = save
+        for message in replay.messages():
             batch.append(message)
             size += len(message)
             if len(batch) == BATCH or size >= BATCH_BYTES:
-                self._write(batch, offsets, begin)
-                copied(len(batch))
-                batch, size = [], 0
-        self._write(batch, offsets, begin)
-        copied(len(batch))
+                save()
+        save()
 
     def _produce(self, message: Message) -> None:
         while True:
@@ -144,9 +165,10 @@ class TopicCopy:
             except BufferError:
                 self._producer.poll(0.05)
 
-    def _write(self, batch: Sequence[Message], offsets: Mapping[int, int], begin: int) -> None:
+    def _write(self, batch: Sequence[Message], offsets: Mapping[int, int]) -> None:
+        note = orjson.dumps(self._note).decode()
         places = [
-            TopicPartition(self._source, partition, offset, metadata=str(begin))
+            TopicPartition(self._source, partition, offset, metadata=note)
             for partition, offset in offsets.items()
         ]
 
@@ -173,7 +195,7 @@ class TopicCopy:
             needed = f"Write the topic {self._target}", f"Write the transactional id {self.group}"
             return SinkBroken(text + denied(error, *needed))
         fenced = error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL)
-        text += "another process has started the same copy and taken over" if fenced else error.str()
+        text += "another process has started a copy to it and taken over" if fenced else error.str()
         text += ". What was copied stays: repeat the command to resume."
         if fenced or triage(error) is ErrorAction.REFUSED:
             return SinkBroken(text)

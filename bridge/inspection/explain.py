@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import orjson
@@ -13,13 +13,13 @@ from confluent_kafka import Message
 from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
-from bridge.formatting import format_duration, format_utc, plural, shortened
+from bridge.formatting import format_duration, format_utc, is_time, plural, shortened
 from bridge.inspection.dead_letters import bet_id as id_in
 from bridge.inspection.formats import as_json, as_text, lacking
 from bridge.inspection.readers import ANSWER_SECONDS, format_move
 from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
-from bridge.kafka import topics
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.reader import TopicScan
 from bridge.kafka.records import decode, headers_of
 from bridge.kafka.registry import Registry
@@ -31,6 +31,8 @@ from bridge.state.dead_letter import DeadLetterKind
 
 NEARBY_SECONDS: Final = 3600.0
 """Gaps and hand-overs this close to a time of the bet are told."""
+BESIDE: Final = 200
+"""Offsets that are read on both sides of what is this close: an owner before may have ended long before."""
 MOST_TEXT: Final = 100
 """Characters of a value that has changed."""
 
@@ -52,8 +54,8 @@ class Explanation:
 
     bet: str
     events: Sequence[Event]
-    names: Sequence[str]
-    """The names of each item of its last version, in the language asked for."""
+    names: Sequence[str | None]
+    """The names of each item of its last version, in the language asked for; None for one without any."""
     found: bool
     """Whether anything names the bet."""
     lacking: str = ""
@@ -83,13 +85,14 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
     selection = Selection(bets=frozenset([bet_id]), everywhere=True)
     with Replay(settings, Window(0, None), selection, strict=True) as replay:
         versions = list(replay)
-    commits = _commits(settings)
     letters = [letter for letter in read(DEAD_LETTERS, settings=settings) if _names_bet(letter.body, bet_id)]
     times = [
         *(bet.timestamp / 1000 for bet in versions),
         *(bet.value["settlementTime"] / MICROS for bet in versions),
         *(letter.timestamp / 1000 for letter in letters),
     ]
+    runs = _commits(settings, times)
+    commits = [*chain(*runs)]
     events = [
         *_versions(versions, commits),
         *map(_letter, letters),
@@ -101,11 +104,11 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
         ),
         *(
             event
-            for event in (*_hand_overs(commits), *_moves(commits), *_retirements(commits))
+            for event in (*chain(*map(_hand_overs, runs)), *_moves(commits), *_retirements(commits))
             if _near(times, event.at, event.at)
         ),
     ]
-    names: list[str] = []
+    names: list[str | None] = []
     missing = ""
     try:
         if versions:
@@ -148,14 +151,12 @@ def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[E
 def _committed(bet: Bet, commits: Sequence[_Commit]) -> str:
     """Return when it was committed: with the first checkpoint after its receipt, if that is still there."""
     received = bet.timestamp / 1000
-    if not commits or received < commits[0].at:
-        return "commit time unknown: its checkpoint has been compacted away"
     found = next((commit for commit in commits if commit.at >= received), None)
-    return (
-        "not yet covered by a visible checkpoint"
-        if found is None
-        else f"in the checkpoint of {format_utc(found.at)}"
-    )
+    if commits and found is None:
+        return "not yet covered by a visible checkpoint"
+    if found is None or received < commits[0].at or found.at > received + NEARBY_SECONDS:
+        return "commit time unknown: its checkpoint has been compacted away"
+    return f"in the checkpoint of {format_utc(found.at)}"
 
 
 def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
@@ -284,9 +285,35 @@ def _near(times: Sequence[float], begin: float, end: float) -> bool:
     return any(begin - NEARBY_SECONDS <= at <= end + NEARBY_SECONDS for at in times)
 
 
-def _commits(settings: Settings) -> list[_Commit]:
-    """Return the checkpoints that the compacted topic still has, in order, also those of former feeds."""
-    commits: list[_Commit] = []
+def nearby(times: Sequence[float], end: int, offset_at: Callable[[float], int]) -> list[tuple[int, int]]:
+    """Return the ranges of offsets before `end` that were written near these times, and the last one."""
+    hour = NEARBY_SECONDS
+    found = [(end, end)] + [
+        (offset_at(at - hour), offset_at(at + 2 * hour)) for at in {at // hour * hour for at in times}
+    ]
+    ranges: list[tuple[int, int]] = []
+    for first, last in sorted(found):
+        start, stop = max(0, first - BESIDE), min(last + BESIDE, end)
+        if ranges and start <= ranges[-1][1]:
+            start, stop = ranges[-1][0], max(stop, ranges.pop()[1])
+        ranges.append((start, stop))
+    return ranges
+
+
+def _commits(settings: Settings, times: Sequence[float]) -> list[list[_Commit]]:
+    """Return the checkpoints that the compacted topic still has near these times, and the last ones.
+
+    In runs, in order, also those of former feeds.
+    """
+    runs: list[list[_Commit]] = []
+    name, client = topics.declare(settings).checkpoints.name, clients.admin(settings.kafka)
+    if admin.topic_id(client, name) is None:
+        return runs
+    [end] = admin.end_offsets(client, name, 1, visible=True)
+
+    def offset_at(moment: float) -> int:
+        return admin.offsets_since(client, name, moment, [end])[0]
+
     with Registry(settings.registry) as registry:
         codec = registry.codec("feed-checkpoint")
 
@@ -298,7 +325,7 @@ def _commits(settings: Settings) -> list[_Commit]:
                 except SchemaError:
                     return  # `bridge checkpoint show` reports it
                 headers = headers_of(message)
-                commits.append(
+                runs[-1].append(
                     _Commit(
                         found.updated_at,
                         found.owner,
@@ -310,15 +337,17 @@ def _commits(settings: Settings) -> list[_Commit]:
                     )
                 )
 
-        name = topics.declare(settings).checkpoints.name
-        TopicScan(name, take, visible=True, stall_seconds=ANSWER_SECONDS).read(settings)
-    return commits
+        for start, stop in nearby([at for at in times if is_time(at)], end, offset_at):
+            runs.append([])
+            scan = TopicScan(name, take, start={0: start}, ends={0: stop}, stall_seconds=ANSWER_SECONDS)
+            scan.read(settings)
+    return runs
 
 
 def as_lines(explanation: Explanation) -> str:
     """Return an explanation for people, ready to be pasted."""
     lines = [f"bet {explanation.bet}"]
-    lines += [f"  {name}" for name in explanation.names]
+    lines += [f"  {name or 'no names'}" for name in explanation.names]
     for event in explanation.events:
         lines += ["", f"{format_utc(round(event.at, 3))}  {event.what}"]
         lines += [f"  {detail}" for detail in event.details]

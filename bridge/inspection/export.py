@@ -1,7 +1,7 @@
 """Writes settled bets to a file that is whole or not there, and goes on with one that was interrupted.
 
-Until it is whole, the file is called `FILE.partial` (Parquet: `FILE.partial-1` and so on), and `FILE.resume`
-says how far it goes: the bytes or parts that count, and the offsets after the last bet in them. The next
+Until it is whole, the file is called `FILE.partial` (Parquet: `FILE.partial-1` and so on), which is locked,
+and `FILE.resume` says how far it goes: the bytes or parts that count, and the offsets that follow. The next
 attempt cuts off what was written after them.
 """
 
@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import orjson
 
 from bridge.errors import BridgeError, SettingsError
 from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, ParquetSink, join_parquet
-from bridge.reader import Bet
-
-SAVE_EVERY: Final = 50_000
-"""Bets between two notes of how far the file goes."""
+from bridge.inspection.replay import Replay
 
 
 class Export:
-    """One file, of one format. `wanted` are the options that it is made with, for `FILE.resume`.
+    """One file, of one format; close it. `wanted` are the options that it is made with, for `FILE.resume`.
 
     Raises SettingsError if the file is there already, or was begun with other options.
     """
@@ -53,60 +50,89 @@ class Export:
         self.window: tuple[int, int | None] = 0, None
         """The interval of receipt, Unix milliseconds, as the first attempt understood it."""
         self._size = self._parts = 0
-        self._lock = _Lock(path)
-        if path.exists():
-            self._lock.release()
-            raise SettingsError(
-                f"--output {path}: the file already exists; remove it, or choose another name"
-            )
-        if self._resume.exists():
-            self._restore()
-
-    def run(self, bets: Iterable[Bet], offsets: Mapping[int, int]) -> None:
-        """Write all bets. `offsets` is what is read next of each partition; iterating `bets` moves it."""
+        self._file = self._locked()
         try:
-            if self._format == "parquet":
-                self._run_parquet(bets, offsets)
-            else:
-                self._run_text(bets, offsets)
+            if path.exists():
+                text = f"--output {path}: the file already exists; remove it, or choose another name"
+                raise SettingsError(text)
+            if self._resume.exists():
+                self._restore()
+        except BaseException:
+            self.close()
+            raise
+
+    def _locked(self) -> BinaryIO:
+        """Open the partial file, and keep others from it until it is closed."""
+        try:
+            descriptor = os.open(self._partial, os.O_CREAT | os.O_RDWR, 0o644)
+        except OSError as error:
+            raise SettingsError(f"--output {self._path} cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(descriptor), self._partial.stat()):
+                raise FileNotFoundError  # whoever had it has just ended
+        except OSError:
+            os.close(descriptor)
+            raise SettingsError(f"--output {self._path}: another export is writing this file") from None
+        return os.fdopen(descriptor, "r+b")
+
+    def close(self) -> None:
+        """Unlock the file, and remove it where there is nothing to resume."""
+        if not self._resume.exists():
+            for piece in (self._partial, self._part(1)):
+                piece.unlink(missing_ok=True)
+        self._file.close()
+
+    def run(self, replay: Replay) -> None:
+        """Write all bets. Raises BridgeError if the file cannot be written."""
+        self.ends = replay.ends
+        try:
+            (self._run_parquet if self._format == "parquet" else self._run_text)(replay)
             self._resume.unlink(missing_ok=True)
         except OSError as error:
             raise BridgeError(
                 f"{self._path} cannot be written: {error.strerror}. Repeat the command to resume."
             ) from None
-        self._lock.release()
 
-    def _run_text(self, bets: Iterable[Bet], offsets: Mapping[int, int]) -> None:
-        with self._partial.open("r+b" if self._size else "wb") as file:
-            file.seek(self._size)
-            file.truncate()
-            sink = (
-                JsonSink(file, self._names)
-                if self._format == "json"
-                else CsvSink(file, self._names, head=not self._size)
-            )
-            for bet in bets:
-                sink.write(bet)
-                self.bets += 1
-                if self.bets % SAVE_EVERY == 0:
-                    self._size = _flushed(file)
-                    self._save(offsets)
-            _flushed(file)
+    def _run_text(self, replay: Replay) -> None:
+        file = self._file
+        file.seek(self._size)
+        file.truncate()
+        sink = (
+            JsonSink(file, self._names)
+            if self._format == "json"
+            else CsvSink(file, self._names, head=not self._size)
+        )
+
+        def save() -> None:
+            self._size = _flushed(file)
+            self._save(replay.offsets)
+
+        replay.save = save
+        for bet in replay:
+            sink.write(bet)
+            self.bets += 1
+        _flushed(file)
         self._partial.replace(self._path)
         _synced(self._path.parent)
 
-    def _run_parquet(self, bets: Iterable[Bet], offsets: Mapping[int, int]) -> None:
-        sink = ParquetSink(self._part(self._parts + 1), self._names)
+    def _run_parquet(self, replay: Replay) -> None:
+        sink, saved = ParquetSink(self._part(self._parts + 1), self._names), self.bets
+
+        def save() -> None:
+            nonlocal sink, saved
+            if self.bets > saved:
+                sink.close()
+                self._parts, saved = self._parts + 1, self.bets
+                _synced(self._part(self._parts))
+                sink = ParquetSink(self._part(self._parts + 1), self._names)
+            self._save(replay.offsets)
+
+        replay.save = save
         try:
-            for bet in bets:
+            for bet in replay:
                 sink.write(bet)
                 self.bets += 1
-                if self.bets % SAVE_EVERY == 0:
-                    sink.close()
-                    self._parts += 1
-                    _synced(self._part(self._parts))
-                    self._save(offsets)
-                    sink = ParquetSink(self._part(self._parts + 1), self._names)
         finally:
             sink.close()
         parts = [self._part(number) for number in range(1, self._parts + 2)]
@@ -154,27 +180,6 @@ class Export:
             )
         self.offsets, self.ends, self.window = offsets, ends, (begin, end)
         self.bets, self._size, self._parts = bets, size, parts
-
-
-class _Lock:
-    """Keeps a second export from the same file. The lock of a process that dies is free again."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(f"{path.name}.lock")
-        try:
-            self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o644)
-        except OSError as error:
-            raise SettingsError(f"--output {path} cannot be written: {error.strerror}") from None
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._descriptor)
-            raise SettingsError(f"--output {path}: another export is writing this file") from None
-
-    def release(self) -> None:
-        """Remove the lock of a file that is whole."""
-        self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
 
 
 def _synced(path: Path) -> Path:

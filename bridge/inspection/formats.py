@@ -60,14 +60,13 @@ def fitting(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def as_text(names: ItemNames) -> str:
-    """Return the names of an item on a line: `Event; League, Sport; Market: Selection`."""
+def as_text(names: ItemNames) -> str | None:
+    """Return the names of an item on a line, `Event; League, Sport; Market: Selection`; None without any."""
     place = ", ".join(filter(None, (names.league, names.sport)))
     legs = [leg.selection for leg in names.legs] or [names.selection]
-    if not any((names.event, place, names.market, *legs)):
-        return "no names"
-    chosen = " + ".join(leg or "?" for leg in legs)
-    return "; ".join(filter(None, (names.event, place, f"{names.market or '?'}: {chosen}")))
+    chosen = f"{names.market or '?'}: {' + '.join(leg or '?' for leg in legs)}"
+    parts = names.event, place, chosen if any((names.market, *legs)) else ""
+    return "; ".join(filter(None, parts)) or None
 
 
 def as_json(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
@@ -117,8 +116,12 @@ def as_row(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
         "receivedAt": format_utc(bet.received),
         "partition": bet.partition,
         "offset": bet.offset,
-        **({_NAMES: " | ".join(map(as_text, names(bet)))} if names else {}),
+        **({_NAMES: _joined([as_text(item) for item in names(bet)])} if names else {}),
     }
+
+
+def _joined(names: Sequence[str | None]) -> str | None:
+    return " | ".join(name or "?" for name in names) if any(names) else None
 
 
 class JsonSink:

@@ -23,11 +23,12 @@ from bridge.kafka.records import Foreign
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder
-from bridge.reader.source import Progress
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
 POLL_SECONDS: Final = 0.05
+SAVE_SECONDS = 5.0
+"""Time between two calls of `Replay.save`."""
 
 
 class Window(NamedTuple):
@@ -78,7 +79,7 @@ class Replay:
     receipt; the versions of a bet keep their order. Skips tombstones, and records not written by a bridge,
     whose number is logged. Of single bets, searches the partition of their keys, unless the selection says
     `everywhere`: a topic that got more partitions has older versions in others. To go on with an earlier
-    replay, give its `offsets` and `ends`. Close it after use.
+    replay of the same window and selection, give its `offsets` and `ends`. Close it after use.
 
     Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
     """
@@ -113,13 +114,22 @@ class Replay:
             self._consumer.close()
             raise
         self.offsets = dict(offsets)
-        """Partition → offset after its last bet that was yielded, or where it began."""
+        """Partition → offset up to which all that is wanted was yielded."""
+        self.save: Callable[[], object] = lambda: None
+        """Called every few seconds while it is iterated, and before an `interrupt`: what was yielded has been
+        taken, and lies before `offsets`."""
+        self.on_progress: Callable[[str, int, int], object] = lambda *_: None
+        """Called with the topic, the number of offsets passed and the total."""
+        self._saved_at = time.monotonic()
+        self._is_interrupted = False
         keys = selection.keys
         self.partitions = sorted(
             {partition_of(key, count) for key in keys} if keys and not selection.everywhere else range(count)
         )
-        self._cursor = Cursor(self.topic, [offsets.get(p, 0) for p in range(count)], self.ends)
-        self._begun_at = self._reached
+        starts = [offsets.get(p, 0) for p in range(count)]
+        stops = [self.ends[p] if p in self.partitions else starts[p] for p in range(count)]
+        self._cursor = Cursor(self.topic, starts, stops)
+        self._begun_at = sum(starts)
         # A record may come from a clock that was ahead, or from somebody else; brokers take none that is more
         # than an hour ahead of theirs. Two owners' clocks may differ: what the second wrote can be older than
         # what the first did. Not by offsets_since, which also finds the markers of commits: these may come
@@ -148,28 +158,31 @@ class Replay:
         wants = self._wants()
         try:
             for message in heapq.merge(*(self._ahead(p, wants) for p in self.partitions), key=_received):
+                self._pause()
+                bet = None
                 try:
                     bet = decoder.decode(message)
                 except SchemaError as error:
                     if self._strict and isinstance(error, SchemaNotFound):
                         raise
                     foreign.add(error)
-                    continue
+                self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
                 if isinstance(bet, Bet) and self._selection.wants(bet):
-                    self.offsets[bet.partition] = bet.offset + 1
                     yield bet, message
         finally:
+            self.on_progress(self.topic, 1, 1)
             foreign.log()
 
-    @property
-    def progress(self) -> Progress:
-        """How far it has come, in offsets."""
-        total = int(sum(self._cursor.ends[p] for p in self.partitions))
-        return Progress(self._reached - self._begun_at, total - self._begun_at)
+    def interrupt(self) -> None:
+        """Have the iteration `save` and raise KeyboardInterrupt, for the handler of a signal."""
+        self._is_interrupted = True
 
-    @property
-    def _reached(self) -> int:
-        return sum(self._cursor.places[p].offset for p in self.partitions)
+    def _pause(self) -> None:
+        if self._is_interrupted or time.monotonic() - self._saved_at >= SAVE_SECONDS:
+            self.save()
+            self._saved_at = time.monotonic()
+        if self._is_interrupted:
+            raise KeyboardInterrupt
 
     def _wants(self) -> Callable[[Message], bool]:
         """Return what tells, before anything is decoded, whether a message may be wanted."""
@@ -196,6 +209,11 @@ class Replay:
             ahead: list[Message] = []
             size, heard_at = 0, time.monotonic()
             while place.offset < ends[partition] and size < READ_AHEAD_BYTES:
+                if not ahead:
+                    self.offsets[partition] = place.offset
+                self._pause()
+                done, of = cursor.reached - self._begun_at, int(sum(ends)) - self._begun_at
+                self.on_progress(self.topic, done, of)
                 messages = self._consumer.consume(num_messages=1000, timeout=POLL_SECONDS)
                 if messages:
                     heard_at = time.monotonic()
@@ -209,6 +227,7 @@ class Replay:
                         size += len(message)
             self._consumer.unassign()  # or it would go on fetching what the next turn discards
             yield from ahead
+            self.offsets[partition] = place.offset
 
 
 def _received(message: Message) -> int:

@@ -48,7 +48,7 @@ def format_stake(amount: Mapping[str, Any] | None) -> str:
     if amount is None:
         return "—"
     value, precision = amount["value"], amount["precision"]
-    number = f"{value}e-{precision}"
+    number = f"{value}e{-precision}"
     if 0 <= precision <= _MOST_PRECISION:
         whole, _, decimals = f"{stake_of(amount):,f}".partition(".")
         decimals = decimals[:MOST_DECIMALS] + decimals[MOST_DECIMALS:].rstrip("0")

@@ -36,6 +36,8 @@ from bridge.state.restore import deduplicated_from
 
 DEDUPLICATOR_BYTES = 60
 """Memory for each bet that the deduplicator restores."""
+_FINER = {13: "milliseconds", 16: "microseconds", 19: "nanoseconds"}
+"""Units by the digits that they take for a time that has ten in seconds."""
 
 
 def parse_revision(text: str, now: float) -> int:
@@ -46,6 +48,8 @@ def parse_revision(text: str, now: float) -> int:
     if re.fullmatch(r"\d{1,12}", text):
         return int(text)
     with of_option("--revision"):
+        if text.isdecimal() and (unit := _FINER.get(len(text))):
+            raise SettingsError(f"{text} is in {unit}: give seconds, {text[:10]}")
         return int(parse_time(text, now))
 
 

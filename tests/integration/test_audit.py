@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
 from bridge.audit import bets as audited_bets
@@ -252,6 +252,20 @@ def test_what_is_declared_is_no_violation(written: Topics) -> None:
     assert audited.findings.violations == []
     assert (audited.bets, audited.gaps, audited.dead_letters, audited.checkpoints) == (BETS + 2, 2, 2, 4)
     assert sum(hour.corrections for hour in audited.findings.hours.values()) == 1
+
+
+def test_what_was_deleted_is_not_missed(written: Topics, place: Place) -> None:
+    """Neither gaps nor dead letters; the proofs that needed them say so."""
+    written.gap(written.now - 90, written.now - 40)
+    _published(written, 0, revision=written.now - 40)
+    gaps, letters = written.declared.gaps, written.declared.deadletters
+    admin = place.admin()
+    everything = [TopicPartition(t.name, p, OFFSET_END) for t in (gaps, letters) for p in range(t.partitions)]
+    for deleted in admin.delete_records(everything).values():
+        deleted.result(30)
+    findings = audit(written.settings).findings
+    assert findings.violations == []
+    assert {*findings.unproven} == {Proof.GAP, Proof.POSITION, Proof.AHEAD, Proof.DEAD_LETTERS}
 
 
 def test_added_partitions_are_a_warning(written: Topics, place: Place) -> None:

@@ -144,11 +144,14 @@ def test_a_bet_is_looked_for_where_its_key_belongs(written: Written) -> None:
     written.flush()
     assert keys(written.place, "replay", "--bet", "b") == ["b"]
     assert keys(written.place, "replay", "--bet", "b", "--all-partitions") == ["b", "b"]
-    nothing = written.place.run("replay", "--bet", "nobody")
-    assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert (
-        nothing.stderr == "nothing found in the partition of its key; --all-partitions searches all of them\n"
-    )
+    for command, where in (
+        (("replay", "--bet"), "nothing found in the partition of its key; --all-partitions searches all"),
+        (("replay", "--all-partitions", "--bet"), "nothing found"),
+        (("explain",), "no record or dead letter mentions the bet nobody"),
+    ):
+        nothing = written.place.run(*command, "nobody")
+        assert nothing.returncode == 1
+        assert f"error: {where}. Is the id complete?\n" in nothing.stderr
 
 
 def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
@@ -169,8 +172,9 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
         (
             ["--to-topic", f"{written.place.prefix}.none"],
             6,
-            "the topic does not exist. Create it with 6 partitions",
+            "there is no such topic. Create it with --create",
         ),
+        (["--create"], 2, "--create is for --to-topic"),
     ):
         ran = written.place.run("replay", *arguments)
         assert (ran.returncode, ran.stdout) == (code, ""), arguments
@@ -179,14 +183,14 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
 
 
 BETS_EXPORTED = 3_000
-SAVED_EVERY = 500
+KILLED_AFTER = 500
 
 
 def slowly(written: Written, output: Path, pause: float = 0.3) -> subprocess.Popen[bytes]:
     """Start an export in a process that saves often, pauses after it, and may be killed."""
     program = (
-        "import sys, time; from bridge.inspection import export, formats; "
-        f"export.SAVE_EVERY = {SAVED_EVERY}; formats._ROWS = 100; "
+        "import sys, time; from bridge.inspection import export, formats, replay; "
+        "replay.SAVE_SECONDS = 0.01; formats._ROWS = 100; "
         "plain = export.Export._save; "
         f"export.Export._save = lambda self, offsets: (plain(self, offsets), time.sleep({pause})); "
         f"sys.argv = ['bridge', 'replay', '--output', {str(output)!r}]; "
@@ -220,7 +224,7 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
     for saved in (1, 3):
         export = slowly(written, output)
         deadline = time.monotonic() + 60
-        while not (resume.exists() and json.loads(resume.read_bytes())["bets"] >= saved * SAVED_EVERY):
+        while not (resume.exists() and json.loads(resume.read_bytes())["bets"] >= saved * KILLED_AFTER):
             assert export.poll() is None, export.stderr and export.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -229,9 +233,9 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
         written.bet(f"late-{saved}", NOW)
         written.flush()
         assert not output.exists()
-    before = resume.read_bytes()
+    before = resume.stat().st_mtime_ns
     busy = slowly(written, output, pause=60)
-    while resume.read_bytes() == before:
+    while resume.stat().st_mtime_ns == before:
         assert busy.poll() is None
         time.sleep(0.01)
     second = written.place.run("replay", "--output", str(output))
@@ -249,11 +253,64 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
     assert exported(output) == [(f"{number:05}", payout) for number, payout in enumerate(exact)]
 
 
+INTERRUPTED_AFTER = 1_000
+INTERRUPTED = f"""
+import os, signal
+from bridge.__main__ import main
+from bridge.reader.decoding import Decoder
+plain, seen = Decoder.decode, []
+def decode(self, message):
+    seen.append(message)
+    if len(seen) == {INTERRUPTED_AFTER}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return plain(self, message)
+Decoder.decode = decode
+main()
+"""
+"""A command that gets Ctrl-C while it decodes a bet."""
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet", ""])
+def test_ctrl_c_keeps_what_was_searched(written: Written, tmp_path: Path, suffix: str) -> None:
+    """Of a file and of a topic, also before there is a match; no other file is left behind."""
+    for number in range(2 * INTERRUPTED_AFTER):
+        written.bet(f"{number}", NOW - HOUR + number)
+    written.bet("match", amount=AMOUNT | {"currency": "SEK"})
+    written.flush()
+    directory = tmp_path / "exports"
+    directory.mkdir()
+    output, target = directory / f"bets.{suffix}", f"{written.place.prefix}.copy"
+    to = ("--output", str(output)) if suffix else ("--to-topic", target, "--create")
+    command = "replay", "--currency", "SEK", *to
+    python = Path(__file__).parents[2] / ".venv" / "bin" / "python"
+    environment, admin = written.place.environment(), written.place.admin()
+    try:
+        ended = subprocess.run(
+            [python, "-c", INTERRUPTED, *command], env=environment, stderr=subprocess.PIPE, check=False
+        )
+        assert ended.stderr.splitlines()[-1] == b"interrupted: repeat the command to resume", ended.stderr
+        if suffix:
+            note = json.loads(output.with_name(f"{output.name}.resume").read_bytes())
+            assert sum(note["offsets"].values()) == INTERRUPTED_AFTER
+        kept = {path.suffix for path in directory.iterdir()}
+        assert kept <= {".partial", ".partial-1", ".resume"}
+        done = written.place.run(*command)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.startswith("resuming after")
+        if suffix:
+            assert [*directory.iterdir()] == [output]
+            assert [bet for bet, _ in exported(output)] == ["match"]
+        else:
+            assert [message.key() for message in written.place.messages("copy")] == [b"match"]
+    finally:
+        if not suffix:
+            admin.delete_topics([target])[target].result(30)
+
+
 def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
-    """With its key, partition, value and time; a repeated copy adds only what is new."""
+    """With its key, partition, value and time; a repeated copy adds only what is new, another is refused."""
     place, target = written.place, f"{written.place.prefix}.copy"
     admin = place.admin()
-    admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
     narrow = f"{written.place.prefix}.narrow"
     admin.create_topics([NewTopic(narrow, 3, 1)])[narrow].result(30)
     try:
@@ -261,7 +318,7 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
             written.bet(f"{number}", NOW - 3_000 + number)
         written.flush()
         copy = "replay", "--to-topic", target, "--from", "1h"
-        first = place.run(*copy)
+        first = place.run(*copy, "--create")
         assert (first.returncode, first.stderr) == (0, f"50 bets copied to {target}\n")
         # Received before the interval of the second attempt would begin, in the one of the first.
         written.bet("new", round(time.time() * 1000) - HOUR + 800)
@@ -275,9 +332,21 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
         )
         assert copied == original
         assert len(copied) == 51
-        refused = place.run("replay", "--to-topic", narrow)
-        assert refused.returncode == 6
-        assert "has 3 partitions" in refused.stderr
+        created = topics.Topic(target, 6, written.topics.bets.config)
+        [config] = topics._configs(admin, [created])
+        assert created.config.items() <= config.items()
+        written.produce(narrow, "other", b"")
+        written.flush()
+        for to, code, reason in ((target, 2, "has another copy"), (narrow, 6, "has 3 partitions")):
+            refused = place.run("replay", "--to-topic", to, "--from", "2h")
+            assert (refused.returncode, reason in refused.stderr) == (code, True), refused.stderr
+        assert len([*place.messages("copy")]) == 51
+        admin.delete_topics([target])[target].result(30)
+        admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
+        written.produce(target, "other", b"")
+        written.flush()
+        refused = place.run(*copy)
+        assert (refused.returncode, "has records, and no copy" in refused.stderr) == (2, True), refused.stderr
     finally:
         for deleted in admin.delete_topics([target, narrow]).values():
             deleted.result(30)
@@ -304,8 +373,8 @@ def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
         admin.delete_topics([target])[target].result(30)
 
 
-def test_a_copy_of_gaps_goes_back_for_one_that_is_declared_meanwhile(written: Written) -> None:
-    """It lies in the past, before what was copied."""
+def test_a_copy_of_gaps_ends_with_one_that_is_declared_meanwhile(written: Written) -> None:
+    """It lies in the past, before what was copied: that would be there twice."""
     place, target = written.place, f"{written.place.prefix}.of-gaps"
     admin = place.admin()
     admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
@@ -324,8 +393,9 @@ def test_a_copy_of_gaps_goes_back_for_one_that_is_declared_meanwhile(written: Wr
         copy = "replay", "--to-topic", target, "--gap"
         assert place.run(*copy).stderr == f"1 bet copied to {target}\n"
         declare(-HOUR + 5_000)
-        assert place.run(*copy).stderr == f"2 bets copied to {target}\n"
-        assert {message.key() for message in place.messages("of-gaps")} == {b"5", b"10"}
+        refused = place.run(*copy)
+        assert (refused.returncode, "before a gap was declared (--gap)" in refused.stderr) == (2, True)
+        assert [message.key() for message in place.messages("of-gaps")] == [b"10"]
     finally:
         admin.delete_topics([target])[target].result(30)
 

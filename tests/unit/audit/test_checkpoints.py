@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -45,13 +46,15 @@ def gap(start: int, end: int, cause: Cause = Cause.TOO_OLD, feed: str = "f") -> 
     return Gap(feed, start, end, cause, NOW)
 
 
-def judged(*checkpoints: Checkpoint, gaps: tuple[Gap, ...] = ()) -> list[tuple[Proof, int | None]]:
+def judged(
+    *checkpoints: Checkpoint, gaps: tuple[Gap, ...] = (), since: float = -inf
+) -> list[tuple[Proof, int | None]]:
     """Each violation with the offset of its checkpoint."""
     findings = Findings()
     check = CheckpointsCheck(findings, SKEW)
     for offset, checkpoint in enumerate(checkpoints):
         check.take(checkpoint, Finding(Proof.IDENTITY, "", "checkpoints", 0, offset, NOW * 1000, "f"))
-    check.conclude(gaps)
+    check.conclude(gaps, since)
     return [(found.proof, found.offset) for found in findings.violations]
 
 
@@ -107,6 +110,14 @@ def test_a_position_that_moves_without_a_message_needs_gaps_over_all_of_it() -> 
         assert judged(FIRST, jumped, gaps=(wrong,)) == undeclared
 
 
+def test_what_a_deleted_gap_may_have_explained_is_no_violation() -> None:
+    """Before the first gap that is still there; later ones are all there."""
+    jumped = later(FIRST, revision=FIRST.revision + 600, updated_at=NOW + 700.0, counters=FIRST.counters)
+    for suspicious in ([FIRST, jumped], [FIRST, BACK], [replace(FIRST, revision=NOW + 31)]):
+        for since, found in ((-inf, 1), (NOW * 1000 - 1, 1), (NOW * 1000, 0), (inf, 0)):
+            assert len(judged(*suspicious, since=since)) == found
+
+
 def test_before_the_first_attempt_a_position_promises_nothing() -> None:
     """It follows the clock until then."""
     start = replace(FIRST, ledger=(), counters=Counters())
@@ -130,7 +141,7 @@ def test_a_removed_checkpoint_begins_the_feed_anew() -> None:
     check.removed("f")
     assert check.last == {}
     check.take(replace(FIRST, revision=5, counters=Counters()), place)
-    check.conclude([])
+    check.conclude([], -inf)
     assert findings.violations == []
 
 

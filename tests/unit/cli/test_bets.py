@@ -7,8 +7,11 @@ import json
 import sys
 
 import pytest
+import typer
 
-from bridge.cli.bets import _format, _print
+from bridge import reader
+from bridge.cli.bets import _format, _print, _selection
+from bridge.config import Settings
 from tests.unit.inspection.test_formats import NAMES, bet
 
 BETS = [bet(payout=784.1062000000001), bet("c")]
@@ -38,3 +41,15 @@ def test_bets_on_a_terminal_are_a_table(
     assert [head.index("payout") + 6, head.rindex("bet")] == [line.index("784.1062") + 8, len(line) - 1]
     assert names == "  Malmö – Gent; Cup, Football; Winner: Malmö"
     assert max(map(len, (head, line, names))) <= width
+
+
+def test_without_a_gap_nothing_is_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No bet lies in one."""
+    monkeypatch.setattr(reader, "read", lambda *_, **__: iter(()))
+    with pytest.raises(typer.Exit) as ended:
+        _selection(Settings(), None, None, None, None, None, False, True)
+    assert ended.value.exit_code == 0
+    said = "no gap of the feed settlement-v4 has been declared: no bet lies in one\n"
+    assert capsys.readouterr().err == said

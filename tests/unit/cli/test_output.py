@@ -35,6 +35,37 @@ def test_a_terminal_obeys_nothing_that_the_provider_sent(capsys: pytest.CaptureF
     assert tuple(capsys.readouterr()) == (2 * seen, seen)
 
 
+LONG = "word " * 30
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        (f"error: {LONG}", 0),
+        (f"  stake 10.50 EUR, payout 0.00, {LONG}", 2),
+        (f"reason      {LONG}", 12),
+        (f"  ✓ a check  {LONG}", 13),
+        (f"1,204  data.payout: {LONG}", 7),
+        (f"settlement.bets: create: 6 partitions, cleanup.policy=compact, {LONG}", 0),
+        (f"a label that takes more than half of the terminal  {LONG}", 0),
+    ],
+)
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_terminal_has_long_lines_wrapped_at_words(
+    line: str, column: int, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below their text; a pipe has them as they are."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_text(line)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_text(line)
+    whole, first, *more = capsys.readouterr().out.splitlines()
+    assert (whole, " ".join([first, *more]).split()) == (line, line.split())
+    assert width - 20 < len(first) <= width
+    assert {len(rest) - len(rest.lstrip()) for rest in more} == {column}
+    assert max(map(len, more)) <= width
+
+
 def test_nor_in_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider may send an answer that is one."""
 

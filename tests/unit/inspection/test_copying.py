@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,12 +12,15 @@ from bridge.config import Settings
 from bridge.errors import BridgeError, SinkBroken, TopologyError
 from bridge.inspection import copying
 from bridge.inspection.copying import TopicCopy
+from bridge.inspection.replay import Window
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 
 TARGET, ID = "test-bets", "settlement.replay.test-bets."
-TAKEN_OVER = "another process has started the same copy and taken over"
+TAKEN_OVER = "another process has started a copy to it and taken over"
 AGAIN = "What was copied stays: repeat the command to resume."
+NOTHING: Any = SimpleNamespace(offsets={0: 0}, messages=list)
+"""A replay."""
 
 
 class Refused:
@@ -46,6 +50,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Refused:
     monkeypatch.setattr(admin, "look_for", lambda *_: None)
     monkeypatch.setattr(admin, "topic_id", lambda *_: "an id")
     monkeypatch.setattr(admin, "partition_count", lambda *_: 2)
+    monkeypatch.setattr(admin, "end_offsets", lambda *_: [0, 0])
     monkeypatch.setattr(clients, "reader", lambda *_, **__: kafka)
     monkeypatch.setattr(clients, "producer", lambda *_, **__: kafka)
     return kafka
@@ -74,9 +79,9 @@ def test_a_copy_that_fails_says_what_to_do(
 ) -> None:
     """A missing right is named and not to be tried again; exit 1 is for what may pass."""
     kafka.error = None if code is None else KafkaError(code)
-    copy = TopicCopy(Settings(), TARGET, {})
+    copy = TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False)
     with pytest.raises(raised) as caught:
-        copy.run([], {0: 0}, 0, lambda _: None)
+        copy.run(NOTHING, lambda _: None)
     assert type(caught.value) is raised
     assert named in str(caught.value)
     assert (AGAIN in str(caught.value)) == (named.endswith(AGAIN))
@@ -92,9 +97,9 @@ def test_the_error_behind_another_is_told(kafka: Refused, monkeypatch: pytest.Mo
             raise error
 
     monkeypatch.setattr(kafka, "begin_transaction", begin)
-    copy = TopicCopy(Settings(), TARGET, {})
+    copy = TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False)
     with pytest.raises(SinkBroken, match=f"no right to Write the topic {TARGET}; grant it"):
-        copy.run([], {0: 0}, 0, lambda _: None)
+        copy.run(NOTHING, lambda _: None)
 
 
 def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
@@ -110,7 +115,7 @@ def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
 
     monkeypatch.setattr(kafka, "committed", committed)
     with pytest.raises(TopologyError, match="no right to Read the group"):
-        copying.TopicCopy(Settings(), TARGET, {})
+        TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False)
 
 
 def test_a_cluster_without_groups_has_time_to_make_their_topic(
@@ -126,4 +131,4 @@ def test_a_cluster_without_groups_has_time_to_make_their_topic(
 
     monkeypatch.setattr(kafka, "committed", committed)
     monkeypatch.setattr(copying, "RETRY_SECONDS", 0)
-    assert TopicCopy(Settings(), TARGET, {}).offsets is None
+    assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False).offsets is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,17 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.inspection import explain
-from bridge.inspection.explain import _Commit, _hand_overs, _moves, _names_bet, _retirements, changes
+from bridge.inspection.explain import (
+    BESIDE,
+    _Commit,
+    _committed,
+    _hand_overs,
+    _moves,
+    _names_bet,
+    _retirements,
+    changes,
+    nearby,
+)
 from bridge.reader import Bet
 from bridge.state.checkpoint import Move
 from tests.bets import BARE_BET
@@ -73,6 +84,40 @@ def test_each_move_is_told_once_at_its_own_time() -> None:
     ]
 
 
+def test_of_the_checkpoints_those_near_the_bet_are_read() -> None:
+    """And the last one, however many there are; two times of one hour are looked up once."""
+    end, hour, asked = 10_000_000, 3600, list[float]()
+
+    def offset_at(moment: float) -> int:
+        asked.append(moment)
+        return min(max(0, round(moment)), end)  # one each second
+
+    at = 1_000 * hour
+    assert nearby([at + 10, at + 20], end, offset_at) == [
+        (at - hour - BESIDE, at + 2 * hour + BESIDE),
+        (end - BESIDE, end),
+    ]
+    assert len(asked) == 2
+    assert nearby([at, end - hour, -1e9], end, offset_at)[0][0] == 0
+    assert nearby([], 0, offset_at) == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("received", "told"),
+    [
+        (5, "commit time unknown"),
+        (10, "in the checkpoint of 1970-01-01T00:00:10Z"),
+        (11, "commit time unknown"),
+        (20_001, "not yet covered"),
+    ],
+)
+def test_a_bet_is_in_the_checkpoint_after_its_receipt(received: int, told: str) -> None:
+    """Not in one of another day, where its own is compacted away."""
+    commits = [FIRST, replace(FIRST, at=20_000.0)]
+    bet: Any = SimpleNamespace(timestamp=received * 1000)
+    assert _committed(bet, commits).startswith(told)
+
+
 def test_a_change_beyond_the_decimals_that_are_shown_is_shown_whole() -> None:
     """Else it would read as none."""
     [change] = changes({"payout": 0.123456789012}, {"payout": 0.123456789013})
@@ -103,7 +148,7 @@ def test_versions_are_told_in_order_of_receipt_wherever_they_are(monkeypatch: py
 
     monkeypatch.setattr(explain, "Replay", Received)
     monkeypatch.setattr(explain, "Names", no_names)
-    monkeypatch.setattr(explain, "_commits", lambda _: [])
+    monkeypatch.setattr(explain, "_commits", lambda *_: [])
     monkeypatch.setattr(explain, "_marks", lambda *_: [])
     monkeypatch.setattr(explain, "read", lambda *_, **__: [])
     events = explain.explain(Settings(), "b", None).events

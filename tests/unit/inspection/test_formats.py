@@ -124,7 +124,21 @@ def test_names_on_a_line() -> None:
     assert as_text(NAMES) == "Malmö – Gent; Cup, Football; Winner: Malmö"
     nothing = ItemNames(None, [], None, None, None, None, None, [LegNames("a", "x"), LegNames("b", None)])
     assert as_text(nothing) == "?: x + ?"
-    assert as_text(ItemNames(None, [], None, None, None, None, None, [])) == "no names"
+    assert as_text(replace(nothing, event="Final", legs=[])) == "Final"
+
+
+def test_names_that_are_missing_are_null(tmp_path: Path) -> None:
+    """In each format; beside those that are there, a question mark keeps the place of the item."""
+    none = ItemNames(None, [], None, None, None, None, None, [])
+    assert as_row(bet(), lambda _: [none, NAMES])["names"] == f"? | {as_text(NAMES)}"
+    assert [*as_json(bet(), lambda _: [none])["names"][0].values()] == [None, [], *[None] * 5, []]
+    file = io.BytesIO()
+    CsvSink(file, lambda _: [none, none]).write(bet())
+    assert file.getvalue().endswith(b",9,\r\n")
+    sink = ParquetSink(tmp_path / "bets", lambda _: [none, none])
+    sink.write(bet())
+    sink.close()
+    assert parquet.read_table(tmp_path / "bets").to_pylist()[0]["names"] is None
 
 
 def test_a_redriven_bet_was_received_when_its_message_was() -> None:

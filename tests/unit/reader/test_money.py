@@ -95,4 +95,5 @@ def test_a_stake_for_people() -> None:
     amount = {"value": 2**63 - 1, "precision": 2, "currency": "EUR"}
     assert format_stake(amount) == "92,233,720,368,547,758.07 EUR"
     assert format_stake({"value": 7, "precision": 2**31 - 1, "currency": None}) == "7e-2147483647"
+    assert format_stake({"value": 1000, "precision": -2, "currency": "EUR"}) == "1000e2 EUR"
     assert (format_stake(None), stake_of(None)) == ("—", None)

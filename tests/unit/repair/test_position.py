@@ -31,9 +31,16 @@ def test_a_position_is_given_as_seconds_a_time_or_an_age(text: str, revision: in
     assert parse_revision(text, NOW) == revision
 
 
-@pytest.mark.parametrize("text", ["", "noon", "2026-09-21T13:20:00", "-5", "1.5", "2 h", "1" * 13])
+@pytest.mark.parametrize("text", ["", "noon", "2026-09-21T13:20:00", "-5", "1.5", "2 h", "1" * 14])
 def test_anything_else_is_refused_with_what_would_do(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^--revision: .* is not a time: give one with its zone"):
+        parse_revision(text, NOW)
+
+
+@pytest.mark.parametrize("unit", ["milliseconds", "microseconds", "nanoseconds"])
+def test_a_finer_unit_is_named_with_the_value_in_seconds(unit: str) -> None:
+    text = "1789990000".ljust({"milliseconds": 13, "microseconds": 16, "nanoseconds": 19}[unit], "7")
+    with pytest.raises(SettingsError, match=f"^--revision: {text} is in {unit}: give seconds, 1789990000$"):
         parse_revision(text, NOW)
 
 
