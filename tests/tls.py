@@ -15,10 +15,10 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Signs certificates; its own is in the file `certificate`."""
+    """Signs certificates; its own is in the file `certificate`. Not all authorities identify their keys."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, *, identifies_keys: bool = True) -> None:
+        self._directory, self._identifies_keys = directory, identifies_keys
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
         own = self._builder(self._name, self._key.public_key())
@@ -75,7 +75,7 @@ class Authority:
     ) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        return (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._name)
@@ -83,6 +83,8 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(hours=1))
             .not_valid_after(now + ends)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-            .add_extension(issuer, critical=False)
         )
+        if not self._identifies_keys:
+            return builder
+        own = x509.SubjectKeyIdentifier.from_public_key(key)
+        return builder.add_extension(own, critical=False).add_extension(issuer, critical=False)

@@ -13,8 +13,8 @@ from bridge.config.fields import (
     FilePath,
     Name,
     TlsSection,
+    check_proxy,
     is_address,
-    is_proxy,
     only_one,
     secret_of,
 )
@@ -140,7 +140,7 @@ class ApiSettings(TlsSection):
     """Name of the market type templates' parameter for the ids."""
     collections: Literal["repeated", "commas"] = "repeated"
     """How the query carries several values: `repeated` (the parameter once per value) or `commas`."""
-    proxy: Annotated[Address, is_proxy("socksio")] = Address("env")
+    proxy: Annotated[Address, AfterValidator(check_proxy)] = Address("env")
     """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
 
     @field_validator("languages")

@@ -24,6 +24,8 @@ from bridge.errors import SettingsError
 from bridge.masking import MASK, conceal
 
 ENV_PREFIX: Final = "BRIDGE_"
+_OF_SOCKS: Final = ("python-socks", "socksio")
+"""The packages that SOCKS needs: for the feed, and for what is asked by HTTP."""
 LONGEST_SECONDS = 366 * 86_400
 """A year: longer than anything in a feed lasts, and short enough for all arithmetic with times."""
 MOST_BYTES = 64 * 1024 * 1024
@@ -97,24 +99,23 @@ def is_address(example: str, *schemes: str) -> AfterValidator:
             raise ValueError(f"must be an address such as {example}, without a query")
         if not re.fullmatch("[!-~]+", value):
             raise ValueError("must be ASCII: write an internationalized name in its xn-- form")
+        parts = urlsplit(value)
+        if parts.scheme in ("https", "wss") and (parts.hostname or "").endswith("."):
+            raise ValueError("must not have a dot at the end of the host: no certificate has one")
         return value
 
     return AfterValidator(check)
 
 
-def is_proxy(*socks_packages: str) -> AfterValidator:
-    """Accept `env`, `none` or the address of a proxy; SOCKS only when these packages are installed."""
-
-    def check(value: str) -> str:
-        scheme = "" if value in ("env", "none") else value.partition("://")[0]
-        if scheme and not (scheme in ("http", "https", "socks5", "socks5h") and has_host(value)):
-            raise ValueError('must be an address such as http://proxy.example:3128, "env" or "none"')
-        missing = [name for name in socks_packages if find_spec(name.replace("-", "_")) is None]
-        if scheme.startswith("socks") and missing:
-            raise ValueError(f"SOCKS needs the package {' and the package '.join(missing)}")
-        return value
-
-    return AfterValidator(check)
+def check_proxy(value: str) -> str:
+    """Return `env`, `none` or the address of a proxy; SOCKS only when its packages are installed."""
+    scheme = "" if value in ("env", "none") else value.partition("://")[0]
+    if scheme and not (scheme in ("http", "https", "socks5", "socks5h") and has_host(value)):
+        raise ValueError('must be an address such as http://proxy.example:3128, "env" or "none"')
+    missing = [name for name in _OF_SOCKS if find_spec(name.replace("-", "_")) is None]
+    if scheme.startswith("socks") and missing:
+        raise ValueError(f"SOCKS needs the package {' and the package '.join(missing)}")
+    return value
 
 
 def address_error(section: str) -> SettingsError:
@@ -127,10 +128,11 @@ def address_error(section: str) -> SettingsError:
 
 def proxy_error(section: str) -> SettingsError:
     """Return the error for a proxy that cannot be used. Its address may hold a password and is left out."""
+    own = "" if section == "registry" else f"{section}.proxy ({env_name(section, 'proxy')}), or "
     return SettingsError(
-        f"{section}.proxy ({env_name(section, 'proxy')}), or HTTPS_PROXY or a similar variable, cannot be "
-        'used. Give an address such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package '
-        "socksio, and python-socks for the feed."
+        f"{own}HTTPS_PROXY or a similar variable, cannot be used. Give an address such as "
+        'http://proxy.example:3128, "env" or "none"; SOCKS needs the packages '
+        f"{' and '.join(_OF_SOCKS)}."
     )
 
 

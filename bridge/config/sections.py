@@ -18,8 +18,8 @@ from bridge.config.fields import (
     Seconds,
     Section,
     TlsSection,
+    check_proxy,
     is_address,
-    is_proxy,
     only_one,
     secret_of,
 )
@@ -114,7 +114,7 @@ class FeedSettings(TlsSection):
     """
     compression: Literal["deflate", "none"] = "deflate"
     """Whether to offer permessage-deflate to the provider."""
-    proxy: Annotated[Address, is_proxy("python-socks", "socksio")] = Address("env")
+    proxy: Annotated[Address, AfterValidator(check_proxy)] = Address("env")
     """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10
     """How long a connection attempt may take."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-from bridge.config import Settings
+from bridge.config import Settings, proxy_of
+from bridge.errors import SettingsError
 
 _KAFKA_PORT: Final = 9092
 _PORTS: Final = {"http": 80, "https": 443}
@@ -30,17 +31,29 @@ class Address(NamedTuple):
 def addresses(settings: Settings) -> list[Address]:
     """Return the addresses of Kafka, registry and provider, without those that a proxy connects to."""
     found = brokers(settings)
-    for setting, url, proxy in (
-        ("registry.url", settings.registry.url, "env"),
-        ("feed.base_url", settings.feed.base_url, settings.feed.proxy),
-        ("api.base_url", settings.api.base_url, settings.api.proxy),
-    ):
-        parts = urlsplit(url or "")
+    for setting, url, proxy in servers(settings):
+        parts = urlsplit(url)
         scheme = _HTTP.get(parts.scheme, parts.scheme)
-        if parts.hostname and proxy_to(url, proxy) is None:
+        if parts.hostname and proxy is None:
             port = parts.port or _PORTS[scheme]
             found.append(Address(setting, parts.hostname, port, scheme == "https"))
     return found
+
+
+def servers(settings: Settings) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the setting and the address of registry and provider, and the proxy that connects to it.
+
+    Not one whose proxy cannot be used: who connects says so.
+    """
+    feed, api = settings.feed, settings.api
+    for setting, url, given in (
+        ("registry.url", settings.registry.url, "env"),
+        ("feed.base_url", feed.base_url, feed.proxy),
+        ("api.base_url", api.base_url, api.proxy),
+    ):
+        with suppress(SettingsError):
+            if url:
+                yield setting, url, proxy_of(setting.partition(".")[0], url, given)
 
 
 def brokers(settings: Settings) -> list[Address]:
@@ -56,14 +69,3 @@ def brokers(settings: Settings) -> list[Address]:
                     Address("kafka.bootstrap_servers", parts.hostname, port, protocol.endswith("ssl"))
                 )
     return found
-
-
-def proxy_to(url: str | None, setting: str) -> str | None:
-    """Return the proxy that connects to the address with this setting of it, None without one."""
-    parts = urlsplit(url or "")
-    if setting != "env":
-        return None if setting == "none" else setting
-    if not parts.hostname or proxy_bypass(parts.hostname):
-        return None
-    found = getproxies()
-    return found.get(_HTTP.get(parts.scheme, parts.scheme), found.get("all"))

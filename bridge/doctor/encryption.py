@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from bridge.config import Settings
-from bridge.doctor.addresses import brokers, proxy_to
+from bridge.doctor.addresses import brokers, servers
 from bridge.doctor.finding import Finding, Outcome
 
 _FALSE = ("false", "f", "0")
@@ -38,15 +38,11 @@ def _unencrypted(settings: Settings) -> Iterator[str]:
         host = urlsplit(address or "").hostname
         if host and with_credential and scheme in ("http", "ws") and not _is_local(host):
             yield f"{setting} begins with {scheme}://: the credential is sent to {host} unencrypted"
-    for name, base, given in (
-        ("feed.proxy", feed.base_url, feed.proxy),
-        ("api.proxy", api.base_url, api.proxy),
-        ("", registry.url, "env"),
-    ):
-        proxy = proxy_to(base, given) or ""
-        found = urlsplit(proxy).hostname
-        if found and _has_password(proxy) and not proxy.startswith("https://") and not _is_local(found):
-            where = "HTTPS_PROXY (or a similar variable)" if given == "env" else name
+    for setting, _, proxy in servers(settings):
+        found = urlsplit(proxy or "").hostname
+        if proxy and found and _has_password(proxy) and proxy[:5] != "https" and not _is_local(found):
+            own = setting.partition(".")[0] + ".proxy"
+            where = own if proxy in (feed.proxy, api.proxy) else "HTTPS_PROXY (or a similar variable)"
             yield f"{where} is not https://: the password of the proxy is sent to {found} unencrypted"
 
 

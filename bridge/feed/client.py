@@ -9,20 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
-from importlib import import_module
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as opening
-from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidStatus, WebSocketException
+from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, State
-from websockets.proxy import get_proxy, parse_proxy
-from websockets.uri import parse_uri
 
 from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
-from bridge.config import FeedSettings, proxy_error, tls
+from bridge.config import FeedSettings, proxy_of, tls
 from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
 from bridge.feed.framing import Inbox, Reader
 from bridge.feed.protocol import Request
@@ -259,7 +256,7 @@ async def connect(
     answer is invalid, FeedUnreached if no connection to its host was open, which a proxy says as soon as
     it is, and SettingsError if the proxy or the certificate authority cannot be used.
     """
-    proxy = _proxy(settings, request.url)
+    proxy = proxy_of("feed", request.url, settings.proxy)
     opened = False
 
     def create(*args: Any, **kwargs: Any) -> Connection:
@@ -321,19 +318,6 @@ async def connect(
     dates = connection.response.headers.get_all("Date") if connection.response else []
     connection.skew = from_dates(dates, asked_at, clock().monotonic)
     return connection
-
-
-def _proxy(settings: FeedSettings, url: str) -> str | None:
-    """Return the address of the proxy, if any. Raises SettingsError."""
-    if settings.proxy == "none":
-        return None
-    try:
-        proxy = get_proxy(parse_uri(url)) if settings.proxy == "env" else settings.proxy
-        if proxy is not None and parse_proxy(proxy).scheme.startswith("socks"):
-            import_module("python_socks")
-    except (InvalidProxy, ImportError, ValueError):
-        raise proxy_error("feed") from None
-    return proxy
 
 
 class _Once(opening):

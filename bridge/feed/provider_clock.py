@@ -9,7 +9,7 @@ import httpx2
 
 from bridge import clock
 from bridge.clock_skew import Skew, from_dates, must_be_near
-from bridge.config import FeedSettings, address_error, proxy_error, tls
+from bridge.config import FeedSettings, address_error, proxy_of, tls
 from bridge.errors import FeedLost
 from bridge.formatting import format_duration, plain_error
 
@@ -66,12 +66,9 @@ def _root(settings: FeedSettings) -> str:
 
 
 def _client(settings: FeedSettings) -> httpx2.AsyncClient:
-    try:
-        return httpx2.AsyncClient(
-            verify=tls.context("feed", settings),
-            proxy=None if settings.proxy in ("env", "none") else settings.proxy,
-            trust_env=settings.proxy == "env",
-            timeout=None,  # one limit for all of it, by the caller
-        )
-    except (httpx2.InvalidURL, ImportError, ValueError):
-        raise proxy_error("feed") from None
+    return httpx2.AsyncClient(
+        verify=tls.context("feed", settings),
+        proxy=proxy_of("feed", _root(settings), settings.proxy),
+        trust_env=False,
+        timeout=None,  # one limit for all of it, by the caller
+    )

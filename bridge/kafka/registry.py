@@ -23,7 +23,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 
 from bridge.avro.codec import READ_ONLY, Codec, Codecs
 from bridge.avro.schemas import TOPICS, Schema, load, subject
-from bridge.config import RegistrySettings, env_name
+from bridge.config import RegistrySettings, env_name, proxy_of, tls
 from bridge.config.files import hazard
 from bridge.config.secrets import digest
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
@@ -123,11 +123,14 @@ class Registry:
             "ssl.key.location": settings.client_key_file,
         }
         properties |= {name: str(file) for name, file in files.items() if file is not None}
+        if proxy := proxy_of("registry", self._settings.url or ""):
+            properties["proxy"] = proxy
         try:
             for file in filter(None, files.values()):
                 if reason := hazard(file):
                     raise ValueError(f"{file}: {reason}")
             client = SchemaRegistryClient(properties)
+            tls.lenient(client._rest_client.verify)
         except (OSError, ValueError, TypeError) as error:
             text = f"{_SETTINGS['https']} cannot be used for {self.address}: {plain_error(error)}"
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None

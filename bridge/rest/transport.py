@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from bridge.config import ApiSettings, address_error, proxy_error, tls
+from bridge.config import ApiSettings, address_error, proxy_of, tls
 from bridge.formatting import format_duration, plain_error
 from bridge.masking import concealed
 
@@ -160,15 +160,12 @@ def _base(settings: ApiSettings) -> str:
 
 def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClient:
     most = settings.concurrency
-    try:
-        return httpx2.AsyncClient(
-            transport=network,
-            verify=tls.context("api", settings),
-            proxy=None if settings.proxy in ("env", "none") else settings.proxy,
-            trust_env=settings.proxy == "env",
-            timeout=None,  # `get` has one for the whole request
-            limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
-            headers={"Accept": "application/json", "User-Agent": "settlement-bridge"},
-        )
-    except (httpx2.InvalidURL, ImportError, ValueError):
-        raise proxy_error("api") from None
+    return httpx2.AsyncClient(
+        transport=network,
+        verify=tls.context("api", settings),
+        proxy=proxy_of("api", _base(settings), settings.proxy),
+        trust_env=False,
+        timeout=None,  # `get` has one for the whole request
+        limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
+        headers={"Accept": "application/json", "User-Agent": "settlement-bridge"},
+    )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -10,7 +14,9 @@ from pydantic import ValidationError
 from structlog.testing import capture_logs
 
 from bridge.config import ApiSettings, FeedSettings, RegistrySettings, Settings, tls
+from bridge.config.fields import Address
 from bridge.errors import SettingsError
+from bridge.kafka.registry import Registry
 from tests.tls import Authority
 
 
@@ -33,6 +39,39 @@ def test_a_file_that_never_was_one_is_reported(tmp_path: Path) -> None:
     """By its setting."""
     with pytest.raises(SettingsError, match=r"BRIDGE_API__CA_FILE\): cannot use .*/nothing"):
         tls.context("api", ApiSettings(ca_file=tmp_path / "nothing"))
+
+
+def context_of_feed(file: Path) -> ssl.SSLContext:
+    return tls.context("feed", FeedSettings(ca_file=file))
+
+
+def context_of_registry(file: Path) -> ssl.SSLContext:
+    registry = Registry(RegistrySettings(url=Address("https://127.0.0.1:1"), ca_file=file))
+    found: ssl.SSLContext = registry._client._rest_client.verify
+    return found
+
+
+@pytest.mark.parametrize("context", [context_of_feed, context_of_registry])
+def test_an_authority_that_identifies_no_keys_is_trusted_by_each_python(
+    context: Callable[[Path], ssl.SSLContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default Python 3.13 refuses it, which those before accept."""
+    create = ssl.create_default_context
+
+    def strict(*args: Any, **kwargs: Any) -> ssl.SSLContext:
+        made = create(*args, **kwargs)
+        made.verify_flags |= ssl.VERIFY_X509_STRICT
+        return made
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    authority = Authority(tmp_path, identifies_keys=False)
+    ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context(authority.certificate).wrap_bio(theirs, ours, server_hostname="127.0.0.1")
+    server = authority.server_context("127.0.0.1").wrap_bio(ours, theirs, server_side=True)
+    for side in (client, server, client, server):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    assert client.getpeercert()
 
 
 # The bridge's own certificate.

@@ -13,6 +13,7 @@ from bridge.doctor.finding import Outcome
 HUSH = "s3cret"
 BEARER = {"auth": "bearer", "auth_value": HUSH}
 SASL = {"sasl_mechanism": "plain", "sasl_username": "me", "sasl_password": HUSH}
+AT = {"base_url": "https://provider.example"}
 UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
 
 
@@ -39,11 +40,19 @@ UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
         ("api", {"base_url": "http://10.0.0.1", "token_file": "token"}, "is sent to 10.0.0.1 unencrypted"),
         ("api", {"base_url": "http://10.0.0.1"}, ""),
         ("api", {"base_url": "http://[::1]:8900", "token": HUSH}, ""),
-        ("feed", {"proxy": f"http://me:{HUSH}@proxy.example"}, "of the proxy is sent to proxy.example"),
-        ("api", {"proxy": f"http://me:{HUSH}@proxy.example"}, "api.proxy is not https://: the password"),
-        ("feed", {"proxy": f"https://me:{HUSH}@proxy.example"}, ""),
-        ("feed", {"proxy": "http://proxy.example"}, ""),
-        ("feed", {"proxy": f"http://me:{HUSH}@localhost:3128"}, ""),
+        (
+            "feed",
+            {**AT, "proxy": f"http://me:{HUSH}@proxy.example"},
+            "of the proxy is sent to proxy.example",
+        ),
+        (
+            "api",
+            {**AT, "proxy": f"http://me:{HUSH}@proxy.example"},
+            "api.proxy is not https://: the password",
+        ),
+        ("feed", {**AT, "proxy": f"https://me:{HUSH}@proxy.example"}, ""),
+        ("feed", {**AT, "proxy": "http://proxy.example"}, ""),
+        ("feed", {**AT, "proxy": f"http://me:{HUSH}@localhost:3128"}, ""),
         ("kafka", {"enable_ssl_certificate_verification": False}, UNVERIFIED),
         ("kafka", {"enable_ssl_certificate_verification": "F"}, UNVERIFIED),
         ("kafka", {"enable.ssl.certificate.verification": "0"}, UNVERIFIED),

@@ -127,7 +127,7 @@ async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
     """The setting is, and what to put there."""
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(SettingsError, match="BRIDGE_FEED__PROXY") as raised:
-        await ask(FeedSettings(base_url="http://127.0.0.1:1"))
+        await ask(FeedSettings(base_url="https://127.0.0.1:1"))
     assert "s3cret" not in str(raised.value)
 
 
