@@ -196,7 +196,7 @@ checkpoint.command("retire")(repair.retire_feed)
 
 @topics.command("plan")
 def topics_plan(config: Config = None, json: Json = False) -> None:
-    """Show what `bridge topics apply` would change. Changes nothing; exit 1 if anything differs."""
+    """Show what `bridge topics apply` would change, or refuses. Changes nothing; exit 1 if there is any."""
     if _differing_topics(config, json):
         raise typer.Exit(1)
 
@@ -220,10 +220,9 @@ def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) ->
         _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
     rows = [{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes]
     done = {_topics.Action.CREATE: "created", _topics.Action.ALTER: "altered"} if mend else {}
-    lacking = [change for change in changes if change.action is not _topics.Action.ACCEPT]
     lines = "\n".join(f"{c.topic.name}: {done.get(c.action, c.action.value)}: {c.detail}" for c in changes)
     show(rows, lines or "all topics match the settings", json=json)
-    return bool(lacking)
+    return any(change.action not in _topics.STANDING for change in changes)
 
 
 @schemas.command("check")

@@ -49,15 +49,15 @@ def doctor(
     from bridge.doctor.runner import CHECKS, run_checks
 
     width = max(len(check.name) for check in CHECKS)
-    findings = []
+    findings = {}
     for name, finding in run_checks(partial(load, config)):
-        findings.append((name, finding))
+        findings[name] = finding
         if not json:  # each as soon as it is known: a check may take long
             print_text(finding_as_lines(name, finding, width))
-    found = {finding.outcome for _, finding in findings}
+    found = {finding.outcome for finding in findings.values()}
     if json:
-        print_json([finding_as_json(name, finding) for name, finding in findings])
-    elif explained := legend(found):
+        print_json([finding_as_json(name, finding) for name, finding in findings.items()])
+    elif explained := legend(findings):
         print_text(f"\n{explained}")
     if found & ({Outcome.FAIL} if startup else {Outcome.FAIL, Outcome.TROUBLE}):
         raise typer.Exit(1)

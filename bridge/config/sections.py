@@ -119,6 +119,13 @@ class FeedSettings(TlsSection):
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10
     """How long a connection attempt may take."""
 
+    @field_validator("base_url")
+    @classmethod
+    def _has_not_the_path_of_the_feed(cls, value: Address | None) -> Address | None:
+        if value is not None and (path := re.search(r"/feed/settlement/v\d+/?$", value)):
+            raise ValueError(f"must end before {path[0]}: the bridge adds that")
+        return value
+
     @field_validator("ping_reply")
     @classmethod
     def _has_ping_id(cls, value: str) -> str:

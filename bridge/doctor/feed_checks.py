@@ -102,7 +102,11 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
         return Finding(Outcome.FAIL, f"StoppedOnGap: {checkpoint.reason}", see)
     memory = settings.limits.memory_seconds
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
-    message = f"{checkpoint.state.value}, the position is {format_duration(age)} old"
+    ended = checkpoint.reason if checkpoint.state is State.STOPPED else ""
+    state = (
+        f"the last run ended: {ended}; its position" if ended else f"{checkpoint.state.value}, the position"
+    )
+    message = f"{state} is {format_duration(age)} old"
     if age > memory:
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
         lost = f"{message}: the feed can no longer replay everything since; `bridge run` declares a gap"
@@ -116,4 +120,4 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
             f"{format_utc(checkpoint.revision + memory)}: from then on the provider discards messages that "
             "are not published.",
         )
-    return Finding(Outcome.OK, message)
+    return Finding(Outcome.WARN if ended else Outcome.OK, message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -24,10 +24,6 @@ class Outcome(Enum):
 
 
 _MARKS = {Outcome.OK: "✓", Outcome.WARN: "!", Outcome.TROUBLE: "~", Outcome.FAIL: "✗", Outcome.SKIPPED: "-"}
-_MEANINGS = {
-    Outcome.TROUBLE: "`bridge run` would start, and wait where it has to, or declare a gap",
-    Outcome.FAIL: "`bridge run` would end",
-}
 
 
 class Finding(NamedTuple):
@@ -58,6 +54,14 @@ def finding_as_lines(name: str, finding: Finding, width: int) -> str:
     )
 
 
-def legend(outcomes: Collection[Outcome]) -> str:
-    """Return what the marks of these outcomes mean, where it needs to be said; "" if nowhere."""
-    return "\n".join(f"{_MARKS[one]} {meaning}" for one, meaning in _MEANINGS.items() if one in outcomes)
+def legend(findings: Mapping[str, Finding]) -> str:
+    """Return what follows for `bridge run`, where a mark needs to be explained; "" if nowhere."""
+    named = {
+        outcome: ", ".join(name for name, finding in findings.items() if finding.outcome is outcome)
+        for outcome in (Outcome.TROUBLE, Outcome.FAIL)
+    }
+    lines = [
+        named[Outcome.TROUBLE] and f"~ `bridge run` would start; not in order: {named[Outcome.TROUBLE]}",
+        named[Outcome.FAIL] and f"✗ `bridge run` would end: {named[Outcome.FAIL]}",
+    ]
+    return "\n".join(filter(None, lines))

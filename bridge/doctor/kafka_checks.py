@@ -14,10 +14,13 @@ from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients, rights, topics
+from bridge.kafka.batch_writer import transactional
+from bridge.kafka.blocking import discard
 from bridge.kafka.election import group_of, group_of_job, is_owner_id, look
 from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
 from bridge.kafka.group import Group
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
+from bridge.kafka.reader import reading_clients
 from bridge.kafka.registry import Registry, Standing
 from bridge.state.restore import PublishedReader
 
@@ -57,7 +60,9 @@ class Needed(NamedTuple):
 
 
 def check_brokers(settings: Settings) -> Finding:
-    """Whether a broker answers."""
+    """Whether a broker answers, and `bridge run` could make its clients."""
+    discard(transactional(settings))
+    reading_clients(settings).close()
     found = admin.metadata(clients.admin(settings.kafka), admin.USER_SECONDS)
     count = plural(len(found.brokers), "broker")
     return Finding(Outcome.OK, f"{count}, controller: broker {found.controller_id}")
@@ -94,7 +99,7 @@ def assess_topics(changes: list[topics.Change], of_feed: Collection[topics.Topic
     if harmful := [change.topic for change in changes if change.harmful]:
         outcome = Outcome.FAIL if any(topic in of_feed for topic in harmful) else Outcome.TROUBLE
         return Finding(outcome, message, "Run `bridge topics apply`, or choose another topics.prefix.")
-    if any(change.action not in (topics.Action.LEAVE, topics.Action.ACCEPT) for change in changes):
+    if any(change.action not in topics.STANDING for change in changes):
         return Finding(Outcome.WARN, message, "Run `bridge topics apply`; `bridge run` creates missing ones.")
     return Finding(Outcome.OK, message or "match the settings")
 

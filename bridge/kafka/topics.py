@@ -158,6 +158,10 @@ class Action(Enum):
     REFUSE = "refuse"
 
 
+STANDING = frozenset({Action.LEAVE, Action.ACCEPT})
+"""Of differences that may stay."""
+
+
 @dataclass(frozen=True)
 class Change:
     """A difference between a declared topic and the one in the cluster."""

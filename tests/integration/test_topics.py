@@ -205,3 +205,15 @@ def test_numbers_at_their_ends_make_topics(place: Place) -> None:
     read = list[int]()
     TopicScan(topics.declare(settings).bets.name, lambda m: read.append(len(m.value() or b""))).read(settings)
     assert read == [largest - 1024]
+
+
+def test_fewer_partitions_than_declared_are_one_verdict(place: Place) -> None:
+    """They stay, or keys would move: nothing is to be done about it."""
+    assert place.run("topics", "apply").returncode == 0
+    more = {"TOPICS__PARTITIONS": "12"}
+    words = f"{place.prefix}.bets: leave as it is: it has 6 partitions, but 12 are declared"
+    for command in (("topics", "plan"), ("topics", "apply"), ("doctor", "--startup")):
+        done = place.run(*command, **more)
+        assert words in " ".join(done.stdout.split())
+        assert command[0] == "doctor" or done.returncode == 0
+    assert "✓ topics" in done.stdout

@@ -143,6 +143,12 @@ def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("feed.base_url", "provider.example", "must be an address"),
         ("feed.base_url", "ftp://provider.example", "must be an address such as https://"),
+        (
+            "feed.base_url",
+            "wss://provider.example/feed/settlement/v4/",
+            "must end before /feed/settlement/v4/",
+        ),
+        ("feed.base_url", "wss://provider.example./", "must not have a dot at the end of the host"),
         ("feed.base_url", "https://provider.example?key=1", ".* without a query"),
         ("feed.base_url", "https://provider.example:99999", "must be an address"),
         ("feed.base_url", "https://provider.example:port", "must be an address"),

@@ -296,6 +296,7 @@ def test_a_clock_fails_where_it_would_stop_the_bridge(
 
 SPENT = tuple(Attempt(NOW - 60 + n, 30, False, NOW - 59 + n) for n in range(5))
 STOPPED = replace(CHECKPOINT, state=State.STOPPED_ON_GAP, reason="too old")
+REFUSED = replace(CHECKPOINT, state=State.STOPPED, reason="HTTP 401")
 CONTINUING = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"on_gap": "continue"})})
 STARTING = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"start": "71h"})})
 SCALED = SETTINGS.model_copy(update={"limits": LimitsSettings(scale=1_000)})
@@ -324,6 +325,8 @@ LOST = "the feed can no longer replay everything since"
         (SETTINGS, replace(CHECKPOINT, ledger=SPENT, revision=0), 0, Outcome.TROUBLE, "bridge gaps"),
         (SETTINGS, STOPPED, 0, Outcome.FAIL, "StoppedOnGap: too old\n"),
         (SETTINGS, replace(STOPPED, ledger=SPENT), 0, Outcome.FAIL, "a reconnect at 2026-09-21T14:17:"),
+        (SETTINGS, REFUSED, 0, Outcome.WARN, "the last run ended: HTTP 401; its position is 30s old"),
+        (SETTINGS, REFUSED, 259_171, Outcome.TROUBLE, LOST),
         (CONTINUING, STOPPED, 0, Outcome.OK, "the position is 30s old"),
         (CONTINUING, CHECKPOINT, 259_171, Outcome.TROUBLE, LOST),
     ],
