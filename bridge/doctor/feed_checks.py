@@ -103,10 +103,8 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
     memory = settings.limits.memory_seconds
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
     ended = checkpoint.reason if checkpoint.state is State.STOPPED else ""
-    state = (
-        f"the last run ended: {ended}; its position" if ended else f"{checkpoint.state.value}, the position"
-    )
-    message = f"{state} is {format_duration(age)} old"
+    state = f"the last run ended: {ended}; its" if ended else f"{checkpoint.state.value}, the"
+    message = f"{state} position is {format_duration(age)} old"
     if age > memory:
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
         lost = f"{message}: the feed can no longer replay everything since; `bridge run` declares a gap"

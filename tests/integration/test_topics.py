@@ -212,8 +212,8 @@ def test_fewer_partitions_than_declared_are_one_verdict(place: Place) -> None:
     assert place.run("topics", "apply").returncode == 0
     more = {"TOPICS__PARTITIONS": "12"}
     words = f"{place.prefix}.bets: leave as it is: it has 6 partitions, but 12 are declared"
-    for command in (("topics", "plan"), ("topics", "apply"), ("doctor", "--startup")):
-        done = place.run(*command, **more)
-        assert words in " ".join(done.stdout.split())
-        assert command[0] == "doctor" or done.returncode == 0
-    assert "✓ topics" in done.stdout
+    for command in ("plan", "apply"):
+        done = place.run("topics", command, **more)
+        assert (done.returncode, done.stdout) == (0, f"{words}\n")
+    doctor = place.run("doctor", **more).stdout
+    assert f"✓ topics {words}" in " ".join(doctor.split())
