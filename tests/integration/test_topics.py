@@ -214,6 +214,8 @@ def test_fewer_partitions_than_declared_are_one_verdict(place: Place) -> None:
     words = f"{place.prefix}.bets: leave as it is: it has 6 partitions, but 12 are declared"
     for command in ("plan", "apply"):
         done = place.run("topics", command, **more)
-        assert (done.returncode, done.stdout) == (0, f"{words}\n")
-    doctor = place.run("doctor", **more).stdout
-    assert f"✓ topics {words}" in " ".join(doctor.split())
+        assert done.returncode == 0
+        assert words in done.stdout
+    doctor = " ".join(place.run("doctor", **more).stdout.split())
+    assert words in doctor
+    assert "✓ topics" in doctor
