@@ -48,9 +48,11 @@ def reading_clients(settings: Settings, *, committed: bool = True) -> Clients:
     return Clients(clients.admin(settings.kafka), reader)
 
 
-def reports_progress(on_status: Callable[[str], None]) -> OffsetProgress:
-    """Return a progress of a scan that clears the status: reading continues."""
-    return lambda _done, _of: on_status("")
+def reports_progress(on_status: Callable[[str], None], topic: str = "") -> OffsetProgress:
+    """Return a progress of a scan that clears the status, or says how far the topic is read, in tenths."""
+    return lambda done, of: on_status(
+        f"reading {topic}: {done * 10 // max(of, 1) * 10} % are done" if topic else ""
+    )
 
 
 def with_fresh_clients(

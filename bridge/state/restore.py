@@ -61,7 +61,7 @@ class PublishedReader:
 
         The last ones are among these, however old: a replay may begin earlier than requested. Skips records
         that no bridge can have written. Retries while Kafka is unavailable, and returns early only if
-        `give_up` returns true; `on_status` receives the reason of each delay, and "" once reading continues.
+        `give_up` returns true; `on_status` receives the reason of each delay, and how far it has come.
         Raises SchemaError, with the record's place, for other records that cannot be read.
         """
         deduplicator, foreign = Deduplicator(), Foreign()
@@ -82,7 +82,7 @@ class PublishedReader:
                 take,
                 start=since,
                 least=least,
-                progress=reports_progress(on_status),
+                progress=reports_progress(on_status, topic.name),
                 clock=self._clock,
             )
             for topic, take, least in (
