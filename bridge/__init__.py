@@ -1,5 +1,6 @@
 """Settlement bridge: a sportsbook settlement feed turned into Kafka, exactly once."""
 
+import os
 import re
 import subprocess
 from importlib import metadata
@@ -23,8 +24,10 @@ def version_of(checkout: Path) -> str:
             capture_output=True,
             text=True,
             check=True,
+            timeout=5,
+            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
         ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError, metadata.PackageNotFoundError):
+    except (OSError, subprocess.SubprocessError, metadata.PackageNotFoundError):
         return f"{RELEASE}+unknown"
     since = re.match(r"v.+-(\d+)-g", said)
     commit = f"{since[1]}.g{said[since.end() :]}" if since else f"g{said}"

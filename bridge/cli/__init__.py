@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+from contextlib import suppress
 from io import TextIOWrapper, UnsupportedOperation
 from pathlib import Path
 from typing import Annotated, Any, Never
@@ -97,8 +98,9 @@ def _prepare_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for good
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+        with suppress(OSError):  # one that says that it can seek, and cannot
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
 
 
 def _report(error: Exception) -> Never:

@@ -392,8 +392,8 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
 
 
 def _say_nothing(selection: Selection) -> None:
-    """Say that nothing was found. Raises BridgeError where bets were asked for by their ids."""
-    if not selection.bets:
+    """Say that nothing was found. Raises BridgeError where bets were asked for by their ids alone."""
+    if not selection.bets or selection != type(selection)(selection.bets, selection.everywhere):
         say("nothing found")
         return
     where = "" if selection.everywhere else " in the partition of its key; --all-partitions searches all"

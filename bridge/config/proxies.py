@@ -25,7 +25,7 @@ def proxy_of(section: str, url: str, given: str = "env") -> str | None:
         return None if given == "none" else given
     target, found = urlsplit(url), getproxies()
     proxy = found.get(_HTTP.get(target.scheme, target.scheme)) or found.get("all")
-    if not proxy or _is_direct((target.hostname or "").rstrip("."), found):
+    if not proxy or _is_direct((target.hostname or "").rstrip("."), target.port, found):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     try:
@@ -34,8 +34,9 @@ def proxy_of(section: str, url: str, given: str = "env") -> str | None:
         raise proxy_error(section) from None
 
 
-def _is_direct(host: str, variables: Mapping[str, str]) -> bool:
-    return any(_covers(entry.strip().lower(), host) for entry in variables.get("no", "").split(","))
+def _is_direct(host: str, port: int | None, variables: Mapping[str, str]) -> bool:
+    entries = [entry.strip().lower() for entry in variables.get("no", "").split(",")]
+    return any(_covers(entry.removesuffix(f":{port}"), host) for entry in entries)
 
 
 def _covers(entry: str, host: str) -> bool:

@@ -27,7 +27,7 @@ from bridge.state.restore import PublishedReader
 COORDINATOR_SECONDS = 5.0
 """A cluster creates its coordinators' topic at the first request for one."""
 RETRY_SECONDS = 0.25
-GROUP_SECONDS = 25.0
+GROUP_SECONDS = 15.0
 """Long: after a time-out of this request, the client may end the process (decision 0005)."""
 MOST_PARTITIONS = 3
 """Partitions that are named of each kind of trouble."""

@@ -106,7 +106,7 @@ class Watchdog:
     def call(self, call: Callable[[], object]) -> None:
         """Make the call. Raises what it raises, and a fatal error if it does not return in time."""
         try:
-            self._calls.submit(call).result(self._seconds * (2 + patience.factor) / 3)
+            self._calls.submit(call).result(self._seconds * (1 + 2 * patience.factor) / 3)
         except TimeoutError:
             self._calls.close(0)
             self._calls = Worker("kafka-calls")  # the old thread is left behind with its producer

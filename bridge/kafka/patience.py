@@ -13,6 +13,7 @@ CALL_SECONDS: Final = 2.0
 """Time-out of a call of the transactional producer, the shortest of all."""
 ASK_SECONDS: Final = 3.0
 """Time-out of a request that is repeated while Kafka is unavailable."""
+AT_ONCE_SECONDS: Final = 0.001
 MOST: Final = 4.0
 EARLY: Final = 0.2
 """The share of the shortest time-out within which an answer is early."""
@@ -34,8 +35,8 @@ class Patience:
             self.ran_out()
 
     def answered(self, seconds: float) -> None:
-        """Take note of an answer after these seconds."""
-        if seconds < EARLY * CALL_SECONDS * self.factor:
+        """Take note of an answer after these seconds; what returned at once needed none."""
+        if AT_ONCE_SECONDS < seconds < EARLY * CALL_SECONDS * self.factor:
             self.factor = max(1.0, self.factor / 2)
 
 

@@ -317,16 +317,18 @@ class TransactionalWriter:
         Raises what leads to TooMuch if that would take longer than a transaction may.
         """
         producer, began = self._need(), time.monotonic()
-        waiting = total = len(producer)
-        while left := producer.flush(self._seconds):
+        waiting, silent = (total := len(producer)), 0.0
+        while left := producer.flush(self._call_seconds):
             self._lease.check()
             now = time.monotonic()
+            silent += self._call_seconds
             if left < waiting:
                 self._pace.alive(now)
+                silent = 0.0
             spent, delivered = now - began, 1 - left / max(total, left)
             text = f"{left} records were not delivered within {spent:.0f} s"
             self._slow = TooMuch(text, delivered, spent)
-            if not self._pace.moves(now):
+            if silent >= self._seconds and not self._pace.moves(now):
                 if gone := self._gone():
                     text += f": {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))

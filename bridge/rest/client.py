@@ -311,5 +311,5 @@ class _Spell:
 
 def _is_passing(answer: Answer) -> bool:
     """Return whether an answer is about the provider's condition, not about the request."""
-    asks_to_wait = "Retry-After" in answer.headers and answer.status not in (400, 401, 404)
-    return answer.status in _PASSING or answer.status >= (400 if asks_to_wait else 500)
+    asks_to_wait = answer.status == 403 and "Retry-After" in answer.headers
+    return asks_to_wait or answer.status in _PASSING or answer.status >= 500

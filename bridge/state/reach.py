@@ -134,8 +134,10 @@ def deleted(known: TopicReach, seen: TopicSeen) -> dict[int, int]:
 
     Compaction leaves the start of a log alone. Dead letters and gaps may be deleted.
     """
+    if known.kind != "bets" or known.id != seen.id:  # a copy begins where it does
+        return {}
     pairs = enumerate(zip(known.partitions, seen.starts, strict=False))
-    return {number: start for number, (it, start) in pairs if known.kind == "bets" and start > it.start}
+    return {number: start for number, (it, start) in pairs if start > it.start}
 
 
 def differences(known: Sequence[TopicReach], seen: Mapping[str, TopicSeen | None]) -> dict[str, str]:

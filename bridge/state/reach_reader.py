@@ -30,6 +30,8 @@ from bridge.state.restore import deduplicated_from
 
 TAIL_RECORDS = 1_000
 """The last record of a partition is looked for among as many offsets; the others are markers."""
+FITTING = 0.9
+"""The least share of keys that lie where they belong: records of others may be among them."""
 BEFORE_SECONDS = 600.0
 """How much of what was received last shows how far the feed had come."""
 
@@ -146,7 +148,8 @@ class ReachReader:
                 ends=ends,
             ).read(self._settings)
         for count in counts:
-            if all(partition_of(key, count) == number for key, number in found):
+            fitting = sum(partition_of(key, count) == number for key, number in found)
+            if fitting >= FITTING * len(found):
                 return seen._replace(ends=seen.ends[:count], starts=seen.starts[:count])
         return seen
 
@@ -238,10 +241,10 @@ class ReachReader:
 
 def _going_on(reach: TopicReach, name: str, seen: TopicSeen, text: str) -> TopicReach:
     """Return what is known of a topic that has all; `text` is how it differs, as a copy."""
-    ends = seen.ends if text else [partition.end for partition in reach.partitions]
-    pairs = zip(ends, reach.partitions, strict=False)
-    partitions = tuple(partition._replace(end=end) for end, partition in pairs)
+    partitions = reach.partitions
     if text:
+        pairs = zip(as_seen(name, seen).partitions, reach.partitions, strict=False)
+        partitions = tuple(it._replace(newest=known.newest) for it, known in pairs)
         get().warning("topic is a copy that has all", topic=name, why=text)
     elif len(seen.ends) > len(partitions):
         get().warning(

@@ -285,6 +285,9 @@ async def test_a_bet_that_cannot_be_read_is_deleted_as_the_page_says(place: Plac
         client.delete_records([up_to])[up_to].result(30)
         assert place.run("topics", "apply").returncode == 0
         assert client.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "compact"
+        told = place.bridge(FEED__BASE_URL=feed.url)
+        assert await told.wait() == 6, told.text()
+        typed(place, told.text())
         bridge = await live(place, feed)
         assert await bridge.end() == 0
         kept = {message.value() for message in before if message.partition()}

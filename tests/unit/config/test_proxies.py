@@ -35,6 +35,9 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
         "[::1]",
         "::1",
         "fd00::/8",
+        "example.com:8443",
+        "10.1.2.3:8443",
+        "example.com:9999",
     ],
 )
 def test_the_hosts_that_need_none_are_those_of_the_registry_s_client(
