@@ -81,7 +81,7 @@ async def test_a_catch_up_under_a_quota(world: World, kbytes: int) -> None:
     for _ in range(200):
         reasons.add(f"{world.status.state and world.status.state.value}: {world.status.reason}")
         await asyncio.sleep(1)
-    assert world.kafka.transactions > commits + 20
+    assert world.kafka.transactions > commits + 5  # of 8 KiB at least: 8 s at this rate
     assert any(reason.startswith("CatchingUp: throttled by a quota of broker 1: ") for reason in reasons)
     assert not any(reason.startswith("WaitingForKafka") for reason in reasons)
     await world.kill()
