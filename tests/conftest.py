@@ -31,6 +31,14 @@ def secrets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masking, "_mask", None)
 
 
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the variables that name a proxy: the environment of the tests may have some."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
     """A broker and a registry for this run, which end with it."""

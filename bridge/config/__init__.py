@@ -6,6 +6,7 @@ from bridge.config.fields import env_name as env_name
 from bridge.config.kafka import KafkaSettings as KafkaSettings
 from bridge.config.loader import Settings as Settings
 from bridge.config.loader import load as load
+from bridge.config.proxies import http_scheme as http_scheme
 from bridge.config.proxies import proxy_of as proxy_of
 from bridge.config.sections import BatchSettings as BatchSettings
 from bridge.config.sections import FeedSettings as FeedSettings

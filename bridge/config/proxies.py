@@ -16,6 +16,11 @@ from bridge.config.fields import check_proxy, proxy_error
 _HTTP = {"ws": "http", "wss": "https"}
 
 
+def http_scheme(scheme: str) -> str:
+    """Return the scheme of HTTP of the host that a websocket connects to; another one as it is."""
+    return _HTTP.get(scheme, scheme)
+
+
 def proxy_of(section: str, url: str, given: str = "env") -> str | None:
     """Return the proxy that connects to `url`, by the setting `proxy` of this section; None without one.
 
@@ -24,7 +29,7 @@ def proxy_of(section: str, url: str, given: str = "env") -> str | None:
     if given != "env":
         return None if given == "none" else given
     target, found = urlsplit(url), getproxies()
-    proxy = found.get(_HTTP.get(target.scheme, target.scheme)) or found.get("all")
+    proxy = found.get(http_scheme(target.scheme)) or found.get("all")
     if not proxy or _is_direct((target.hostname or "").rstrip("."), target.port, found):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"

@@ -7,12 +7,11 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from bridge.config import Settings, proxy_of
+from bridge.config import Settings, http_scheme, proxy_of
 from bridge.errors import SettingsError
 
 _KAFKA_PORT: Final = 9092
 _PORTS: Final = {"http": 80, "https": 443}
-_HTTP: Final = {"ws": "http", "wss": "https"}
 
 
 class Address(NamedTuple):
@@ -33,7 +32,7 @@ def addresses(settings: Settings) -> list[Address]:
     found = brokers(settings)
     for setting, url, proxy in servers(settings):
         parts = urlsplit(url)
-        scheme = _HTTP.get(parts.scheme, parts.scheme)
+        scheme = http_scheme(parts.scheme)
         if parts.hostname and proxy is None:
             port = parts.port or _PORTS[scheme]
             found.append(Address(setting, parts.hostname, port, scheme == "https"))

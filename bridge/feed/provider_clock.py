@@ -9,11 +9,9 @@ import httpx2
 
 from bridge import clock
 from bridge.clock_skew import Skew, from_dates, must_be_near
-from bridge.config import FeedSettings, address_error, proxy_of, tls
+from bridge.config import FeedSettings, address_error, http_scheme, proxy_of, tls
 from bridge.errors import FeedLost
 from bridge.formatting import format_duration, plain_error
-
-_SCHEMES = {"ws": "http", "wss": "https"}
 
 
 async def ask(settings: FeedSettings) -> Skew | None:
@@ -62,7 +60,7 @@ def _root(settings: FeedSettings) -> str:
     assert settings.base_url is not None
     url = urlsplit(settings.base_url)
     host = url.netloc.rpartition("@")[2]  # a part before the @ would be sent as a credential
-    return f"{_SCHEMES.get(url.scheme, url.scheme)}://{host}{url.path.rstrip('/')}/"
+    return f"{http_scheme(url.scheme)}://{host}{url.path.rstrip('/')}/"
 
 
 def _client(settings: FeedSettings) -> httpx2.AsyncClient:

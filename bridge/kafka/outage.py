@@ -120,7 +120,8 @@ class Outage:
         now = time.monotonic()
         if self._kind not in self._reported and (self._kind or now > self._slow_at + SLOW_AGAIN_SECONDS):
             self._reported.add(self._kind)
-            self._slow_at = now if not self._kind else self._slow_at
+            if not self._kind:
+                self._slow_at = now
             event = "Kafka cannot be used" if self._kind else "Kafka has not answered yet"
             get().warning(event, reason=f"no broker answers{self._tried(self.cause or NO_ANSWER)}")
 

@@ -10,13 +10,7 @@ from bridge.errors import SettingsError
 
 HOSTS = ("10.1.2.3", "a.example.com", "example.com", "badexample.com", "[::1]", "[fd00::1]", "localhost")
 PROXY = "http://proxy.example:3128"
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+pytestmark = pytest.mark.usefixtures("no_proxies")
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,9 @@ def test_brokers_on_this_machine_may_be_sent_a_password(servers: str, outcome: O
     assert check_encryption(Settings.model_validate({"kafka": given})).outcome is outcome
 
 
+@pytest.mark.usefixtures("no_proxies")
 def test_the_password_of_the_environment_s_proxy_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """For whoever connects through it: not where a proxy is set, or none, or the host needs none."""
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("https_proxy", f"http://me:{HUSH}@proxy.example:3128")
     sections = {
         "feed": {"base_url": "wss://feed.example"},

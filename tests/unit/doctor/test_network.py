@@ -28,14 +28,7 @@ from tests.unit.snapshots.provider import minted
 NOW = 1_790_000_000.0
 DAY = 86_400.0
 HOST = "127.0.0.1"
-
-
-@pytest.fixture(autouse=True)
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of the tests may have some."""
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+pytestmark = pytest.mark.usefixtures("no_proxies")
 
 
 def settings(kafka: dict[str, Any] | None = None, **sections: Any) -> Settings:
