@@ -168,14 +168,17 @@ class Writers:
             return self._parsed[schema_id]
         what, layout = self._others[schema_id]
         if any(_fits(data, shipped) for shipped in _shipped(self._name)):
-            raise SchemaNotFound(
-                f"schema {schema_id} is something else in the registry ({what}), but the bytes are those of "
-                f"a {self._name}. Check registry.url. Restore the registry so that each schema has the id "
-                "again with which records were written"
-            )
+            raise _given_away(schema_id, what, f"but the bytes are those of a {self._name}")
         if layout is None or _fits(data, layout):
             raise NotOurs(what)
         raise SchemaError(f"schema {schema_id} is something else in the registry ({what}), and does not fit")
+
+    def must_be_ours(self, schema_id: int) -> None:
+        """Raise SchemaNotFound if the registry gives something else for an id of ours; as `schema_by_id`."""
+        if schema_id not in self._parsed and schema_id not in self._others:
+            self._ask(schema_id)
+        if schema_id in self._others:
+            raise _given_away(schema_id, self._others[schema_id][0], f"a {self._name} was written with it")
 
     def _ask(self, schema_id: int) -> None:
         try:
@@ -205,6 +208,13 @@ def schema_id_of(data: bytes) -> int:
         if schema_id <= _LARGEST_ID:
             return schema_id
     raise NotOurs("not in the registry's wire format: a record begins with a zero byte and a schema id")
+
+
+def _given_away(schema_id: int, what: str, why: str) -> SchemaNotFound:
+    return SchemaNotFound(
+        f"schema {schema_id} is something else in the registry ({what}), {why}. Check registry.url. Restore "
+        "the registry so that each schema has the id again with which records were written"
+    )
 
 
 def _parsed(schema: Any) -> Any:

@@ -28,7 +28,7 @@ class FieldReader(Generic[T]):
         schema_by_id: Callable[[int], Schema],
     ) -> None:
         self._layout: Final = layout
-        self._writers = Writers(name, schema_by_id)
+        self.writers: Final = Writers(name, schema_by_id)
         self._readers: dict[int, Callable[[bytes, int], T]] = {}
 
     def read(self, data: bytes) -> T:
@@ -40,7 +40,7 @@ class FieldReader(Generic[T]):
         schema_id = schema_id_of(data)
         read = self._readers.get(schema_id)
         if read is None:
-            written = self._writers.of(data)
+            written = self.writers.of(data)
             try:
                 read = self._readers[schema_id] = self._layout(written)
             except (ValueError, TypeError, LookupError) as error:

@@ -21,6 +21,9 @@ from bridge.state.checkpoint_reader import CheckpointReader
 from bridge.state.reach import used_partitions
 from bridge.state.reach_reader import ReachReader
 
+SEE = 'See "Exit 5" in docs/operations.md, and `bridge gaps`.'
+LOST = "the feed can no longer replay everything since (TooOld); `bridge run` declares a gap"
+
 
 def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
     """Whether the provider's clock is near enough to ours; None if the provider does not send its time."""
@@ -78,7 +81,10 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     """Whether the feed can be resumed, and reconnected within the limits, at `now`, Unix seconds."""
     if checkpoint is None:
         begins = f"none yet: the first run begins with feed.start = {settings.feed.start}"
-        if parse_start(settings.feed.start, now) is not None:
+        start = parse_start(settings.feed.start, now)
+        if start is not None and now - start > settings.limits.memory_seconds:
+            return Finding(Outcome.TROUBLE, f"{begins}: {LOST}", SEE)
+        if start is not None:
             return Finding(Outcome.OK, begins)
         return Finding(
             Outcome.WARN,
@@ -97,9 +103,8 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
 
 
 def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding:
-    see = 'See "Exit 5" in docs/operations.md, and `bridge gaps`.'
     if checkpoint.state is State.STOPPED_ON_GAP and settings.feed.on_gap == "stop":
-        return Finding(Outcome.FAIL, f"StoppedOnGap: {checkpoint.reason}", see)
+        return Finding(Outcome.FAIL, f"StoppedOnGap: {checkpoint.reason}", SEE)
     memory = settings.limits.memory_seconds
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
     ended = checkpoint.reason if checkpoint.state is State.STOPPED else ""
@@ -107,8 +112,7 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
     message = f"{state} position is {format_duration(age)} old"
     if age > memory:
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
-        lost = f"{message}: the feed can no longer replay everything since; `bridge run` declares a gap"
-        return Finding(Outcome.TROUBLE, lost, see)
+        return Finding(Outcome.TROUBLE, f"{message}: {LOST}", SEE)
     still = now - max(checkpoint.updated_at, checkpoint.until or 0.0)
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(

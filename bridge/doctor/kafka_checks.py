@@ -41,6 +41,7 @@ READER_RIGHTS = frozenset({"DESCRIBE"})
 JOBS = ("translations", "currencies")
 SUBJECTS_OF_JOBS = (*(f"{job}-value" for job in JOBS), "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
+CORRECT = "Run `bridge topics apply`."
 
 
 class Needed(NamedTuple):
@@ -69,38 +70,25 @@ def check_brokers(settings: Settings) -> Finding:
 
 
 def check_topics(settings: Settings) -> Finding:
-    """Whether the topics match the settings, and `bridge run` could create and use them."""
-    client, declared = clients.admin(settings.kafka), topics.declare(settings)
-    changes = topics.plan(client, declared, declared.of_feed())
+    """Whether `bridge run` could create and use its topics, and all match the settings."""
+    client = clients.admin(settings.kafka)
+    declared = topics.ensure(client, settings, topics.Topics.of_feed, only_validate=True)
     try:
-        changes += topics.plan(client, declared, declared.of_jobs())
-        found = assess_topics(changes, declared.of_feed())
+        return assess_topics(topics.plan(client, declared))
     except TopologyError as error:  # `bridge run` does not notice it
-        found = Finding(Outcome.TROUBLE, f"{error}\nonly the snapshot jobs need that")
-    own = [c for c in changes if c.action is topics.Action.CREATE and c.topic in declared.of_feed()]
-    copies = settings.topics.replication_factor
-    try:
-        topics.refuse_lost_position(client, settings, declared)
-    except TopologyError as error:
-        return Finding(Outcome.FAIL, str(error))
-    try:
-        topics.apply(client, own, replication_factor=copies, only_validate=True)
-    except TopologyError as error:
-        return Finding(Outcome.FAIL, f"{found.message}\n{error}", found.advice)
-    return found
+        return Finding(Outcome.TROUBLE, f"{error}\nonly the snapshot jobs need that")
 
 
-def assess_topics(changes: list[topics.Change], of_feed: Collection[topics.Topic]) -> Finding:
+def assess_topics(changes: list[topics.Change]) -> Finding:
     """Whether the topics match the settings, by the changes that would make them so.
 
-    A topic that loses data ends `bridge run` only if it is one of the feed.
+    `bridge run` could use its own, or `check_topics` had raised.
     """
     message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
-    if harmful := [change.topic for change in changes if change.harmful]:
-        outcome = Outcome.FAIL if any(topic in of_feed for topic in harmful) else Outcome.TROUBLE
-        return Finding(outcome, message, "Run `bridge topics apply`, or choose another topics.prefix.")
+    if any(change.harmful for change in changes):
+        return Finding(Outcome.TROUBLE, f"{message}\nonly the snapshot jobs need that", CORRECT)
     if any(change.action not in topics.STANDING for change in changes):
-        return Finding(Outcome.WARN, message, "Run `bridge topics apply`; `bridge run` creates missing ones.")
+        return Finding(Outcome.WARN, message, f"{CORRECT} `bridge run` creates missing ones.")
     return Finding(Outcome.OK, message or "match the settings")
 
 

@@ -298,12 +298,18 @@ def _await_listed(client: AdminClient, names: set[str]) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def ensure(client: AdminClient, settings: Settings, needed: Callable[[Topics], Sequence[Topic]]) -> Topics:
+def ensure(
+    client: AdminClient,
+    settings: Settings,
+    needed: Callable[[Topics], Sequence[Topic]],
+    *,
+    only_validate: bool = False,
+) -> Topics:
     """Create the topics that a program needs and that are missing; refuse those that would lose data.
 
     Ignores all others: the topics of one program must not hold up another. Logs the differences of the needed
     ones, and returns all topics. Raises TopologyError, with the fix for a topic, SinkBroken if one that is
-    there may not be written, and KafkaUnavailable.
+    there may not be written, and KafkaUnavailable. With `only_validate`, creates and logs nothing.
     """
     topics = declare(settings)
     wanted = needed(topics)
@@ -318,7 +324,10 @@ def ensure(client: AdminClient, settings: Settings, needed: Callable[[Topics], S
     missing = [change for change in changes if change.action is Action.CREATE]
     made = {change.topic.name for change in missing}
     _refuse_without_write(client, [topic.name for topic in wanted if topic.name not in made])
-    apply(client, missing, replication_factor=settings.topics.replication_factor)
+    copies = settings.topics.replication_factor
+    apply(client, missing, replication_factor=copies, only_validate=only_validate)
+    if only_validate:
+        return topics
     with suppress(KafkaUnavailable):  # a broker may not know them yet
         _refuse_without_write(client, sorted(made))
     for change in changes:

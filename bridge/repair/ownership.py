@@ -69,7 +69,7 @@ class OwnedFeed:
         if self.checkpoint is not None:
             reader = ReachReader(self.settings, self.topics, self.codecs.bets.schema_by_id)
             reaches = reader.agree(self.checkpoint, self.lost, report)
-            self.checkpoint = replace(self.checkpoint, topics=reaches)
+            self.checkpoint = replace(self.checkpoint, topics=reaches, bets_schema=self.codecs.bets.schema_id)
 
     def lost(self) -> bool:
         """Return whether the feed is not owned any more."""

@@ -259,4 +259,5 @@ class Checkpointer:
             moved=None if self._latest is None else self._latest.moved,
             topics=self.topics,
             starting=self.starting,
+            bets_schema=self.dependencies.codecs.bets.schema_id,
         )

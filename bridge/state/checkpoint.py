@@ -94,6 +94,8 @@ class Checkpoint:
     """Those of bets, dead letters and gaps, and how far they reach; empty if that is not known yet."""
     starting: bool = False
     """Whether the next attempt asks for revision 0: what that replays has not come yet."""
+    bets_schema: int | None = None
+    """The id of the schema with which the owner writes bets."""
 
     @property
     def has_received(self) -> bool:
@@ -123,6 +125,7 @@ class Checkpoint:
             "feed": self.feed,
             "revision": self.revision,
             "starting": self.starting,
+            "betsSchema": self.bets_schema,
             "state": self.state.value,
             "connections": [
                 {
@@ -201,6 +204,7 @@ class Checkpoint:
             and Move(moved["at"] / MICROS, moved["by"], moved["from"], moved["to"], moved["reason"]),
             topics=tuple(map(TopicReach.from_avro, datum["topics"])),
             starting=datum["starting"],
+            bets_schema=datum["betsSchema"],
         )
         for field, number in chain(checkpoint._impossible(), impossible_reach(checkpoint.topics)):
             raise SchemaError(f"not a FeedCheckpoint: {field}: {number!r} is impossible")

@@ -66,9 +66,9 @@ class ReachReader:
 
         What no checkpoint speaks of is taken as it is. A copy that has all is as good as the original. Raises
         KafkaUnavailable also for a topic that does not exist, or not yet; with `final`, one that is known and
-        not there is gone.
+        not there is gone. Raises SchemaNotFound if the registry is not that of the bets.
         """
-        known = () if checkpoint is None else checkpoint.topics
+        known = () if checkpoint is None else self._known(checkpoint)
         reaches, texts, whole = list[TopicReach](), list[str](), list[float | None]()
         for name, found in admin.topics_seen(
             client, [topic.name for topic in self._topics.of_messages()]
@@ -101,6 +101,11 @@ class ReachReader:
         if whole:
             revision = min(revision, self._published_by(whole, checkpoint.moved))
         return tuple(reaches), Lost("; ".join(texts), revision)
+
+    def _known(self, checkpoint: Checkpoint) -> tuple[TopicReach, ...]:
+        if checkpoint.bets_schema is not None:
+            self._times.writers.must_be_ours(checkpoint.bets_schema)
+        return checkpoint.topics
 
     def check(
         self, client: AdminClient, checkpoint: Checkpoint | None, *, final: bool = True

@@ -128,7 +128,7 @@ async def test_what_would_stop_a_run_is_found(place: Place) -> None:
     assert by_outcome(found, "trouble") == {"provider"}
     assert (await examined(place, NOWHERE, "--startup"))[0] == 1
     assert "cleanup.policy is delete, must be compact" in found["topics"]["message"]
-    assert "bridge topics apply" in found["topics"]["advice"]
+    assert "bridge topics apply" in found["topics"]["message"]
     assert f"{name}-value: not compatible" in found["registry"]["message"]
     assert found["checkpoint"]["message"] == "needs registry"
     assert found["rights"]["outcome"] == "ok"

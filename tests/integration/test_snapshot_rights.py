@@ -7,8 +7,7 @@ looks for one must not make it by looking.
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,13 +17,11 @@ from confluent_kafka.admin import AclOperation, NewTopic, ResourceType
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.reader.names import LOOK_SECONDS
-from bridge.sandbox import cluster
 from bridge.sandbox.provider.faults import Drop, Forget
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.snapshots.model import Job
-from tests.brokers import broker_with, creating_topics
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.rights import (
     CONFIGS,
@@ -50,35 +47,6 @@ TRIED_AGAIN = "Kafka failed, retrying"
 PUBLISHED = '"snapshot published"'
 JOBS: tuple[Job, ...] = ("translations", "currencies")
 ONE: tuple[Job, ...] = ("currencies",)
-
-_numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
-    """A broker with access control lists; resources without one are free to all."""
-
-    def change(properties: str) -> str:
-        return "\n".join(
-            [
-                creating_topics(properties),
-                "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "allow.everyone.if.no.acl.found=true",
-                "",
-            ]
-        )
-
-    with broker_with(tmp_path_factory.mktemp("strict"), change) as running:
-        yield running
-
-
-@pytest.fixture
-def guarded(strict: cluster.Cluster, tmp_path: Path) -> Iterator[Place]:
-    """Topics of this test on that broker."""
-    bridges: list[Bridge] = []
-    yield Place(strict, f"r{next(_numbers)}", tmp_path, bridges, patience=SOON_SECONDS)
-    for bridge in bridges:
-        bridge.kill()
 
 
 class Lacked(NamedTuple):

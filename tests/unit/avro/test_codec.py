@@ -195,7 +195,9 @@ def test_checkpoints_and_gaps_survive() -> None:
         "empty": 0,
         "redriven": 0,
     }
-    left_out = dict.fromkeys(("since", "until", "newestSettlement", "skewSeconds", "catchUp", "moved")) | {
+    left_out = dict.fromkeys(
+        ("since", "until", "newestSettlement", "skewSeconds", "catchUp", "moved", "betsSchema")
+    ) | {
         "reason": "",
         "topics": [],
         "starting": False,

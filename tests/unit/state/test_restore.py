@@ -6,21 +6,24 @@ import copy
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from structlog.testing import capture_logs
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound
-from bridge.kafka import topics
+from bridge.kafka import admin, topics
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.messages.parser import MessageParser
 from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import DedupResult, fingerprint
+from bridge.state.reach_reader import ReachReader
 from bridge.state.restore import PublishedReader
 from tests.bets import BARE_BET
 from tests.unit.state.log import NEVER, Log
@@ -164,6 +167,28 @@ def test_a_bet_is_no_foreign_record_because_its_id_was_given_away(log: Log, give
     assert str(caught.value).startswith("settlement.bets partition 0 offset 0 cannot be read: ")
     assert "schema 7" in str(caught.value)
     assert "registry" in str(caught.value)
+
+
+def test_without_a_bet_the_checkpoint_betrays_another_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bets of a topic made anew would get an id that the registry of the others does not know."""
+    settings, asked = Settings(), []
+
+    def seen(*_: object) -> Never:
+        asked.append("the topics")
+        raise KafkaUnavailable("not now")
+
+    def compared(bets_schema: int | None) -> None:
+        checkpoint = Checkpoint("f", 1, State.LIVE, (), Counters(), 2.0, "me", bets_schema=bets_schema)
+        reader = ReachReader(settings, topics.declare(settings), {**SCHEMAS, 8: ORDER}.__getitem__)
+        reader.check(AdminClient({}), Checkpoint.from_avro(checkpoint.to_avro()))
+
+    monkeypatch.setattr(admin, "topics_seen", seen)
+    with pytest.raises(SchemaNotFound, match=r"^schema 8 is something else .* \(a shop\.Order.* Restore the"):
+        compared(8)
+    assert not asked
+    for known in (7, None):
+        with pytest.raises(KafkaUnavailable):
+            compared(known)
 
 
 def test_what_somebody_else_wrote_stays_foreign(log: Log) -> None:

@@ -1,0 +1,294 @@
+"""What ends `bridge run` or holds it up, `bridge doctor` says beforehand: the table in docs/operations.md."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from bridge.feed.rate_limits import Attempt
+from bridge.sandbox.provider.faults import ClockJump, Garbage, Refuse
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
+from tests.fake_registry import FakeRegistry, served
+from tests.faults.test_refused_member import stray
+from tests.harness import Place, until
+from tests.integration.rights import GROUP, READ, TOPIC, WRITE, Right, denied
+from tests.integration.test_doctor import prepared, write
+from tests.integration.test_gaps import four_days_ago
+from tests.integration.test_schema_ids import ORDER
+from tests.integration.test_two_feeds import plant
+
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+MARKS = {"ok": "✓", "warn": "!", "trouble": "~", "fail": "✗", "skipped": "-"}
+
+
+class Row(NamedTuple):
+    """What `bridge run` does, why, and what `bridge doctor` says."""
+
+    outcome: str
+    cause: str
+    mark: str
+    check: str
+
+
+def table() -> list[Row]:
+    """The table of the page."""
+    head = "| `bridge run` | because | `doctor` |\n|---|---|---|\n"
+    body = PAGE.read_text("utf-8").partition(head)[2].partition("\n\n")[0]
+    return [Row(*found) for found in re.findall(r"^\| (.+?) \| (.+?) \| (\S) `(\w+)` \|$", body, re.M)]
+
+
+Prepared: TypeAlias = AbstractAsyncContextManager[tuple[dict[str, str], str]]
+"""The settings, and what both say."""
+
+
+@asynccontextmanager
+async def unreadable_file(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    name = "FEED__AUTH_VALUE_FILE"
+    yield {"FEED__AUTH": "bearer", name: str(place.directory / "none")}, f"BRIDGE_{name}: cannot read"
+
+
+@asynccontextmanager
+async def refused_credential(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    feed.inflict(Refuse(status=401))
+    assert await place.bridge(FEED__BASE_URL=feed.url).wait() == 3
+    yield {}, "HTTP 401"
+
+
+@asynccontextmanager
+async def inconvertible(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    settings = {
+        "FEED__ON_UNCONVERTED": "stop",
+        "FEED__UNCONVERTED_MESSAGES": "5",
+        "FEED__UNCONVERTED_SECONDS": "1",
+    }
+
+    async with Simulator(SimulatorSettings(port=0, rate=0.01)) as silent:
+
+        async def spoil() -> None:
+            while True:
+                silent.inflict(Garbage(count=20))
+                await asyncio.sleep(0.2)
+
+        settings["FEED__BASE_URL"] = silent.url
+        spoiling = asyncio.create_task(spoil())
+        assert await place.bridge(**settings).wait() == 11
+        yield settings, "nothing that came since"
+        spoiling.cancel()
+
+
+@asynccontextmanager
+async def another_clock(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    feed.inflict(ClockJump(by=-600))
+    yield {}, "behind ours"
+
+
+@asynccontextmanager
+async def undeclared_gap(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    yield {"FEED__START": four_days_ago()[1]}, "TooOld"
+
+
+@asynccontextmanager
+async def declared_gap(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    settings = {"FEED__START": four_days_ago()[1]}
+    assert await place.bridge(FEED__BASE_URL=feed.url, **settings).wait() == 5
+    yield settings, "TooOld"
+
+
+@asynccontextmanager
+async def wrong_topic(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    name = f"{place.prefix}.bets"
+    admin = place.admin()  # which must outlive its answers
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+    yield {}, f"{name}: cleanup.policy is delete, must be compact"
+
+
+@asynccontextmanager
+async def lost_topic(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    bridge, name = place.bridge(FEED__BASE_URL=feed.url), f"{place.prefix}.bets"
+    await until(lambda: bool(place.read("bets")), "bets")
+    assert await bridge.end() == 0
+    admin = place.admin()
+    admin.delete_topics([name])[name].result(20)
+    yield {}, name
+
+
+@asynccontextmanager
+async def other_schema(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    subject = f"{place.prefix}.bets-value"
+    other = {"type": "record", "name": "Other", "fields": [{"name": "a", "type": "string"}]}
+    with SchemaRegistryClient({"url": place.cluster.registry_url}) as registry:
+        registry.register_schema(subject, Schema(json.dumps(other), "AVRO"))
+        registry.set_compatibility(subject, "FULL_TRANSITIVE")
+    yield {}, subject
+
+
+@asynccontextmanager
+async def other_registry(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    before, after = FakeRegistry(), FakeRegistry()
+    with served(before) as url:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, REGISTRY__URL=url)
+        await until(lambda: bool(place.read("bets")), "bets")
+        assert await bridge.end() == 0
+    # The ids of a fake registry follow from the order: that of the checkpoint stays.
+    after.subjects = {"orders-value": json.dumps(ORDER), **before.subjects}
+    del after.subjects[f"{place.prefix}.bets-value"]
+    with served(after) as url:
+        yield {"REGISTRY__URL": url}, "schema 100 is something else in the registry (a shop.Order"
+
+
+@asynccontextmanager
+async def other_feed(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    await plant(place, ("one", 1))
+    yield {}, "the feed one"
+
+
+@asynccontextmanager
+async def no_right_to_read_the_group(
+    place: Place, feed: Simulator
+) -> AsyncIterator[tuple[dict[str, str], str]]:
+    name = "settlement-v4.owner"
+    with denied(place, Right(READ, GROUP, name)):
+        yield {}, f"{place.prefix}.{name}"
+
+
+@asynccontextmanager
+async def no_right_to_write_the_topic(
+    place: Place, feed: Simulator
+) -> AsyncIterator[tuple[dict[str, str], str]]:
+    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
+    with denied(place, Right(WRITE, TOPIC, "bets")):
+        yield {}, f"no right to Write the topic {place.prefix}.bets"
+
+
+@asynccontextmanager
+async def refused_session(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    yield (
+        {"KAFKA__SESSION_TIMEOUT_MS": "500", "KAFKA__HEARTBEAT_INTERVAL_MS": "100"},
+        "kafka.session_timeout_ms",
+    )
+
+
+@asynccontextmanager
+async def stray_member(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
+    with stray(place, **{"partition.assignment.strategy": "range"}):
+        yield {}, ""
+
+
+@asynccontextmanager
+async def no_kafka(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    yield {"KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1"}, "no broker answer"
+
+
+@asynccontextmanager
+async def no_registry(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    yield {"REGISTRY__URL": "http://127.0.0.1:1"}, "the schema registry at http://127.0.0.1:1 did not answer"
+
+
+@asynccontextmanager
+async def hanging_transaction(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
+    other = Producer(
+        {
+            "bootstrap.servers": place.cluster.bootstrap_servers,
+            "transactional.id": f"{place.prefix}.other",
+            "transaction.timeout.ms": 120_000,
+        }
+    )
+    other.init_transactions(30)
+    other.begin_transaction()
+    other.produce(f"{place.prefix}.checkpoints", b"?", b"other", 0)
+    assert other.flush(30) == 0
+    try:
+        yield {}, f"{place.prefix}.checkpoints"
+    finally:
+        other.abort_transaction(30)
+
+
+@asynccontextmanager
+async def used_limit(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    now = time.time()
+    ledger = tuple(Attempt(now - 60 + n, 600, False, now - 60 + n) for n in range(5))
+    checkpoint = Checkpoint("settlement-v4", int(now) - 30, State.LIVE, ledger, Counters(), now, "me")
+    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
+    yield {}, "5 proper connection attempts in 5m"
+
+
+@asynccontextmanager
+async def no_provider(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    yield {"FEED__BASE_URL": "http://127.0.0.1:1"}, "cannot be reached"
+
+
+SITUATIONS: dict[str, Callable[[Place, Simulator], Prepared]] = {
+    "a setting is missing or wrong, or a file cannot be used": unreadable_file,
+    "the provider refuses the credential, and did so to the last run": refused_credential,
+    "nothing of what comes can be converted, as at the last run": inconvertible,
+    "the provider's clock and ours are too far apart": another_clock,
+    "the position, or `feed.start`, is older than what the provider can replay": undeclared_gap,
+    "that gap was declared, and `feed.on_gap` is `stop`": declared_gap,
+    "a topic would lose data": wrong_topic,
+    "a topic was lost, or is another one than that which was written": lost_topic,
+    "a schema is not compatible with what is registered": other_schema,
+    "the registry is another one, or an older state of it": other_registry,
+    "another feed uses the topics": other_feed,
+    "a right on the owner group is missing": no_right_to_read_the_group,
+    "the right to write a topic is missing": no_right_to_write_the_topic,
+    "the brokers do not allow the session time-out": refused_session,
+    "what is no bridge is in the owner group": stray_member,
+    "no broker answers": no_kafka,
+    "the registry does not answer": no_registry,
+    "a transaction of somebody else hangs in our topics": hanging_transaction,
+    "the provider's limits are used up": used_limit,
+    "nothing answers at the provider's address": no_provider,
+}
+GUARDED = (no_right_to_read_the_group, no_right_to_write_the_topic)
+
+
+def test_the_table_is_that_of_the_tests() -> None:
+    """A row that is added, or worded anew, needs a situation."""
+    assert [row.cause for row in table()] == list(SITUATIONS)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=pytest.mark.xdist_group("rights"), id=SITUATIONS[row.cause].__name__)
+        if SITUATIONS[row.cause] in GUARDED
+        else pytest.param(row, id=SITUATIONS[row.cause].__name__)
+        for row in table()
+    ],
+)
+async def test_the_doctor_says_beforehand_what_a_run_does(row: Row, request: pytest.FixtureRequest) -> None:
+    """With the same words, and without a connection to the feed."""
+    prepare = SITUATIONS[row.cause]
+    place: Place = request.getfixturevalue("guarded" if prepare in GUARDED else "place")
+    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed, prepare(place, feed) as (given, words):
+        settings = {"FEED__BASE_URL": feed.url, **given}
+        connected = len(feed.connections)
+        ran = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))
+        assert len(feed.connections) == connected
+        found = {finding["check"]: finding for finding in json.loads(ran.stdout)}[row.check]
+        assert (MARKS[found["outcome"]], words in found["message"]) == (row.mark, True), found
+        bridge = place.bridge(**settings)
+        kind, _, code = row.outcome.partition(" ")
+        if kind == "exit":
+            assert await bridge.wait() == int(code), bridge.text()
+        else:
+            await until(lambda: kind.strip("`") in bridge.states(), kind, so_far=bridge.text)
+            await until(lambda: words in bridge.text(), words, so_far=bridge.text)
+            assert await bridge.end() == 0
+        assert words in bridge.text()
