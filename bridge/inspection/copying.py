@@ -11,7 +11,8 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -25,6 +26,7 @@ from bridge.kafka.blocking import checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, passes, triage
 from bridge.kafka.transactions import error_of
 
+T = TypeVar("T")
 BATCH: Final = 5_000
 """Records in a transaction."""
 BATCH_BYTES: Final = 8 * 1024 * 1024
@@ -65,47 +67,51 @@ class TopicCopy:
         self.group = f"{settings.topics.prefix}.replay.{target}.{admin.topic_id(client, target)}"
         self._target = target
         self._source = source
-        self._consumer = clients.reader(settings.kafka, name=self.group)
+        # Not held up by a transaction that an earlier attempt has left open.
+        self._consumer = clients.reader(settings.kafka, name=self.group, committed=False)
         self._producer: Producer = clients.producer(
             settings.kafka,
             transactional_id=self.group,
             max_record_bytes=topics.max_record_bytes(settings),
         )
         places = [TopicPartition(source, partition) for partition in range(count)]
-
-        def begin() -> list[TopicPartition]:
-            self._producer.init_transactions(CALL_SECONDS)  # ends what an earlier attempt has left open
-            return self._committed(places)
-
-        try:
-            committed = checked(begin)
-        except (KafkaException, SystemError) as error:
-            self._consumer.close()
-            raise self._failed(error) from None
-        if failed := next((place.error for place in committed if place.error is not None), None):
-            self._consumer.close()
-            raise self._failed(KafkaException(failed))
-        done = [place for place in committed if place.offset >= 0]
-        self.offsets = {place.partition: place.offset for place in done} or None
-        """Partition → offset to go on from; None if nothing was copied yet."""
         options = orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)
         self._note: dict[str, Any] = {"wanted": hashlib.sha256(options).hexdigest(), "window": [*window]}
-        if done:
-            self._note, digest = orjson.loads(done[0].metadata or "{}"), self._note["wanted"]
-            refusal = "has another copy, made with other options or before a gap was declared (--gap)"
-            is_ours = self._note.get("wanted") == digest
-        else:
-            refusal = "has records, and no copy that could go on"
-            is_ours = not any(admin.end_offsets(client, target, count))
-        if not is_ours:
+        is_empty = not any(admin.end_offsets(client, target, count))
+        try:
+            self._claimed(places, is_empty)  # first: a refused command must not fence a copy that runs
+            self._call(partial(self._producer.init_transactions, CALL_SECONDS))  # ends what was left open
+            self.offsets = self._claimed(places, is_empty)
+            """Partition → offset to go on from; None if nothing was copied yet."""
+        except BaseException:
             self._consumer.close()
-            raise SettingsError(
-                f"--to-topic {target}: {refusal}: bets would be doubled, or older versions come after newer "
-                "ones. Repeat the options of the first copy, without --to if it is to follow the topic, or "
-                "copy to a new topic (--create)."
-            )
+            raise
         self.window = Window(*self._note["window"])
         """The interval of the first attempt: kept, whatever an age means now."""
+
+    def _claimed(self, places: list[TopicPartition], is_empty: bool) -> dict[int, int] | None:
+        """Return the offsets of the copy that the target has, and take over its note; None without one.
+
+        Raises SettingsError if it is another copy, or the target has records of none.
+        """
+        committed = self._call(partial(self._committed, places))
+        if failed := next((place.error for place in committed if place.error is not None), None):
+            raise self._failed(KafkaException(failed))
+        done = [place for place in committed if place.offset >= 0]
+        refusal = "" if is_empty else "has records, and no copy that could go on"
+        if done:
+            note, digest = orjson.loads(done[0].metadata or "{}"), self._note["wanted"]
+            is_ours = note.get("wanted") == digest
+            another = "has another copy, made with other options or before a gap was declared (--gap)"
+            refusal = "" if is_ours else another
+            self._note = note if is_ours else self._note
+        if refusal:
+            raise SettingsError(
+                f"--to-topic {self._target}: {refusal}: bets would be doubled, or older versions come after "
+                "newer ones. Repeat the options of the first copy, without --to if it is to follow the "
+                "topic, or copy to a new topic (--create)."
+            )
+        return {place.partition: place.offset for place in done} or None
 
     def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
@@ -180,8 +186,11 @@ class TopicCopy:
             self._producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
             self._producer.commit_transaction(CALL_SECONDS)
 
+        self._call(write)
+
+    def _call(self, call: Callable[[], T]) -> T:
         try:
-            checked(write)
+            return checked(call)
         except (KafkaException, SystemError) as error:
             raise self._failed(error) from None
 

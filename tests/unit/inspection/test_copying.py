@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from bridge.config import Settings
-from bridge.errors import BridgeError, SinkBroken, TopologyError
+from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.inspection import copying
 from bridge.inspection.copying import TopicCopy
 from bridge.inspection.replay import Window
@@ -132,3 +133,26 @@ def test_a_cluster_without_groups_has_time_to_make_their_topic(
     monkeypatch.setattr(kafka, "committed", committed)
     monkeypatch.setattr(copying, "RETRY_SECONDS", 0)
     assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False).offsets is None
+
+
+def test_a_copy_that_is_refused_does_not_end_the_one_that_runs(
+    kafka: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would, by taking over its transactional id."""
+    fenced: list[float] = []
+    monkeypatch.setattr(kafka, "init_transactions", fenced.append)
+
+    def begin(**options: Any) -> TopicCopy:
+        return TopicCopy(Settings(), TARGET, options, Window(0, None), create=False)
+
+    note = orjson.dumps(begin(bet=["a"])._note).decode()
+    monkeypatch.setattr(
+        kafka,
+        "committed",
+        lambda places, timeout: [TopicPartition(it.topic, it.partition, 5, metadata=note) for it in places],
+    )
+    assert begin(bet=["a"]).offsets == {0: 5, 1: 5}
+    assert len(fenced) == 2
+    with pytest.raises(SettingsError, match="has another copy"):
+        begin(bet=["b"])
+    assert len(fenced) == 2
