@@ -5,7 +5,7 @@ Outside of them Kafka refuses the member, or the writer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
@@ -38,40 +38,39 @@ def check_bounds(settings: Settings) -> Finding:
 
 
 def assess_bounds(
-    session: int, transaction: int, members: int, brokers: Iterable[Mapping[str, str]]
+    session: int, transaction: int, members: int, brokers: Sequence[Mapping[str, str]]
 ) -> Finding:
     """Whether all brokers, by their settings, allow these time-outs (ms), and one member more.
 
     Any of them may be the coordinator.
     """
-    least, longest, lasting, largest = set[int](), set[int](), set[int](), set[int]()
-    bounds = {
-        LEAST_SESSION: least,
-        LONGEST_SESSION: longest,
-        LONGEST_TRANSACTION: lasting,
-        LARGEST_GROUP: largest,
-    }
-    for broker in brokers:
-        for name, values in bounds.items():
-            if broker.get(name, "").isdecimal():  # some clusters hide their settings
-                values.add(int(broker[name]))
-    if not all(bounds.values()):
+    least, longest = _bound(brokers, LEAST_SESSION, max), _bound(brokers, LONGEST_SESSION)
+    lasting, largest = _bound(brokers, LONGEST_TRANSACTION), _bound(brokers, LARGEST_GROUP)
+    if least is None or longest is None or lasting is None or largest is None:
         return Finding(Outcome.SKIPPED, "the brokers do not show their bounds")
-    if transaction > min(lasting):
-        most = f"{LONGEST_TRANSACTION} = {min(lasting)}"
-        text = f"kafka.transaction_timeout_ms = {transaction} is more than {most}"
+    if transaction > lasting:
+        text = f"kafka.transaction_timeout_ms = {transaction} is more than {LONGEST_TRANSACTION} = {lasting}"
         return Finding(Outcome.FAIL, text, "Lower the one, or have the brokers allow more.")
-    if not max(least) <= session <= min(longest):
+    if not least <= session <= longest:
         return Finding(
             Outcome.TROUBLE,
-            f"kafka.session_timeout_ms = {session}: the brokers take {max(least)} to {min(longest)} "
+            f"kafka.session_timeout_ms = {session}: the brokers take {least} to {longest} "
             f"({LEAST_SESSION}, {LONGEST_SESSION}), and no bridge into the owner group",
             "Set one that they take.",
         )
-    if members >= min(largest):
-        text = f"the owner group is full: {members} of {min(largest)} members ({LARGEST_GROUP})"
+    if members >= largest:
+        text = f"the owner group is full: {members} of {largest} members ({LARGEST_GROUP})"
         return Finding(Outcome.WARN, text, "A further bridge is refused.")
     return Finding(Outcome.OK, f"a session of {session} ms and transactions of {transaction} ms are allowed")
+
+
+def _bound(
+    brokers: Sequence[Mapping[str, str]], name: str, tightest: Callable[..., int | None] = min
+) -> int | None:
+    """Return the bound of all brokers; None if they hide it, as some clusters do."""
+    return tightest(
+        (int(broker[name]) for broker in brokers if broker.get(name, "").isdecimal()), default=None
+    )
 
 
 def _of_broker(client: AdminClient, broker: int) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient, PartitionMetadata, ResourceType
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from bridge import clock
 from bridge.config import Settings
@@ -281,20 +282,19 @@ def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
     return Finding(Outcome.TROUBLE, "\n".join(lines), "\n".join(steps))
 
 
+@retry(
+    retry=retry_if_exception_type(KafkaUnavailable),
+    stop=stop_after_delay(COORDINATOR_SECONDS),
+    wait=wait_fixed(RETRY_SECONDS),
+    reraise=True,
+)
 def _group(client: AdminClient, name: str) -> Any:
     """Describe a group, even one that nobody has joined yet. Raises as `explained`."""
-    deadline = clock.now().monotonic + COORDINATOR_SECONDS
-    while True:
-        try:
-            with explained(f"describing the group {name}", client, f"Describe the group {name}"):
-                futures = client.describe_consumer_groups(
-                    [name], include_authorized_operations=True, request_timeout=GROUP_SECONDS
-                )
-                return admin.result_of(futures[name])
-        except KafkaUnavailable:
-            if clock.now().monotonic > deadline:
-                raise
-            time.sleep(RETRY_SECONDS)
+    with explained(f"describing the group {name}", client, f"Describe the group {name}"):
+        futures = client.describe_consumer_groups(
+            [name], include_authorized_operations=True, request_timeout=GROUP_SECONDS
+        )
+        return admin.result_of(futures[name])
 
 
 def assess_schemas(standings: Mapping[str, Standing]) -> Finding:

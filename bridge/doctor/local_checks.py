@@ -1,8 +1,7 @@
-"""Checks of what is on this machine: settings, secrets and tokens, the compiled form, disk."""
+"""Checks of what is on this machine: settings, secrets and tokens, the compiled form."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -18,8 +17,6 @@ REQUIRED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
 """Settings that `bridge run` needs."""
 OF_RUN = ("feed", "kafka", "registry")
 """Sections of the settings whose files `bridge run` reads."""
-DISK_BYTES = 1 << 30
-"""Less free space than this is worth a warning: an export of a million bets needs about as much."""
 
 
 def check_settings(settings: Settings) -> Finding:
@@ -107,16 +104,3 @@ def check_tokens(settings: Settings, now: float) -> Finding:
     if len(tokens) < len(read):
         return Finding(Outcome.SKIPPED, message)
     return Finding(Outcome.OK, message or "no token is configured")
-
-
-def assess_disk(directory: Path, free: int) -> Finding:
-    """Whether an export has room in the current directory, where `free` bytes are left."""
-    message = f"{free / (1 << 30):.1f} GiB free in {directory}; `bridge run` writes no file"
-    if not os.access(directory, os.W_OK):
-        message = f"{directory} cannot be written; `bridge run` writes no file"
-        return Finding(Outcome.WARN, message, "Have `replay` and `deadletters` write elsewhere.")
-    if free < DISK_BYTES:
-        return Finding(
-            Outcome.WARN, message, "Free some space, or have `replay` and `deadletters` write elsewhere."
-        )
-    return Finding(Outcome.OK, message)

@@ -1,40 +1,13 @@
-"""Checks of the ways to Kafka, the registry and the provider: host names, and the REST side."""
+"""The check of the way to the provider's REST side."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import Iterable
 
 from bridge.config import ApiSettings, Settings
-from bridge.doctor.addresses import Address, addresses
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import SettingsError
-from bridge.formatting import plain_error, plural
 from bridge.rest.transport import Transport, Unavailable
-
-
-def check_hosts(settings: Settings) -> Finding:
-    """Whether the host names in the settings resolve. A proxy resolves what it connects to."""
-    return resolve(addresses(settings))
-
-
-def resolve(wanted: Iterable[Address]) -> Finding:
-    """Whether the hosts of these addresses resolve."""
-    known, unknown = set[str](), []
-    for address in wanted:
-        try:
-            socket.getaddrinfo(address.host, address.port)
-        except (OSError, UnicodeError) as error:
-            unknown.append(f"{address}: {plain_error(error)}")
-        else:
-            known.add(address.host)
-    if unknown:
-        advice = "Correct the setting, or ask whoever runs the name server."
-        return Finding(Outcome.TROUBLE, "\n".join(unknown), advice)
-    if not known:
-        return Finding(Outcome.OK, "no host is configured")
-    return Finding(Outcome.OK, f"{plural(len(known), 'host')} found: {', '.join(sorted(known))}")
 
 
 def check_rest(settings: Settings) -> Finding:

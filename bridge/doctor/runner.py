@@ -8,11 +8,9 @@ failure.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import NamedTuple
 
 from bridge import clock
@@ -60,9 +58,7 @@ CHECKS = (
         "compiled",
         lambda _: local_checks.assess_form(compiled(), local_checks.outdated(local_checks.PACKAGE)),
     ),
-    Check("disk", lambda _: local_checks.assess_disk(Path.cwd(), shutil.disk_usage(Path.cwd()).free)),
     Check("tokens", lambda s: local_checks.check_tokens(s, clock.now().wall)),
-    Check("hosts", network_checks.check_hosts),
     Check("certificates", lambda s: certificates.check_certificates(s, clock.now().wall)),
     Check("kafka", kafka_checks.check_brokers, _KAFKA),
     Check("topics", kafka_checks.check_topics, _KAFKA, ("kafka",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from confluent_kafka import Message
@@ -25,7 +25,7 @@ from bridge.kafka.records import decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
 from bridge.reader.money import format_payout, format_stake
-from bridge.state.checkpoint import Checkpoint, Move
+from bridge.state.checkpoint import Checkpoint
 from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
 from bridge.state.dead_letter import DeadLetterKind
 
@@ -62,19 +62,18 @@ class Explanation:
     """Which languages there are, if there are no names in the one asked for."""
 
 
-@dataclass(frozen=True)
-class _Commit:
+class _Commit(NamedTuple):
     """A checkpoint that the topic still has."""
 
-    at: float
-    owner: str
-    moved: Move | None
-    received: int
-    redriven: int
+    of: Checkpoint
     retires: str = ""
     """The feed that uses the topics from then on, if this one is over (`bridge checkpoint retire`)."""
     succeeds: str = ""
     """The feed that is over, if this one uses its topics."""
+
+    @property
+    def at(self) -> float:
+        return self.of.updated_at
 
 
 def explain(settings: Settings, bet_id: str, language: str | None) -> Explanation:
@@ -220,20 +219,23 @@ def _hand_overs(commits: list[_Commit]) -> Iterator[Event]:
         after
         for before, after in pairwise(commits)
         if not (after.retires or after.succeeds)
-        and (after.moved is None or after.moved.at != after.at)
-        and (after.received > before.received or after.redriven == before.redriven)
+        and (after.of.moved is None or after.of.moved.at != after.at)
+        and (
+            after.of.counters.received > before.of.counters.received
+            or after.of.counters.redriven == before.of.counters.redriven
+        )
     ]
     for before, after in pairwise(bridges):
-        if before.owner != after.owner:
+        if (old := before.of.owner) != (new := after.of.owner):
             pause = format_duration(max(0.0, after.at - before.at))
-            details = [f"from {before.owner} to {after.owner}, {pause} between their checkpoints"]
-            record = {"from": before.owner, "to": after.owner}
+            details = [f"from {old} to {new}, {pause} between their checkpoints"]
+            record = {"from": old, "to": new}
             yield Event(after.at, "the feed changed hands", details, record)
 
 
 def _moves(commits: Sequence[_Commit]) -> Iterator[Event]:
     """Yield the changes of the position by an operator that the checkpoints still have."""
-    for move in dict.fromkeys(commit.moved for commit in commits if commit.moved is not None):
+    for move in dict.fromkeys(commit.of.moved for commit in commits if commit.of.moved is not None):
         yield Event(move.at, "the position was moved", [format_move(move)], asdict(move))
 
 
@@ -246,7 +248,7 @@ def _retirements(commits: Sequence[_Commit]) -> Iterator[Event]:
                 if commit.retires
                 else f"the feed {commit.succeeds} is over, and this one uses its topics"
             ]
-            record = {"by": commit.owner, "retires": commit.retires, "succeeds": commit.succeeds}
+            record = {"by": commit.of.owner, "retires": commit.retires, "succeeds": commit.succeeds}
             what = "the feed was retired" if commit.retires else "another feed was retired"
             yield Event(commit.at, what, details, record)
 
@@ -325,17 +327,7 @@ def _commits(settings: Settings, times: Sequence[float]) -> list[list[_Commit]]:
                 except SchemaError:
                     return  # `bridge checkpoint show` reports it
                 headers = headers_of(message)
-                runs[-1].append(
-                    _Commit(
-                        found.updated_at,
-                        found.owner,
-                        found.moved,
-                        found.counters.received,
-                        found.counters.redriven,
-                        headers.get(RETIRED, ""),
-                        headers.get(SUCCEEDS, ""),
-                    )
-                )
+                runs[-1].append(_Commit(found, headers.get(RETIRED, ""), headers.get(SUCCEEDS, "")))
 
         for start, stop in nearby([at for at in times if is_time(at)], end, offset_at):
             runs.append([])

@@ -152,9 +152,7 @@ async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -
         "settings",
         "encryption",
         "compiled",
-        "disk",
         "tokens",
-        "hosts",
         "certificates",
         "registry",
     } - PLAIN

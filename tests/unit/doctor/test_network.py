@@ -79,16 +79,6 @@ def test_what_a_proxy_connects_to_is_left_out(monkeypatch: pytest.MonkeyPatch) -
     assert [a.host for a in addresses(given)] == ["broker", "registry.inside", "api.example"]
 
 
-def test_a_name_that_does_not_resolve_is_named_with_its_setting() -> None:
-    """Also one that could not be a name."""
-    for host in ("no-such-host.invalid", "a" * 64):
-        known = Address("registry.url", HOST, 443, True)
-        found = network_checks.resolve([known, Address("feed.base_url", host, 443, True)])
-        assert found.outcome is Outcome.TROUBLE
-        assert found.message.startswith(f"{host}:443 (feed.base_url): ")
-        assert network_checks.resolve([known]) == Finding(Outcome.OK, f"1 host found: {HOST}")
-
-
 # Certificates.
 
 
@@ -292,19 +282,7 @@ def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_pa
     assert found == Finding(Outcome.SKIPPED, "api.token needs settings")
 
 
-# Disk and REST.
-
-
-def test_little_space_is_worth_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is a directory that cannot be written, as in a container."""
-    assert local_checks.assess_disk(tmp_path, 1 << 30).outcome is Outcome.OK
-    found = local_checks.assess_disk(tmp_path, (1 << 30) - 1)
-    assert found.outcome is Outcome.WARN
-    assert str(tmp_path) in found.message
-    monkeypatch.setattr("os.access", lambda *_: False)
-    found = local_checks.assess_disk(tmp_path, 1 << 30)
-    assert found.outcome is Outcome.WARN
-    assert f"{tmp_path} cannot be written" in found.message
+# REST.
 
 
 async def test_the_rest_side_is_reached_without_asking_an_endpoint() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,21 +24,30 @@ from bridge.inspection.explain import (
     nearby,
 )
 from bridge.reader import Bet
-from bridge.state.checkpoint import Move
+from bridge.state.checkpoint import Checkpoint, Move, State
+from bridge.state.counters import Counters
 from tests.bets import BARE_BET
 
-FIRST = _Commit(10.0, "one", None, 5, 0)
 MOVE = Move(20.0, "operator@host", 9, 3, "resent")
+
+
+def commit(
+    at: float, owner: str, received: int = 5, redriven: int = 0, moved: Move | None = None, **feeds: str
+) -> _Commit:
+    counters = Counters(received=received, redriven=redriven)
+    return _Commit(Checkpoint("f", 1, State.LIVE, (), counters, at, owner, moved=moved), **feeds)
+
+
+FIRST = commit(10.0, "one")
 
 
 def test_a_command_is_not_an_owner() -> None:
     """Neither the one that moves a position nor a redrive; the bridge before hands over to the one behind."""
-    moved = replace(FIRST, at=20.0, owner="command", moved=MOVE)
-    redrive = replace(moved, at=30.0, owner="redrive", redriven=2)
-    second = replace(redrive, at=40.0, owner="two", received=6)
-    [hand_over] = _hand_overs([FIRST, moved, redrive, second])
+    moved = commit(20.0, "command", moved=MOVE)
+    redrive = commit(30.0, "redrive", redriven=2, moved=MOVE)
+    [hand_over] = _hand_overs([FIRST, moved, redrive, commit(40.0, "two", 6, 2, MOVE)])
     assert (hand_over.at, hand_over.record) == (40.0, {"from": "one", "to": "two"})
-    assert not [*_hand_overs([FIRST, moved, redrive, replace(second, owner="one")])]
+    assert not [*_hand_overs([FIRST, moved, redrive, commit(40.0, "one", 6, 2, MOVE)])]
 
 
 @pytest.mark.parametrize(
@@ -58,10 +66,8 @@ def test_a_dead_letter_is_of_the_bet_that_it_names(body: bytes, bet_id: str, nam
 
 def test_a_retirement_is_told_as_such() -> None:
     """The feed is not handed to the process of the command, neither the one that is over nor the next."""
-    begun = replace(FIRST, owner="command", succeeds="old")
-    second = replace(FIRST, at=20.0, owner="two", received=6)
-    over = replace(second, at=30.0, owner="command", retires="new")
-    commits = [begun, second, over]
+    begun, over = commit(10.0, "command", succeeds="old"), commit(30.0, "command", 6, retires="new")
+    commits = [begun, commit(20.0, "two", 6), over]
     assert not [*_hand_overs(commits)]
     assert [(event.at, event.what, *event.details) for event in _retirements(commits)] == [
         (10.0, "another feed was retired", "the feed old is over, and this one uses its topics"),
@@ -71,13 +77,13 @@ def test_a_retirement_is_told_as_such() -> None:
 
 def test_a_bridge_behind_what_is_compacted_away_is_an_owner() -> None:
     """It carries the move along, and has received something since the redrive."""
-    second = _Commit(40.0, "two", MOVE, 6, 2)
+    second = commit(40.0, "two", 6, 2, MOVE)
     assert len([*_hand_overs([FIRST, second])]) == 1
 
 
 def test_each_move_is_told_once_at_its_own_time() -> None:
-    moved = replace(FIRST, at=20.0, owner="command", moved=MOVE)
-    [event] = _moves([FIRST, moved, replace(moved, at=40.0, owner="two", received=6)])
+    commits = [FIRST, commit(20.0, "command", moved=MOVE), commit(40.0, "two", 6, moved=MOVE)]
+    [event] = _moves(commits)
     assert (event.at, event.what) == (20.0, "the position was moved")
     assert event.details == [
         "operator@host moved the position from 1970-01-01T00:00:09Z to 1970-01-01T00:00:03Z: resent"
@@ -113,7 +119,7 @@ def test_of_the_checkpoints_those_near_the_bet_are_read() -> None:
 )
 def test_a_bet_is_in_the_checkpoint_after_its_receipt(received: int, told: str) -> None:
     """Not in one of another day, where its own is compacted away."""
-    commits = [FIRST, replace(FIRST, at=20_000.0)]
+    commits = [FIRST, commit(20_000.0, "one")]
     bet: Any = SimpleNamespace(timestamp=received * 1000)
     assert _committed(bet, commits).startswith(told)
 
