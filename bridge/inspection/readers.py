@@ -67,15 +67,8 @@ def read_in_time(topic: str, read: Callable[[Callable[[], bool], Callable[[str],
 
 
 _MOMENTS = {
-    "updatedAt",
-    "since",
-    "until",
-    "newestSettlement",
-    "at",
-    "answeredAt",
-    "retryAt",
-    "position",
-    "newest",
+    *("updatedAt", "since", "until", "newestSettlement"),
+    *("at", "answeredAt", "retryAt", "position", "newest"),
 }
 """The fields of a checkpoint that are date-times."""
 
