@@ -15,6 +15,7 @@
     │   └── SchemaError         exit 6   a schema does not parse, is incompatible, or does not fit a record
     │       ├── SchemaNotFound  exit 6   the registry does not know the schema of a record
     │       └── NotOurs         exit 6   a record that no bridge has written: most readers skip it
+    ├── IdsChanged              —        the registry gives other ids by now: register the schemas again
     ├── Unconvertible           exit 11  nothing that the provider sends can be converted
     ├── DevError                exit 7   the embedded Kafka or registry did not start
     ├── ConversionError         —        a message is not a settled bet: dead letter
@@ -139,6 +140,10 @@ class SchemaNotFound(SchemaError):
 
 class NotOurs(SchemaError):
     """A record that no bridge can have written, by its key, its format or the name of its schema."""
+
+
+class IdsChanged(BridgeError):
+    """The registry gives other ids than when the schemas were registered: it is another one by now."""
 
 
 class Unconvertible(BridgeError):

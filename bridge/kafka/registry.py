@@ -26,7 +26,7 @@ from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name, proxy_of, tls
 from bridge.config.files import hazard
 from bridge.config.secrets import digest
-from bridge.errors import NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
+from bridge.errors import IdsChanged, NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.formatting import plain_error, shortened
 from bridge.log import get
 from bridge.masking import concealed
@@ -177,6 +177,20 @@ class Registry:
         """Register the schemas of the records that the owner of a feed writes. Raises like `register`."""
         ids = self.register(topic_prefix, _OF_OWNER)
         return Codecs(*(Codec(load(name), ids[name], self.schema_by_id) for name in _OF_OWNER))
+
+    def confirm(self, topic_prefix: str, codecs: Codecs, last: int) -> None:
+        """Raise IdsChanged if this is not the registry any more that gave the owner's codecs their ids.
+
+        A standby may have asked another one, hours ago. Asks nothing if `last`, the id with which bets were
+        written last, is that of the codecs. Raises like `register`.
+        """
+        if last != codecs.bets.schema_id:
+            self.close()  # the client keeps answers
+            ids = [*self.register(topic_prefix, _OF_OWNER).values()]
+            if ids != (known := [codec.schema_id for codec in codecs]):
+                raise IdsChanged(
+                    f"the schema registry at {self.address} gives the ids {ids}, and gave {known}"
+                )
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""

@@ -16,7 +16,7 @@ from bridge.avro.codec import Codecs
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.errors import BridgeError, NotOwner
+from bridge.errors import BridgeError, IdsChanged, NotOwner
 from bridge.feed import client, provider_clock
 from bridge.kafka import clients, topics
 from bridge.kafka.acknowledged import Acknowledged
@@ -149,7 +149,11 @@ class _Service:
                 served(app, self._settings.web),
                 watched(lambda: healthy(self._snapshot, self._clock().wall).ok),
             ):
-                await self._stand_by_and_own()
+                while True:
+                    try:
+                        await self._stand_by_and_own()
+                    except IdsChanged as error:
+                        get().warning("schemas are registered again", reason=str(error))
         except asyncio.CancelledError:
             if not main.cancelling():
                 raise
@@ -345,7 +349,12 @@ class _Service:
             codecs,
             checkpoints,
             published,
-            ReachReader(settings, declared, registry.schema_by_id),
+            ReachReader(
+                settings,
+                declared,
+                registry.schema_by_id,
+                confirm=partial(registry.confirm, settings.topics.prefix, codecs),
+            ),
         )
 
     # Status.

@@ -45,7 +45,10 @@ class Lost(NamedTuple):
 
 
 class ReachReader:
-    """Reads the topics of a feed. `schema_by_id` returns the schemas of bets. All calls block."""
+    """Reads the topics of a feed. `schema_by_id` returns the schemas of bets. All calls block.
+
+    `confirm` gets the id with which bets were written last, as `Registry.confirm`.
+    """
 
     def __init__(
         self,
@@ -53,8 +56,10 @@ class ReachReader:
         topics: Topics,
         schema_by_id: Callable[[int], Schema],
         clock: Clock = instant.now,
+        confirm: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._clock = clock
+        self._confirm = confirm
         self._settings = settings
         self._topics = topics
         self._times = field_of_bets("settlementTime", schema_by_id)
@@ -105,6 +110,7 @@ class ReachReader:
     def _known(self, checkpoint: Checkpoint) -> tuple[TopicReach, ...]:
         if checkpoint.bets_schema is not None:
             self._times.writers.must_be_ours(checkpoint.bets_schema)
+            self._confirm(checkpoint.bets_schema)
         return checkpoint.topics
 
     def check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from bridge.avro.codec import schema_id_of
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
@@ -55,3 +56,24 @@ async def test_bets_whose_id_was_given_away_end_the_bridge(place: Place) -> None
             assert await bridge.end() == 0
     values = [message.value() for message in place.read("bets")]
     assert len(values) == len(set(values))
+
+
+async def test_a_standby_that_registered_elsewhere_does_so_again(place: Place) -> None:
+    """It was started while the registry was another one, which gave the bets an id that means nothing."""
+    fake = FakeRegistry()
+    async with Simulator(SimulatorSettings(port=0, rate=10, history_seconds=3)) as feed:
+        with served(fake) as url:
+            owner = place.bridge(FEED__BASE_URL=feed.url, REGISTRY__URL=url)
+            await until(lambda: len(place.read("bets")) >= 10, "10 bets")
+            right = dict(fake.subjects)
+            fake.subjects = {"orders-value": json.dumps(ORDER), **right}
+            del fake.subjects[f"{place.prefix}.bets-value"]
+            standby = place.bridge(FEED__BASE_URL=feed.url, REGISTRY__URL=url)
+            await until(lambda: "Standby" in standby.states(), "standby", so_far=standby.text)
+            fake.subjects = right
+            assert await owner.end() == 0
+            published = len(place.read("bets"))
+            await until(lambda: len(place.read("bets")) >= published + 10, "more bets", so_far=standby.text)
+            assert "schemas are registered again" in standby.text()
+            assert await standby.end() == 0
+    assert {schema_id_of(message.value() or b"") for message in place.read("bets")} == {100}
