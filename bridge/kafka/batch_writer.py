@@ -117,8 +117,8 @@ class BatchWriter:
         self._term = _Term(election, committed, on_error)
         self._acknowledged = acknowledged
         self.pace = Pace(settings.batch.max_bytes)
-        self._given_up: list[Record] = []
-        """Of batches that were too much: one for each partition that they may have reached."""
+        self._given_up: dict[int, Record] = {}
+        """What was too much and is not committed yet, in parts, by its identity."""
         self._worker = Worker("kafka")
         self._writer = TransactionalWriter(
             transactional_id(settings),
@@ -193,13 +193,13 @@ class BatchWriter:
 
         def restore() -> None:
             """Write again what an abort has discarded although Kafka had acknowledged it, before the rest."""
-            if lost := self._acknowledged.discarded(records):
+            if lost := self._acknowledged.discarded([*self._given_up.values(), *records]):
                 get().warning("acknowledged records were discarded, writing them again", count=len(lost))
             batch.restore(lost)
 
         def mend() -> bytes | None:
             found = complete({})  # it is aborted with the others
-            writer.produce_blocking([*_one_a_partition([*self._given_up, *records]), found])
+            writer.produce_blocking([*_one_a_partition([*self._given_up.values(), *records]), found])
             return found.value
 
         try:
@@ -207,9 +207,10 @@ class BatchWriter:
                 fill, check_generation=check_generation, aborted=restore, mend=mend, divisible=divisible
             )
         except TooMuch:
-            self._given_up = _one_a_partition([*self._given_up, *records])
+            self._given_up |= {id(record): record for record in records}
             raise
-        self._given_up = []
+        for record in records if self._given_up else ():
+            self._given_up.pop(id(record), None)
         self._acknowledged.accept(records)
 
 

@@ -6,7 +6,7 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -117,6 +117,31 @@ def test_what_was_given_up_is_ended_by_one_record_a_partition(topic: Topic, writ
     part.add(made.records[0])
     commit(writer, part)
     assert topic.calls[: topic.calls.index("abort")].count("produce") == 6 + 1
+
+
+def test_what_was_given_up_and_is_still_to_be_written_was_not_discarded(
+    topic: Topic, writer: BatchWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bet that was changed back has content that was acknowledged before: it would be written twice."""
+    kept: list[list[bytes | None]] = []
+
+    def discarded(records: Sequence[Record]) -> list[Record]:
+        kept.append([record.value for record in records])
+        return []
+
+    monkeypatch.setattr(NOTHING, "discarded", discarded)
+    topic.fits, made = 3, batch()
+    with pytest.raises(TooMuch):
+        writer.run(lambda: writer.commit(made, lambda _: CHECKPOINT, divisible=True)).result(10)
+    topic.fits = 4
+    for part in ([made.records[0]], made.records[1:]):
+        topic.faults = {"commit": [ABORT]}
+        each = Batch()
+        for record in part:
+            each.add(record)
+        commit(writer, each, checkpoint_record(len(kept) + 2))
+    assert {*kept[0]} == {b"bet 0", b"bet 1", b"bet 2"}
+    assert {*kept[-1]} == {b"bet 1", b"bet 2"}
 
 
 def test_a_batch_that_cannot_be_divided_is_written_until_it_is_delivered(
