@@ -1,4 +1,7 @@
-"""Commands for one machine: dev, demo and simulate."""
+"""The commands `bridge dev`, `demo` and `simulate`; the last is also `settlement-simulator`.
+
+The simulator needs no bridge: `dev` and `demo` import it when they run.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,23 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from bridge.cli.output import Json, config_option, print_text, say, show
-from bridge.config import age_seconds
-from bridge.errors import SettingsError, of_option
-
 dev = typer.Typer(
     help="Run a real Kafka and schema registry on this machine, for development.", no_args_is_help=True
+)
+
+simulator = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 DEFAULT_DATA = Path(".bridge-dev")
 Data = Annotated[
     Path, typer.Option("--data", metavar="DIR", help="Data directory of Kafka and the registry.")
 ]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def _port(help_: str) -> Any:
@@ -63,7 +71,8 @@ def dev_up(
     The first start downloads about 200 MB and stores 325 MB. They run until `bridge dev down`,
     which keeps their data.
     """
-    from bridge.sandbox import cluster as _dev
+    from bridge.cli.output import say
+    from bridge_sandbox import cluster as _dev
 
     wanted = _dev.Wanted(brokers=brokers, kafka_port=kafka_port, registry_port=registry_port)
     if foreground:
@@ -78,7 +87,8 @@ def dev_up(
 @dev.command("down")
 def dev_down(data: Data = DEFAULT_DATA) -> None:
     """Stop what `bridge dev up` started. Keeps the data; delete the directory to remove it."""
-    from bridge.sandbox import cluster as _dev
+    from bridge.cli.output import say
+    from bridge_sandbox import cluster as _dev
 
     typer.echo("stopped" if _dev.down(data, progress=say) else f"nothing was running in {data}")
 
@@ -86,7 +96,8 @@ def dev_down(data: Data = DEFAULT_DATA) -> None:
 @dev.command("status")
 def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
     """Show the servers, their addresses and memory. Exit 1 unless all of them run."""
-    from bridge.sandbox import cluster as _dev
+    from bridge.cli.output import show
+    from bridge_sandbox import cluster as _dev
 
     found = _dev.load(data)
     if (status := found.now()) == "stopped":
@@ -127,8 +138,9 @@ def demo(
     Ignores BRIDGE_… variables. The last line is a JSON object with the result. Exit 1 if a bet was lost,
     duplicated or changed.
     """
-    from bridge.sandbox.demo.run import run as demonstrate
-    from bridge.sandbox.provider.settings import SimulatorSettings
+    from bridge.errors import SettingsError
+    from bridge_sandbox.demo.run import run as demonstrate
+    from bridge_sandbox.provider.settings import SimulatorSettings
 
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
@@ -142,6 +154,8 @@ def demo(
 
 
 def _print_addresses(bootstrap_servers: str, registry_url: str, json: bool) -> None:
+    from bridge.cli.output import show
+
     show(
         {"bootstrap_servers": bootstrap_servers, "registry_url": registry_url},
         f"export BRIDGE_KAFKA__BOOTSTRAP_SERVERS={bootstrap_servers}\n"
@@ -159,9 +173,24 @@ def _wait_for_signal() -> None:
         pass
 
 
+def _of_command_or_program(ctx: typer.Context, value: Path | None) -> Path | None:
+    """Take the option also from in front of the command."""
+    return value or ctx.find_root().params.get("config")
+
+
+@simulator.command()
 def simulate(
     ctx: typer.Context,
-    config: Annotated[Path | None, config_option("TOML file with settings; options override it.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="TOML file with settings; options override it.",
+            callback=_of_command_or_program,
+        ),
+    ] = None,
     port: ProviderPort = None,
     control_port: Annotated[int | None, _port("Port of the control endpoint; 0 is any free port.")] = None,
     rate: Rate = 200,
@@ -189,15 +218,19 @@ def simulate(
     Prints the variables that have a bridge use it, then one JSON line per connection attempt on stderr.
     docs/simulator.md lists the settings of the --config file.
     """
-    from bridge.sandbox.provider.command import simulate as serve
+    from bridge_sandbox.provider import command
 
     names = {"history": "history_seconds", "api_rate": "api.rate"}
-    with of_option("--history"):
-        seconds = age_seconds(history)
-    options = {
-        names.get(name, name): value
-        for name, value in (ctx.params | {"history": seconds}).items()
-        if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
-        if name not in ("config", "api_token_file")
-    }
-    serve(say, print_text, config, options, api_token_file=api_token_file)
+    try:
+        seconds = command.age_seconds(history)
+        options = {
+            names.get(name, name): value
+            for name, value in (ctx.params | {"history": seconds}).items()
+            if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
+            if name not in ("config", "api_token_file")
+        }
+        command.simulate(config, options, api_token_file)
+    except command.SettingsError as error:
+        for line in str(error).splitlines():
+            typer.echo(f"error: {line}", err=True)
+        raise typer.Exit(2) from None

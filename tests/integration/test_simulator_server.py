@@ -22,12 +22,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 
-from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Refuse, Stall
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.rest.tokens import SCOPES, Tokens
-from bridge.sandbox.provider.server import PATH, Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Clear, ClockJump, Drop, Refuse, Stall
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.rest.tokens import SCOPES, Tokens
+from bridge_sandbox.provider.server import PATH, Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 
 
 def simulated(**changes: Any) -> Simulator:

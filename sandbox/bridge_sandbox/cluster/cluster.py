@@ -14,11 +14,11 @@ from typing import Self, TypedDict, Unpack
 
 from bridge.errors import DevError, SettingsError
 from bridge.formatting import format_duration
-from bridge.sandbox.cluster import ports, servers, state
-from bridge.sandbox.cluster.downloads import Artifacts, obtain
-from bridge.sandbox.cluster.files import Progress, lock, make_private, silent, write_atomically
-from bridge.sandbox.cluster.ports import Listener
-from bridge.sandbox.cluster.process import STOP_SECONDS, Server, stop_all
+from bridge_sandbox.cluster import ports, servers, state
+from bridge_sandbox.cluster.downloads import Artifacts, obtain
+from bridge_sandbox.cluster.files import Progress, lock, make_private, silent, write_atomically
+from bridge_sandbox.cluster.ports import Listener
+from bridge_sandbox.cluster.process import STOP_SECONDS, Server, stop_all
 
 PORT_ATTEMPTS = 3
 START_SECONDS = 90.0

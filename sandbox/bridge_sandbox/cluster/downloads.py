@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster.files import Progress, lock, write_atomically
+from bridge_sandbox.cluster.files import Progress, lock, write_atomically
 
 KAFKA = ("org.apache.kafka:kafka_2.13:4.3.0", "org.slf4j:slf4j-simple:1.7.36")
 """The broker, and the logging backend without which it logs nothing."""
@@ -59,7 +59,7 @@ def obtain(progress: Progress) -> Artifacts:
     cache = cache_directory()
     registry = cache / "-".join(REGISTRY[1:3])
     if not registry.is_dir():
-        from bridge.sandbox.cluster import maven  # here, because jgo takes a moment to load
+        from bridge_sandbox.cluster import maven  # here, because jgo takes a moment to load
 
         with lock(maven.lock_file(), progress, "another download to end"):
             # Another process may have unpacked it while we waited for the lock.
@@ -82,7 +82,7 @@ def class_path(progress: Progress, *coordinates: str) -> tuple[Path, ...]:
     file = cache_directory() / f"class-path-{names}"
     if found := load_class_path(file):
         return found
-    from bridge.sandbox.cluster import maven
+    from bridge_sandbox.cluster import maven
 
     with lock(maven.lock_file(), progress, "another download to end"):
         # Another process may have fetched them while we waited for the lock.

@@ -13,7 +13,7 @@ from pathlib import Path
 from jgo.maven import Artifact, MavenContext, PythonResolver
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster.files import Progress
+from bridge_sandbox.cluster.files import Progress
 
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 30

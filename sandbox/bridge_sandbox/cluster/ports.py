@@ -8,8 +8,8 @@ from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from bridge.errors import DevError
-from bridge.observability.http_server import taken
-from bridge.sandbox.cluster.files import Progress
+from bridge_sandbox.cluster.files import Progress
+from bridge_sandbox.provider.http_server import taken
 
 HOST = "127.0.0.1"
 KAFKA_PORT = 9092

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import supervisor
-from bridge.sandbox.cluster.files import open_private
+from bridge_sandbox.cluster import supervisor
+from bridge_sandbox.cluster.files import open_private
 
 TAIL_LINES = 20
 STOP_SECONDS = 15.0

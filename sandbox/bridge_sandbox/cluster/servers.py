@@ -13,8 +13,8 @@ from http.client import HTTPException
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bridge.sandbox.cluster.downloads import Artifacts
-from bridge.sandbox.cluster.ports import HOST, Listener
+from bridge_sandbox.cluster.downloads import Artifacts
+from bridge_sandbox.cluster.ports import HOST, Listener
 
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 PROPERTIES = "server.properties"

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from bridge.sandbox.cluster.files import write_atomically
-from bridge.sandbox.cluster.process import Identity
+from bridge_sandbox.cluster.files import write_atomically
+from bridge_sandbox.cluster.process import Identity
 
 
 @dataclass(frozen=True)

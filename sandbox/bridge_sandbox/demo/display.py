@@ -17,7 +17,7 @@ from rich.text import Text
 
 from bridge.formatting import format_duration
 from bridge.reader.money import format_payout, format_stake
-from bridge.sandbox.demo.verify import Tally
+from bridge_sandbox.demo.verify import Tally
 
 ROWS = 6
 LINE_SECONDS = 5.0

@@ -23,14 +23,14 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge.errors import BridgeError
-from bridge.sandbox.cluster import Cluster, start
-from bridge.sandbox.cluster.process import Server
-from bridge.sandbox.demo.display import Board, say
-from bridge.sandbox.demo.verify import Tally, WriterSchema
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.cluster import Cluster, start
+from bridge_sandbox.cluster.process import Server
+from bridge_sandbox.demo.display import Board, say
+from bridge_sandbox.demo.verify import Tally, WriterSchema
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
 
 PREFIX = "demo"
 PARTITIONS = 6

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from bridge.sandbox.provider.world.entities import Event, Market, World, mix
+from bridge_sandbox.provider.world.entities import Event, Market, World, mix
 
 Json = dict[str, Any]
 Draw = Callable[[], float]

@@ -1,4 +1,4 @@
-"""`bridge simulate`: runs the simulated provider as a process."""
+"""Runs the simulated provider as a process."""
 
 from __future__ import annotations
 
@@ -9,44 +9,41 @@ import re
 import shlex
 import signal
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
+import typer
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bridge.errors import SettingsError
-from bridge.observability.http_server import taken
-from bridge.sandbox.provider.feed import Attempt
-from bridge.sandbox.provider.rate_limits import LimitSettings
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.feed import Attempt
+from bridge_sandbox.provider.http_server import taken
+from bridge_sandbox.provider.rate_limits import LimitSettings
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
 
 RENAMED: Final = {"disorder_seconds": "max_out_of_orderness_seconds"}
 """Old name of a setting → new name. An old name is refused."""
 
 
-def simulate(
-    say: Callable[[str], None],
-    show: Callable[[str], None],
-    config: Path | None,
-    options: Mapping[str, Any],
-    *,
-    api_token_file: Path | None = None,
-) -> None:
+class SettingsError(Exception):
+    """A setting or an option is wrong. The text names it, and says what to do."""
+
+
+def simulate(config: Path | None, options: Mapping[str, Any], api_token_file: Path | None) -> None:
     """Serve until SIGINT or SIGTERM, with the settings of `read_settings`.
 
-    `show` receives what sets a bridge's variables, `say` the addresses, then a JSON line for each connection
+    Prints what sets a bridge's variables, on stderr the addresses, then a JSON line for each connection
     attempt. Before that, a token for the translations and currencies, valid for a day, is written to
     `api_token_file`. Raises SettingsError.
     """
     try:
-        asyncio.run(_serve(read_settings(config, options), say, show, api_token_file))
+        asyncio.run(_serve(read_settings(config, options), api_token_file))
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE and (port := re.search(r"(?:', |:)(\d+)[)\d, ]*: ", reason)):
@@ -69,6 +66,14 @@ def read_settings(config: Path | None, options: Mapping[str, Any]) -> SimulatorS
         return SimulatorSettings(**given)
     except ValidationError as error:
         raise SettingsError("\n".join(map(_explain, error.errors()))) from None
+
+
+def age_seconds(text: str) -> int:
+    """Return an age (`90s`, `1h30m`) in seconds. Raises SettingsError."""
+    if not re.fullmatch(r"\d{1,9}[smhd]( ?\d{1,9}[smhd])*", text, re.ASCII):
+        raise SettingsError(f"--history: {text!r} is not an age such as 90s, 30m, 2h, 3d or 1h30m")
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+    return sum(int(count) * units[unit] for count, unit in re.findall(r"(\d+)([smhd])", text))
 
 
 def _read(config: Path) -> dict[str, Any]:
@@ -98,30 +103,29 @@ def _explain(error: ErrorDetails) -> str:
     return f"{where}: {message}" if where else message
 
 
-async def _serve(
-    settings: SimulatorSettings,
-    say: Callable[[str], None],
-    show: Callable[[str], None],
-    token_file: Path | None,
-) -> None:
+async def _serve(settings: SimulatorSettings, token_file: Path | None) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
     def report(attempt: Attempt) -> None:
-        say(orjson.dumps(asdict(attempt), default=str).decode())
+        _say(orjson.dumps(asdict(attempt), default=str).decode())
 
     async with Simulator(settings, report) as simulator:
         if token_file:
             # First, so that a script that waits for the address finds it.
             _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
-        show("\n".join(f"export BRIDGE_{line}" for line in _variables(simulator, token_file)))
-        say(f"provider at {simulator.url}")
+        typer.echo("\n".join(f"export BRIDGE_{line}" for line in _variables(simulator, token_file)))
+        _say(f"provider at {simulator.url}")
         if settings.port not in (0, simulator.port):
-            say(f"{taken(settings.port)}, using {simulator.port}")
+            _say(f"{taken(settings.port)}, using {simulator.port}")
         if simulator.control_url:
-            say(f"control at {simulator.control_url}")
+            _say(f"control at {simulator.control_url}")
         await stopped.wait()
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _variables(simulator: Simulator, token_file: Path | None) -> Iterator[str]:

@@ -21,15 +21,15 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bridge.sandbox.provider.faults import FAULTS, Fault
-from bridge.sandbox.provider.feed import Provider
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.tokens import SCOPES
-from bridge.sandbox.provider.stream import Published
-from bridge.sandbox.provider.world.catalogue import Unknown
-from bridge.sandbox.provider.world.entities import Kind
-from bridge.sandbox.provider.world.words import Language
+from bridge_sandbox.provider.faults import FAULTS, Fault
+from bridge_sandbox.provider.feed import Provider
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.tokens import SCOPES
+from bridge_sandbox.provider.stream import Published
+from bridge_sandbox.provider.world.catalogue import Unknown
+from bridge_sandbox.provider.world.entities import Kind
+from bridge_sandbox.provider.world.words import Language
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
@@ -151,7 +151,8 @@ class Control:
                 query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
                 chosen = choices.model_validate(dict(query))
             else:
-                chosen = choices.model_validate_json(environ["wsgi.input"].read(-1) or b"{}")
+                body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+                chosen = choices.model_validate_json(body or b"{}")
             return HTTPStatus.OK, answer(chosen)
         except ValidationError as error:
             reasons = [

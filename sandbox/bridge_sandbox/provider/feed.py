@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bridge.sandbox.provider import faults
-from bridge.sandbox.provider.faults import (
+from bridge_sandbox.provider import faults
+from bridge_sandbox.provider.faults import (
     CloseCode,
     Fault,
     Ongoing,
@@ -25,9 +25,9 @@ from bridge.sandbox.provider.faults import (
     Stall,
     Status,
 )
-from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
-from bridge.sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Stream
-from bridge.sandbox.provider.world.entities import mix
+from bridge_sandbox.provider.rate_limits import Breach, Kind, Limits
+from bridge_sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Stream
+from bridge_sandbox.provider.world.entities import mix
 
 ACCEPTED = 101
 

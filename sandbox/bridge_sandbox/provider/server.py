@@ -19,15 +19,15 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from bridge.observability.http_server import WsgiServer
-from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import Fault
-from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Provider
-from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.routes import ROOT
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.stream import Published, Reader
+from bridge_sandbox.provider.control import Control
+from bridge_sandbox.provider.faults import Fault
+from bridge_sandbox.provider.feed import Attempt, Connection, Farewell, Provider
+from bridge_sandbox.provider.http_server import WsgiServer
+from bridge_sandbox.provider.rate_limits import Limits
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.routes import ROOT
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.stream import Published, Reader
 
 PATH = "/feed/settlement/v4"
 
@@ -38,8 +38,6 @@ _TICK = 0.002
 _BATCH_BYTES = 1 << 20
 _CONTROL_SECONDS = 10
 """Time limit for the event loop to make a change for the control endpoint."""
-_CONTROL_BYTES = 100 << 20
-"""Limit for a request to it: an injected message may exceed what a bridge accepts."""
 
 
 class Simulator:
@@ -167,7 +165,7 @@ class Simulator:
             stop=self.stop_publishing,
             on_loop=self._on_loop,
         )
-        return WsgiServer(control, settings.host, settings.control_port, body_bytes=_CONTROL_BYTES)
+        return WsgiServer(control, settings.host, settings.control_port)
 
     def _on_loop(self, call: Callable[[], Any]) -> Any:
         async def called() -> Any:

@@ -11,11 +11,11 @@ from urllib.parse import parse_qs
 
 from pydantic import Field, FilePath, SecretStr, model_validator
 
-from bridge.sandbox.provider.feed import Policy, Refusal
-from bridge.sandbox.provider.rate_limits import LimitSettings
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.stream import LONGEST_SECONDS, Seconds, Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import Sizes, World
+from bridge_sandbox.provider.feed import Policy, Refusal
+from bridge_sandbox.provider.rate_limits import LimitSettings
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.stream import LONGEST_SECONDS, Seconds, Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import Sizes, World
 
 
 class Handshake(NamedTuple):

@@ -23,9 +23,9 @@ from typing import Annotated, NamedTuple
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from bridge.sandbox.provider.bets import ODDITIES, WITHOUT_BET, Oddity, message
-from bridge.sandbox.provider.clock import Clock
-from bridge.sandbox.provider.world.entities import World, mix
+from bridge_sandbox.provider.bets import ODDITIES, WITHOUT_BET, Oddity, message
+from bridge_sandbox.provider.clock import Clock
+from bridge_sandbox.provider.world.entities import World, mix
 
 LONGEST_SECONDS = 366 * 86_400
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -16,15 +16,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
-from bridge.sandbox.provider.clock import Clock
-from bridge.sandbox.provider.rest.faults import Answer, RestFaults, problem
-from bridge.sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, number_of, route
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
-from bridge.sandbox.provider.world import currencies
-from bridge.sandbox.provider.world.catalogue import Catalogue
-from bridge.sandbox.provider.world.entities import Entity, Indexed, World
-from bridge.sandbox.provider.world.words import Language
+from bridge_sandbox.provider.clock import Clock
+from bridge_sandbox.provider.rest.faults import Answer, RestFaults, problem
+from bridge_sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, number_of, route
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.rest.tokens import InvalidToken, Tokens
+from bridge_sandbox.provider.world import currencies
+from bridge_sandbox.provider.world.catalogue import Catalogue
+from bridge_sandbox.provider.world.entities import Entity, Indexed, World
+from bridge_sandbox.provider.world.words import Language
 
 Query = Mapping[str, list[str]]
 

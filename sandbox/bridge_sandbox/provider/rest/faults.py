@@ -10,7 +10,7 @@ from typing import Annotated, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bridge.sandbox.provider.rest.routes import Endpoint
+from bridge_sandbox.provider.rest.routes import Endpoint
 
 Positive = Annotated[int, Field(ge=1)]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from bridge.sandbox.provider.rest.routes import Endpoint
-from bridge.sandbox.provider.world.words import LANGUAGES, Language
+from bridge_sandbox.provider.rest.routes import Endpoint
+from bridge_sandbox.provider.world.words import LANGUAGES, Language
 
 
 class RestPolicy(BaseModel):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from bridge.sandbox.provider.world.entities import (
+from bridge_sandbox.provider.world.entities import (
     SELECTIONS_A_MARKET,
     Entity,
     Indexed,
@@ -19,7 +19,7 @@ from bridge.sandbox.provider.world.entities import (
     SelectionTemplate,
     World,
 )
-from bridge.sandbox.provider.world.words import Language
+from bridge_sandbox.provider.world.words import Language
 
 LISTED: frozenset[Kind] = frozenset({"sport", "region", "league", "competitor", "market", "selection"})
 """The kinds with endpoints of one language; the others have only endpoints of all languages."""

@@ -16,8 +16,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bridge.sandbox.provider.world import words
-from bridge.sandbox.provider.world.words import Language
+from bridge_sandbox.provider.world import words
+from bridge_sandbox.provider.world.words import Language
 
 Indexed = Literal["sport", "region", "league", "competitor", "event"]
 """The kinds whose ids are unique."""
