@@ -1,6 +1,6 @@
 """The commands `bridge dev`, `demo` and `simulate`; the last is also `settlement-simulator`.
 
-The simulator needs no bridge: `dev` and `demo` import it when they run.
+The simulator needs no bridge: `dev` and `demo` import what needs it when they run.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,19 +19,19 @@ dev = typer.Typer(
     help="Run a real Kafka and schema registry on this machine, for development.", no_args_is_help=True
 )
 
-simulator = typer.Typer(
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+simulator = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 DEFAULT_DATA = Path(".bridge-dev")
 Data = Annotated[
     Path, typer.Option("--data", metavar="DIR", help="Data directory of Kafka and the registry.")
 ]
 
+_say = partial(typer.echo, err=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def _show(data: Any, text: str, *, json: bool) -> None:
+    typer.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2) if json else text)
 
 
 def _port(help_: str) -> Any:
@@ -71,32 +72,29 @@ def dev_up(
     The first start downloads about 200 MB and stores 325 MB. They run until `bridge dev down`,
     which keeps their data.
     """
-    from bridge.cli.output import say
     from bridge_sandbox import cluster as _dev
 
     wanted = _dev.Wanted(brokers=brokers, kafka_port=kafka_port, registry_port=registry_port)
     if foreground:
-        with _dev.start(data, progress=say, **wanted) as cluster:
+        with _dev.start(data, progress=_say, **wanted) as cluster:
             _print_addresses(cluster.bootstrap_servers, cluster.registry_url, json)
             _wait_for_signal()
         return
-    state = _dev.up(data, progress=say, **wanted)
+    state = _dev.up(data, progress=_say, **wanted)
     _print_addresses(state.bootstrap_servers, state.registry_url, json)
 
 
 @dev.command("down")
 def dev_down(data: Data = DEFAULT_DATA) -> None:
     """Stop what `bridge dev up` started. Keeps the data; delete the directory to remove it."""
-    from bridge.cli.output import say
     from bridge_sandbox import cluster as _dev
 
-    typer.echo("stopped" if _dev.down(data, progress=say) else f"nothing was running in {data}")
+    typer.echo("stopped" if _dev.down(data, progress=_say) else f"nothing was running in {data}")
 
 
 @dev.command("status")
 def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
     """Show the servers, their addresses and memory. Exit 1 unless all of them run."""
-    from bridge.cli.output import show
     from bridge_sandbox import cluster as _dev
 
     found = _dev.load(data)
@@ -112,7 +110,7 @@ def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
             {"name": name, "pid": pid, "alive": memory is not None, "memory": memory or 0, "log": log}
         )
     addresses = {"bootstrap_servers": found.bootstrap_servers, "registry_url": found.registry_url}
-    show({"state": status, **addresses, "members": members}, "\n".join(lines), json=json)
+    _show({"state": status, **addresses, "members": members}, "\n".join(lines), json=json)
     if status != "running":
         raise typer.Exit(1)
     if not json:
@@ -154,9 +152,7 @@ def demo(
 
 
 def _print_addresses(bootstrap_servers: str, registry_url: str, json: bool) -> None:
-    from bridge.cli.output import show
-
-    show(
+    _show(
         {"bootstrap_servers": bootstrap_servers, "registry_url": registry_url},
         f"export BRIDGE_KAFKA__BOOTSTRAP_SERVERS={bootstrap_servers}\n"
         f"export BRIDGE_REGISTRY__URL={registry_url}",
@@ -173,23 +169,12 @@ def _wait_for_signal() -> None:
         pass
 
 
-def _of_command_or_program(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Take the option also from in front of the command."""
-    return value or ctx.find_root().params.get("config")
-
-
 @simulator.command()
 def simulate(
     ctx: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="TOML file with settings; options override it.",
-            callback=_of_command_or_program,
-        ),
+        typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; options override it."),
     ] = None,
     port: ProviderPort = None,
     control_port: Annotated[int | None, _port("Port of the control endpoint; 0 is any free port.")] = None,
@@ -229,8 +214,8 @@ def simulate(
             if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
             if name not in ("config", "api_token_file")
         }
-        command.simulate(config, options, api_token_file)
+        command.simulate(config or ctx.find_root().params.get("config"), options, api_token_file)
     except command.SettingsError as error:
         for line in str(error).splitlines():
-            typer.echo(f"error: {line}", err=True)
+            _say(f"error: {line}")
         raise typer.Exit(2) from None

@@ -15,7 +15,6 @@ import pytest
 
 from bridge import version_of
 from bridge.avro.encoder import compiled
-from tests.unit.sandbox.test_readme import example
 
 pytestmark = pytest.mark.long
 
@@ -129,11 +128,13 @@ def test_the_simulator_needs_no_bridge(source: Path, tmp_path: Path) -> None:
     wanted = ["-c", str(constraints), str(wheel), "pip", "pytest", "pytest-asyncio"]
     subprocess.run([*install, "--no-compile", *wanted], check=True)
     (outside := tmp_path / "outside").mkdir()
-    (outside / "test_client.py").write_text(example())
+    page = (ROOT / "sandbox" / "README.md").read_text("utf-8")
+    (outside / "test_client.py").write_text(page.partition("```python\n")[2].partition("```")[0])
     ran = subprocess.run(
         ["sh", "-ec", ALONE],
         cwd=outside,
-        env={**os.environ, "PATH": f"{environment / 'bin'}:{os.environ['PATH']}"},
+        env=os.environ
+        | {"PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
         capture_output=True,
         text=True,
         check=False,

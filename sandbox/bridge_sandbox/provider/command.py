@@ -109,23 +109,19 @@ async def _serve(settings: SimulatorSettings, token_file: Path | None) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
     def report(attempt: Attempt) -> None:
-        _say(orjson.dumps(asdict(attempt), default=str).decode())
+        typer.echo(orjson.dumps(asdict(attempt), default=str), err=True)
 
     async with Simulator(settings, report) as simulator:
         if token_file:
             # First, so that a script that waits for the address finds it.
             _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
         typer.echo("\n".join(f"export BRIDGE_{line}" for line in _variables(simulator, token_file)))
-        _say(f"provider at {simulator.url}")
+        typer.echo(f"provider at {simulator.url}", err=True)
         if settings.port not in (0, simulator.port):
-            _say(f"{taken(settings.port)}, using {simulator.port}")
+            typer.echo(f"{taken(settings.port)}, using {simulator.port}", err=True)
         if simulator.control_url:
-            _say(f"control at {simulator.control_url}")
+            typer.echo(f"control at {simulator.control_url}", err=True)
         await stopped.wait()
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
 
 
 def _variables(simulator: Simulator, token_file: Path | None) -> Iterator[str]:

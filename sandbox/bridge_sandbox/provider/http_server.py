@@ -1,4 +1,4 @@
-"""Serves a WSGI application from threads, by the server of the standard library."""
+"""The server of the control endpoint: that of the standard library, in threads, without any bounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import socket
 import threading
 from contextlib import suppress
 from socketserver import TCPServer, ThreadingMixIn
-from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
@@ -17,10 +16,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class WsgiServer(ThreadingMixIn, WSGIServer):
-    """Serves `app` on `host`:`port` until `close`; port 0 is any free one. It bounds nothing.
-
-    Raises OSError, with the address in its text, if it cannot listen there.
-    """
+    """Serves `app` until `close`. Raises OSError, with the address in its text, if it cannot listen there."""
 
     daemon_threads = True
     allow_reuse_port = False  # some Pythons would share a taken port instead of failing
@@ -32,19 +28,11 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         except OSError as error:
             raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
         self.set_app(app)
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True)
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """Base address without a trailing slash."""
-        host = f"[{self.server_name}]" if ":" in self.server_name else self.server_name
-        return f"http://{host}:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
 
     def close(self) -> None:
         """Stop listening. Threads finish their answers."""
         self.shutdown()
-        self._thread.join()
         self.server_close()
 
     def server_bind(self) -> None:
@@ -53,8 +41,13 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         self.server_name, self.server_port, *_ = self.socket.getsockname()
         self.setup_environ()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, *_: object) -> None:
         """Ignore a client that disconnects during its request."""
+
+
+def base_url(scheme: str, host: str, port: int) -> str:
+    """Return the base address of a server, without a trailing slash."""
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def taken(port: int) -> str:

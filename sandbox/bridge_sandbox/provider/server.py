@@ -22,7 +22,7 @@ from websockets.http11 import Request, Response
 from bridge_sandbox.provider.control import Control
 from bridge_sandbox.provider.faults import Fault
 from bridge_sandbox.provider.feed import Attempt, Connection, Farewell, Provider
-from bridge_sandbox.provider.http_server import WsgiServer
+from bridge_sandbox.provider.http_server import WsgiServer, base_url
 from bridge_sandbox.provider.rate_limits import Limits
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.routes import ROOT
@@ -76,7 +76,7 @@ class Simulator:
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             control = self._serve_control()
-            self.control_url = control.url if control else None
+            self.control_url = control and base_url("http", control.server_name, control.server_port)
             """Base address of the control endpoint; None without one."""
             if control:
                 stack.push_async_callback(asyncio.to_thread, control.close)
@@ -99,8 +99,7 @@ class Simulator:
     def url(self) -> str:
         """Base address for clients."""
         host: str = next(iter(self._server.sockets)).getsockname()[0]
-        scheme = "https" if self.settings.certificate else "http"
-        return f"{scheme}://[{host}]:{self.port}" if ":" in host else f"{scheme}://{host}:{self.port}"
+        return base_url("https" if self.settings.certificate else "http", host, self.port)
 
     @property
     def port(self) -> int:
