@@ -31,7 +31,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 
 def _show(data: Any, text: str, *, json: bool) -> None:
-    typer.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2) if json else text)
+    typer.echo(orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2) if json else text)
 
 
 def _port(help_: str) -> Any:
