@@ -343,13 +343,6 @@ async def test_a_default_port_that_is_taken_is_replaced() -> None:
         assert first.port != second.port
 
 
-def test_a_wrong_option_is_reported_before_the_start(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--api-token-file", "nowhere/token"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("error: --api-token-file: cannot write nowhere/token: No such file")
-
-
 # The REST side of the simulated provider on a loopback socket, asked by a plain HTTP client.
 
 
