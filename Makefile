@@ -71,7 +71,7 @@ setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/
 	@$(if $(filter command line,$(origin PYTHON)),test "$$($(PYTHON) -V)" = "$$($(BIN)/python -V)" || \
 		{ echo "error: the Python of $(VENV) is not $(PYTHON); run make clean or choose another VENV=.venv-other" >&2; exit 1; })
 
-$(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
+$(STAMP): pyproject.toml setup.py sandbox/pyproject.toml sandbox/setup.py requirements/dev.txt $(COMPILED)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: Python 3.11 or newer is required; choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
@@ -80,7 +80,7 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-		--no-build-isolation -e .
+		--no-build-isolation -e . -e sandbox
 	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
 		compiled() or print("note: no working C compiler or no Python headers, so the hot path runs as slower plain Python. After installing them: make -B setup. For the error: $(BIN)/python -m pip install -v --no-deps --no-build-isolation -e .")'
 	@touch $@
@@ -202,7 +202,8 @@ docs: setup ## generate settings pages, the example file, the list of licences a
 	@$(BIN)/python -m tools.docs
 
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
-	@$(LOCK) pyproject.toml --extra dev --extra parquet --group test -o requirements/dev.txt
+	@echo settlement-bridge | $(LOCK) --excludes /dev/stdin pyproject.toml --extra parquet \
+		sandbox/pyproject.toml --extra cluster --group test -o requirements/dev.txt
 	@$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt
 	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
 	@$(LOCK) pyproject.toml --group mutation -c requirements/dev.txt -o requirements/mutation.txt
@@ -213,6 +214,6 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
-	@rm -rf .venv .venv-* .bridge-dev .chaos .kubernetes build dist *.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev .chaos .kubernetes build dist *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

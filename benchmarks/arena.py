@@ -21,8 +21,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.process import PATIENCE, ROOT, BenchmarkFailed, Program, python, running, usage
 from bridge.kafka import admin
-from bridge.sandbox import cluster as dev
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox import cluster as dev
+from bridge_sandbox.cluster.process import Server
 
 PARTITIONS = 6
 _POLL_SECONDS = 0.04

@@ -24,7 +24,7 @@ from benchmarks.messages import BLOCK, Block
 from benchmarks.process import PATIENCE, ROOT, BenchmarkFailed, Program, running, usage
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.sandbox.cluster.downloads import class_path
+from bridge_sandbox.cluster.downloads import class_path
 from examples.jars import compiled, java, joined
 
 BETS = 100_000

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from bridge.sandbox.provider.bets import message
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.bets import message
+from bridge_sandbox.provider.world.entities import World
 
 BLOCK = 1000
 """Messages in a block."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster.process import Server
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 120.0

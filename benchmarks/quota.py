@@ -11,7 +11,7 @@ from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import BRIDGE, Contender, other_build
 from benchmarks.figures import in_turn, summary
 from benchmarks.process import PATIENCE, BenchmarkFailed, running
-from bridge.sandbox.cluster import Cluster
+from bridge_sandbox.cluster import Cluster
 
 QUOTAS = (50, 100, 500)
 """Kilobytes a second, of 1,000 bytes."""

@@ -19,7 +19,7 @@ from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
 from benchmarks.figures import in_turn, summary
 from benchmarks.process import PATIENCE, BenchmarkFailed, running, usage
-from bridge.sandbox.cluster.servers import LOG_DIR
+from bridge_sandbox.cluster.servers import LOG_DIR
 
 MESSAGES = 100_000
 """Of a catch-up."""

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from bridge.errors import BridgeError
-from bridge.sandbox import cluster as dev
-from bridge.sandbox.provider.server import Simulator
+from bridge_sandbox import cluster as dev
+from bridge_sandbox.provider.server import Simulator
 from examples.engines import ENGINES, check_of
 from examples.stack import FIRST_BETS, MOST_BETS, PROVIDER, Stack, history_of, say
 from examples.truth import Truth

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bridge.errors import BridgeError
-from bridge.sandbox.cluster.downloads import class_path
-from bridge.sandbox.cluster.files import Progress
+from bridge_sandbox.cluster.downloads import class_path
+from bridge_sandbox.cluster.files import Progress
 
 COMPILER = "org.eclipse.jdt:ecj:3.43.0"
 """Eclipse's compiler, which runs on a JRE."""

@@ -12,12 +12,12 @@ from typing import IO, NamedTuple, Self
 
 from bridge.errors import BridgeError
 from bridge.formatting import format_duration
-from bridge.sandbox.cluster import Cluster
-from bridge.sandbox.cluster.process import Server
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.cluster import Cluster
+from bridge_sandbox.cluster.process import Server
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
 from examples.engines import ROOT, command_of
 
 BRIDGE = (sys.executable, "-m", "bridge")

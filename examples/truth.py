@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bridge.sandbox.demo.verify import RESULTS, micros
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.stream import Published
-from bridge.sandbox.provider.world.catalogue import Known
+from bridge_sandbox.demo.verify import RESULTS, micros
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.stream import Published
+from bridge_sandbox.provider.world.catalogue import Known
 
 __all__ = ["RESULTS", "Texts", "Truth", "market", "micros"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.sandbox import cluster
-from bridge.sandbox.cluster import servers
-from bridge.sandbox.cluster.ports import Listener
+from bridge_sandbox import cluster
+from bridge_sandbox.cluster import servers
+from bridge_sandbox.cluster.ports import Listener
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge import masking
-from bridge.sandbox import cluster as dev
+from bridge_sandbox import cluster as dev
 from tests.harness import IN_VAIN, Bridge, Place
 from tests.processes import send
 from tests.tls import Authority

@@ -22,9 +22,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from bridge.sandbox import cluster as dev
-from bridge.sandbox.demo.verify import Tally, WriterSchema
-from bridge.sandbox.provider.server import Simulator
+from bridge_sandbox import cluster as dev
+from bridge_sandbox.demo.verify import Tally, WriterSchema
+from bridge_sandbox.provider.server import Simulator
 from tests.processes import Forked, Process
 
 PATIENCE = 180.0

@@ -13,7 +13,7 @@ import bridge
 from bridge.cli import app
 
 for found in pkgutil.walk_packages(bridge.__path__, "bridge."):
-    if not found.name.endswith("__main__") and ".sandbox" not in found.name:
+    if not found.name.endswith("__main__"):
         importlib.import_module(found.name)
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # each call of the app makes the tree anew

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 from hypothesis import strategies as st
 
-from bridge.sandbox.provider.bets import message
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.bets import message
+from bridge_sandbox.provider.world.entities import World
 
 ABSENT = "absent"
 

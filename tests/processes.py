@@ -23,7 +23,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Protocol
 
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster.process import Server
 
 INHERITED = dict(os.environ)
 """The environment of the test run, before any test has changed it."""

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bridge.sandbox.cluster.files import lock, silent
+from bridge_sandbox.cluster.files import lock, silent
 
 _UNPACKED = Path(sys.executable).parent / "promtool"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.stream import Published, Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import World
 
 
 @lru_cache(maxsize=8)

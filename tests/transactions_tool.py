@@ -6,9 +6,9 @@ import re
 import shlex
 import subprocess
 
-from bridge.sandbox.cluster import maven
-from bridge.sandbox.cluster.cluster import Cluster
-from bridge.sandbox.cluster.files import lock, silent
+from bridge_sandbox.cluster import maven
+from bridge_sandbox.cluster.cluster import Cluster
+from bridge_sandbox.cluster.files import lock, silent
 from tests.repo.source import ROOT
 
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from contextlib import suppress
+from importlib import metadata
 from io import TextIOWrapper, UnsupportedOperation
 from pathlib import Path
 from typing import Annotated, Any, Never
@@ -15,18 +16,20 @@ from typing import Annotated, Any, Never
 import typer
 
 from bridge import __version__, log, masking
-from bridge.cli import bets, dead_letters, inspection, repair, sandbox, snapshots
+from bridge.cli import bets, dead_letters, inspection, repair, snapshots
 from bridge.cli.output import Config, Json, print_json, print_text, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises for a wrong option. It exports only this subclass."""
-_MEANT = {
-    r".*bridge No such command 'status'.*": "bridge checkpoint show",
-    r".* tail Got unexpected extra argument\(s\) \(([0-9]+)\)": r"-n \1",
+_ADVICE = {
+    r".*bridge No such command 'status'.*": "Did you mean `bridge checkpoint show`?",
+    r".*bridge No such command '(dev|demo)'.*": 'Try `pip install "settlement-bridge-sandbox[cluster]"`',
+    r".*bridge No such command 'simulate'.*": "Try `pip install settlement-bridge-sandbox`",
+    r".* tail Got unexpected extra argument\(s\) \(([0-9]+)\)": r"Did you mean `-n \1`?",
 }
-"""A command, and the error of a word that it does not have → what is meant by it."""
+"""A command, and the error of a word that it does not have → what to do about it."""
 
 app = typer.Typer(
     name="bridge",
@@ -47,11 +50,6 @@ topics = typer.Typer(
 )
 schemas = typer.Typer(help="Check and register the Avro schemas.", no_args_is_help=True)
 checkpoint = typer.Typer(help="Show or change how far the feed has been published.", no_args_is_help=True)
-app.add_typer(sandbox.dev, name="dev")
-app.add_typer(topics, name="topics")
-app.add_typer(schemas, name="schemas")
-app.add_typer(checkpoint, name="checkpoint")
-app.add_typer(dead_letters.deadletters, name="deadletters")
 
 
 def main() -> Never:
@@ -112,9 +110,9 @@ def _refuse(error: Any) -> Never:
     """Print on one line which option is wrong; the help that stands for a missing command is printed."""
     if text := " ".join(error.format_message().replace("Value error, ", "").split()).rstrip("."):
         command = error.ctx.command_path if error.ctx else ""
-        for pattern, meant in _MEANT.items():
+        for pattern, advice in _ADVICE.items():
             if found := re.fullmatch(pattern, f"{command} {text}"):
-                text = found.expand(rf"{text.partition('. ')[0]}. Did you mean `{meant}`?")
+                text = f"{text.partition('. ')[0]}. {found.expand(advice)}"
         help_ = command and f"; see `{command} --help`"
         print_text(f"error: {text}{help_}", err=True)
     sys.exit(2)
@@ -262,6 +260,15 @@ app.command()(inspection.gaps)
 app.command()(inspection.audit)
 app.command()(inspection.doctor)
 
-# Last in the list of commands: an operator looks for `run`.
-app.command()(sandbox.demo)
-app.command()(sandbox.simulate)
+# What other distributions add comes after the commands, among which an operator looks for `run`.
+for _point in sorted(metadata.entry_points(group="settlement_bridge.commands")):
+    with suppress(ImportError, AttributeError):  # of another version: to type it says what to install
+        _found = _point.load()
+        if isinstance(_found, typer.Typer):
+            app.add_typer(_found, name=_point.name)
+        else:
+            app.command(_point.name)(_found)
+app.add_typer(topics, name="topics")
+app.add_typer(schemas, name="schemas")
+app.add_typer(checkpoint, name="checkpoint")
+app.add_typer(dead_letters.deadletters, name="deadletters")

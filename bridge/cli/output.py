@@ -22,16 +22,15 @@ def _of_command_or_program(ctx: typer.Context, value: Path | None) -> Path | Non
     return value or ctx.find_root().params.get("config")
 
 
-def config_option(help_: str) -> Any:
-    """Declare the option that names a file with settings."""
-    return typer.Option("--config", "-c", metavar="FILE", help=help_, callback=_of_command_or_program)
-
-
 Config = Annotated[
     Path | None,
-    config_option(
-        "TOML file with settings; by default that of BRIDGE_CONFIG, or ./bridge.toml. Environment variables "
-        "override it."
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="TOML file with settings; by default that of BRIDGE_CONFIG, or ./bridge.toml. Environment "
+        "variables override it.",
+        callback=_of_command_or_program,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -25,8 +25,6 @@ from wsgiref.types import WSGIApplication
 _SERVER = "bridge"
 """The header `Server`, without versions."""
 _HEAD_BYTES = 16 * 1024
-_LENGTH_DIGITS = 18
-"""Digits of a `Content-Length`: one with more is refused like one that is too large."""
 _CONNECTIONS = 32
 _REQUEST_SECONDS = 10.0
 _WRITE_SECONDS = 60
@@ -42,7 +40,7 @@ _POLL_SECONDS = 0.1
 class WsgiServer(ThreadingMixIn, WSGIServer):
     """Serves `app` on `host`:`port` until `close`; port 0 is any free one, `::` all of IPv6 and IPv4.
 
-    A request is limited to 16 KiB of head, `body_bytes` of body, and `request_seconds` until it is complete.
+    A request is limited to 16 KiB of head, no body, and `request_seconds` until it is complete.
     At most `connections` are open: 32, or an eighth of the process's descriptors. A further one evicts the
     one that has waited longest for its request, or is closed itself if all are being answered. As many again
     may be closing, so that a flood of connections does not delay a request by a thread's wake-up for each.
@@ -60,11 +58,10 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         host: str,
         port: int,
         *,
-        body_bytes: int = 0,
         request_seconds: float = _REQUEST_SECONDS,
         connections: int | None = None,
     ) -> None:
-        self.body_bytes, self.request_seconds = body_bytes, request_seconds
+        self.request_seconds = request_seconds
         self._max_connections = connections or max_connections()
         self._open: set[Any] = set()
         self._waiting: dict[Any, None] = {}
@@ -153,18 +150,6 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         """Ignore a client that disconnects during its request."""
 
 
-def taken(port: int) -> str:
-    """Say that a port is taken and, where psutil is installed and may know, by which process."""
-    with suppress(ImportError, RuntimeError, OSError, SyntaxError):
-        import psutil
-
-        with suppress(psutil.Error):
-            for it in psutil.net_connections("tcp"):
-                if it.pid and it.status == psutil.CONN_LISTEN and it.laddr.port == port:
-                    return f"port {port} is taken by {psutil.Process(it.pid).name()} (pid {it.pid})"
-    return f"port {port} is taken"
-
-
 def max_connections() -> int:
     """Return how many connections of this process's servers may be open each."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -222,20 +207,16 @@ class _Handler(WSGIRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self._incoming = _Incoming(self.connection, self.server.request_seconds)
-        self.rfile = io.BufferedReader(self._incoming)
+        self.rfile = io.BufferedReader(_Incoming(self.connection, self.server.request_seconds))
 
     def parse_request(self) -> bool:
-        """Read head and body before the application is called."""
+        """Read the head before the application is called, and refuse a body."""
         if not super().parse_request():
             return False
-        length = self.headers.get("Content-Length", "")
-        size = int(length[:_LENGTH_DIGITS]) if length.isdecimal() else 0
-        if size > self.server.body_bytes or len(length) > _LENGTH_DIGITS:
+        if self.headers.get("Content-Length", "0") != "0":
             self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return False
-        self._incoming.left = size
-        self.rfile = io.BytesIO(self.rfile.read(size))
+        self.rfile = io.BytesIO()
         self.server.begin_answer(self.connection)
         self.connection.settimeout(_WRITE_SECONDS)
         return True

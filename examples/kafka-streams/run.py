@@ -33,8 +33,8 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE)]  # this file is run by its path
 import display  # noqa: E402
 
 from bridge.errors import BridgeError  # noqa: E402
-from bridge.sandbox.cluster.downloads import class_path  # noqa: E402
-from bridge.sandbox.cluster.process import Server  # noqa: E402
+from bridge_sandbox.cluster.downloads import class_path  # noqa: E402
+from bridge_sandbox.cluster.process import Server  # noqa: E402
 from examples.jars import compiled, java, joined, say  # noqa: E402
 
 BOOTSTRAP_SERVERS = os.environ.get("BRIDGE_KAFKA__BOOTSTRAP_SERVERS", "127.0.0.1:9092")

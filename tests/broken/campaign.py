@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import put, table
-from bridge.sandbox import cluster as dev
+from bridge_sandbox import cluster as dev
 from tests.broken.copies import Starter, broken
 from tests.broken.drills import DRILLS, play
 from tests.broken.fault import SOUND, Fault

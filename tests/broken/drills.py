@@ -18,9 +18,9 @@ from typing import Any
 import orjson
 
 from bridge.config.sections import age_seconds
-from bridge.sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.broken.copies import Starter
 from tests.harness import END_SECONDS, Bridge, Place, until
 from tests.judge import Case, Excuse, Report, judge, missing

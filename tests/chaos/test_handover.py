@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox import cluster as dev
+from bridge_sandbox import cluster as dev
 from tests.chaos.owners import judged
 from tests.chaos.provider import Provider
 from tests.chaos.rounds import Rounds

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from benchmarks import report
-from bridge.sandbox import cluster as dev
+from bridge_sandbox import cluster as dev
 from tests.chaos.owners import Members, judged
 from tests.chaos.provider import Provider
 from tests.chaos.rounds import ROOT, Rounds

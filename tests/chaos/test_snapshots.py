@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
+from bridge_sandbox.provider.rest.routes import ENDPOINTS, Currencies
 from tests.harness import Place, finished
 from tests.integration.snapshots import Jobs, Topics, expected, simulated, without_ids
 from tests.integration.test_translations import FIVE, LARGE

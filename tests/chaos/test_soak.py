@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import report
-from bridge.sandbox import cluster as dev
+from bridge_sandbox import cluster as dev
 from tests.chaos.owners import judged
 from tests.chaos.provider import Provider
 from tests.chaos.rounds import ROOT, Rounds

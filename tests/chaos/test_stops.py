@@ -17,9 +17,9 @@ from random import Random
 
 import pytest
 
-from bridge.sandbox import cluster as dev
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import Handshake, SimulatorSettings
+from bridge_sandbox import cluster as dev
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import Handshake, SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 
 STOPS = int(os.environ.get("STOPS", "50"))

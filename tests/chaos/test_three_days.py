@@ -14,8 +14,8 @@ from collections import Counter
 from functools import partial
 from random import Random
 
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Audit, Bridge, Place, assert_exact, until
 
 MESSAGES = int(os.environ.get("MESSAGES", "1000000"))

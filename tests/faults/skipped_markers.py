@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bridge.kafka import admin
-from bridge.sandbox.cluster import Cluster, start
+from bridge_sandbox.cluster import Cluster, start
 
 TOPIC, BROKER = "t", "kafka-3"
 NONE = -1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.sandbox import cluster as dev
+from bridge_sandbox import cluster as dev
 from tests.broken.campaign import ROUNDS, found, is_clean, is_found
 from tests.broken.copies import copied
 from tests.broken.fault import SOUND, Fault

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bridge.kafka import admin
-from bridge.sandbox import cluster as dev
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox import cluster as dev
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.brokers import broker_with, creating_topics
 from tests.harness import Place, until
 

@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bridge.formatting import format_utc
 from bridge.kafka.open_transactions import HANGING_SECONDS
-from bridge.sandbox import cluster as dev
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox import cluster as dev
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.alerts import Scrapes
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.storm.operator import hanging

@@ -22,8 +22,8 @@ from bridge.config import Settings
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.topics import declare
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.repo.source import ROOT
 

@@ -16,7 +16,7 @@ from bridge.kafka import admin
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import BatchWriter
-from bridge.sandbox import cluster as dev
+from bridge_sandbox import cluster as dev
 from tests.faults.skipped_markers import BROKER, NONE, await_leader
 from tests.harness import Place
 from tests.unit.kafka.fake_producer import Owner

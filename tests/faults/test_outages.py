@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bridge.sandbox.provider.faults import Clear, Drop, Refuse, Stall
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Clear, Drop, Refuse, Stall
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.processes import send
 from tests.proxy import pipe

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.quota import limit
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
 
 BYTES_A_SECOND = 60_000

@@ -12,8 +12,8 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
 
 

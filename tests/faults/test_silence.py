@@ -15,10 +15,10 @@ from pathlib import Path
 
 import httpx2
 
-from bridge.sandbox.cluster.ports import free_port
-from bridge.sandbox.provider.faults import Drop, Garbage
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.cluster.ports import free_port
+from bridge_sandbox.provider.faults import Drop, Garbage
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.processes import Process, as_from_a_terminal
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
 from tests.soak.bridges import taken
 from tests.time_lapse import TimeLapse

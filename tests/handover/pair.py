@@ -13,7 +13,7 @@ from confluent_kafka import ElectionType, KafkaException
 
 from bridge.config import FeedSettings
 from bridge.kafka.clients import HEARTBEAT_MS, SESSION_MS
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster.process import Server
 from tests.chaos.owners import FEED, Members
 from tests.chaos.provider import Provider
 from tests.handover.figures import Handover, handover, is_by_owner

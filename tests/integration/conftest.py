@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.sandbox import cluster
+from bridge_sandbox import cluster
 from tests.brokers import broker_with, creating_topics
 from tests.harness import Bridge, Place
 from tests.integration.rights import SOON_SECONDS

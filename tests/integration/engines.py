@@ -13,11 +13,11 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
-from bridge.sandbox.provider.world.words import LANGUAGES
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.world.words import LANGUAGES
 from examples.engines import FOLDER, ROOT, command_of
 from tests.harness import Place
 from tests.processes import INHERITED, as_from_a_terminal

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.kafka.registry import Registry
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import IN_VAIN, PATIENCE, Audit, Bridge, Place, until
 from tests.integration.publishing import settings_of
 

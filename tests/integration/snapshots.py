@@ -29,15 +29,15 @@ from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.registry import Registry
 from bridge.messages.model import read_feed_message
-from bridge.sandbox.demo.verify import WriterSchema
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
 from bridge.snapshots import job
 from bridge.snapshots.model import Job
 from bridge.snapshots.plan import Scope
 from bridge.snapshots.results import Report
+from bridge_sandbox.demo.verify import WriterSchema
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
 from tests.harness import Bridge, Place, until
 
 LANGUAGES = ("en", "sv", "de")

@@ -22,11 +22,11 @@ from bridge.feed.rate_limits import Attempt
 from bridge.kafka import topics
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.registry import Registry
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.state.checkpoint import Checkpoint, Move, State
 from bridge.state.counters import Counters
 from bridge.state.gap import Cause, Gap
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.bets import BARE_BET
 from tests.harness import Place, until
 from tests.integration.publishing import prepared

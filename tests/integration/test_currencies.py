@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridge.sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.faults import RestFault
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 

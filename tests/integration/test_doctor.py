@@ -17,11 +17,11 @@ from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.feed.rate_limits import Attempt
 from bridge.kafka.election import LeaderElection, group_of, new_owner_id
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 from bridge.state.gap import Cause, Gap
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
 
 NOWHERE = "http://127.0.0.1:1"

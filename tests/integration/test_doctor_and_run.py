@@ -17,11 +17,11 @@ from confluent_kafka.admin import NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.feed.rate_limits import Attempt
-from bridge.sandbox.provider.faults import ClockJump, Garbage, Refuse
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
+from bridge_sandbox.provider.faults import ClockJump, Garbage, Refuse
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
 from tests.faults.test_refused_member import stray
 from tests.harness import Place, until

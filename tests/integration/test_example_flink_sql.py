@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox.provider.server import Simulator
+from bridge_sandbox.provider.server import Simulator
 from examples.engines import ROOT, check_of
 from examples.truth import Truth
 from tests.harness import Place, assert_exact, until

@@ -27,9 +27,9 @@ from bridge.kafka.partitioner import partition_of
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, DEAD_LETTERS, GAPS, TRANSLATIONS, Names, Removed, changes, read
 from bridge.reader.source import Source
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.state.gap import Cause, Gap
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.bets import BARE_BET
 from tests.harness import Place, assert_exact, until
 from tests.integration.publishing import prepared

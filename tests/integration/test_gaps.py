@@ -8,9 +8,9 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.sandbox.provider.faults import Forget
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Forget
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
 
 DAY = 86_400

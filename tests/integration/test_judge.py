@@ -17,8 +17,8 @@ import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import PATIENCE, Place, until
 from tests.judge import Anomaly, Case, Report, judge, missing, visible
 

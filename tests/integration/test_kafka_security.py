@@ -42,10 +42,10 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from bridge.config import Settings
 from bridge.kafka import topics
 from bridge.kafka.rights import NEEDED
-from bridge.sandbox import cluster
-from bridge.sandbox.cluster.ports import HOST, free_port
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox import cluster
+from bridge_sandbox.cluster.ports import HOST, free_port
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.brokers import broker_with
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.rights import (

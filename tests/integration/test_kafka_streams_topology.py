@@ -11,7 +11,7 @@ import pytest
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.sandbox.cluster.downloads import class_path
+from bridge_sandbox.cluster.downloads import class_path
 from examples.engines import FOLDER, ROOT, module_of
 from examples.jars import compiled, java, joined
 from tests.bets import BARE_BET

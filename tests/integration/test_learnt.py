@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bridge.sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.faults import RestFault
 from tests.harness import Place
 from tests.integration.snapshots import (
     Jobs,

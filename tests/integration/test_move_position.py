@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bridge.repair.ownership import owning
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.publishing import settings_of
 

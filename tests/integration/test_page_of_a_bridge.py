@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from bridge.sandbox.provider.faults import Drop, Garbage, Refuse
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Drop, Garbage, Refuse
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.browser import Tab, browser
 from tests.harness import Place, until
 

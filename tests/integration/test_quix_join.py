@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox.provider.server import Simulator
+from bridge_sandbox.provider.server import Simulator
 from examples.engines import check_of, module_of
 from examples.truth import Truth
 from tests.harness import Place, assert_exact, until

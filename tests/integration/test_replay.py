@@ -16,8 +16,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "settled-bet.record.json"

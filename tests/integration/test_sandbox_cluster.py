@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import State, down, load, ports, start, up
+from bridge_sandbox.cluster import State, down, load, ports, start, up
 from tests.processes import send
 from tests.unit.sandbox.cluster.test_process import eventually, open_to_others
 

@@ -19,9 +19,9 @@ from bridge.errors import SchemaError
 from bridge.kafka import registry as registries
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, GAPS, read
-from bridge.sandbox.cluster.downloads import class_path
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.cluster.downloads import class_path
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from examples.jars import compiled, java, joined
 from tests.bets import BARE_BET
 from tests.harness import Bridge, Place, until

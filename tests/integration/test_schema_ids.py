@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from bridge.avro.codec import schema_id_of
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
 from tests.harness import Place, until
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bridge.sandbox.provider.faults import Drop, Garbage
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Drop, Garbage
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.alerts import QUERIES, run
 from tests.harness import Place, until
 from tests.integration.snapshots import LANGUAGES, SMALL, Jobs

@@ -9,9 +9,9 @@ from urllib.parse import quote, quote_plus, urlsplit
 
 import pytest
 
-from bridge.sandbox.provider.faults import Drop, Refuse
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Drop, Refuse
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import simulated
 from tests.processes import Process, start_python

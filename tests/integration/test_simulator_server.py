@@ -22,12 +22,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 
-from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Refuse, Stall
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.rest.tokens import SCOPES, Tokens
-from bridge.sandbox.provider.server import PATH, Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Clear, ClockJump, Drop, Refuse, Stall
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.rest.tokens import SCOPES, Tokens
+from bridge_sandbox.provider.server import PATH, Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 
 
 def simulated(**changes: Any) -> Simulator:
@@ -341,13 +341,6 @@ async def test_a_default_port_that_is_taken_is_replaced() -> None:
     """By a free one, which the command reports."""
     async with Simulator(SimulatorSettings()) as first, Simulator(SimulatorSettings()) as second:
         assert first.port != second.port
-
-
-def test_a_wrong_option_is_reported_before_the_start(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--api-token-file", "nowhere/token"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("error: --api-token-file: cannot write nowhere/token: No such file")
 
 
 # The REST side of the simulated provider on a loopback socket, asked by a plain HTTP client.

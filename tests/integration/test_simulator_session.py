@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bridge.sandbox.cluster.ports import free_port
+from bridge_sandbox.cluster.ports import free_port
 
 SECTION = "## A first session"
 MARK = "@@@"

@@ -17,11 +17,11 @@ from confluent_kafka.admin import AclOperation, NewTopic, ResourceType
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.reader.names import LOOK_SECONDS
-from bridge.sandbox.provider.faults import Drop, Forget
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.snapshots.model import Job
+from bridge_sandbox.provider.faults import Drop, Forget
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.integration.rights import (
     CONFIGS,

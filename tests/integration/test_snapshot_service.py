@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any
 
-from bridge.sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.faults import RestFault
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.encrypted import Front, fronts
 from tests.harness import Place, assert_exact, until
 from tests.integration.snapshots import LANGUAGES, SMALL

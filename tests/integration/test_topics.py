@@ -22,8 +22,8 @@ from bridge.errors import TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
 

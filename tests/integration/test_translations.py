@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.rest.routes import ENDPOINTS, Currencies
+from bridge_sandbox.provider.world.entities import Sizes
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, expected, simulated, without_ids
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots import job
 from bridge.snapshots.lock import Busy
+from bridge_sandbox.provider.rest.faults import RestFault
 from tests.harness import Place, until
 from tests.integration.snapshots import Jobs, Topics, expected, quiet, simulated, without_ids
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.routes import Endpoint
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.routes import Endpoint
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, simulated
 

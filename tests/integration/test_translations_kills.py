@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.world.entities import Sizes
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Datum, Jobs, Topics, expected, simulated, without_ids
 

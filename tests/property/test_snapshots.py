@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config.api import KINDS
-from bridge.sandbox.provider.rest.routes import ENDPOINTS
 from bridge.snapshots.model import Counts, Currency, CurrencyType, LeftOut, Snapshot, Translation
 from bridge.snapshots.plan import FetchPlan, Scope, estimate
 from bridge.snapshots.references import References
+from bridge_sandbox.provider.rest.routes import ENDPOINTS
 from tests.unit.snapshots.test_translations_refused import matches
 from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, bet, item, mention, translate
 

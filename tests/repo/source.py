@@ -1,4 +1,4 @@
-"""The package as its source says it: modules, what they import and what they call."""
+"""The two packages as their source says it: modules, what they import and what they call."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "bridge"
+SANDBOX = ROOT / "sandbox" / "bridge_sandbox"
 
 
 def modules() -> dict[str, ast.Module]:
     """Name → syntax tree of every module, such as `bridge.feed.position`; a package by its own name."""
     found = {}
-    for file in sorted(PACKAGE.rglob("*.py")):
-        parts = file.relative_to(ROOT).with_suffix("").parts
+    for file in sorted([*PACKAGE.rglob("*.py"), *SANDBOX.rglob("*.py")]):
+        top = SANDBOX if file.is_relative_to(SANDBOX) else PACKAGE
+        parts = file.relative_to(top.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found[name] = ast.parse(file.read_text("utf-8"), str(file))
     return found
@@ -24,13 +26,13 @@ MODULES = modules()
 
 
 def imports(name: str) -> set[str]:
-    """The modules of the package that a module imports, wherever in it the import stands."""
+    """The modules of the packages that a module imports, wherever in it the import stands."""
     return {module for found in dotted(MODULES[name]) if (module := _module(found)) and module != name}
 
 
 def outside(name: str) -> set[str]:
-    """What a module imports from outside the package, dotted."""
-    return {found for found in dotted(MODULES[name]) if found.split(".")[0] != "bridge"}
+    """What a module imports from outside the packages, dotted."""
+    return {found for found in dotted(MODULES[name]) if _module(found) is None}
 
 
 def dotted(tree: ast.AST) -> Iterator[str]:
@@ -44,7 +46,7 @@ def dotted(tree: ast.AST) -> Iterator[str]:
 
 
 def _module(dotted: str) -> str | None:
-    """The module that a dotted name is, or that it is in; None when it is outside the package."""
+    """The module that a dotted name is, or that it is in; None when it is outside the packages."""
     while dotted and dotted not in MODULES:
         dotted = dotted.rpartition(".")[0]
     return dotted or None

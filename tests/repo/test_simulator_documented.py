@@ -5,30 +5,27 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-import typer
 from typer.core import TyperOption
 from typer.main import get_command
 
-from bridge.cli.sandbox import simulate
-from bridge.sandbox.provider.bets import Oddity
-from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import FAULTS
-from bridge.sandbox.provider.feed import Provider
-from bridge.sandbox.provider.rate_limits import Limits, LimitSettings
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.routes import ENDPOINTS
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.commands import simulator
+from bridge_sandbox.provider.bets import Oddity
+from bridge_sandbox.provider.control import Control
+from bridge_sandbox.provider.faults import FAULTS
+from bridge_sandbox.provider.feed import Provider
+from bridge_sandbox.provider.rate_limits import Limits, LimitSettings
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.routes import ENDPOINTS
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
 from tests.repo.source import ROOT
 
 FEED = (ROOT / "docs" / "simulator.md").read_text("utf-8")
 REST = (ROOT / "docs" / "simulator-rest.md").read_text("utf-8")
 
-app = typer.Typer(add_completion=False)
-app.command()(simulate)
-OPTIONS = {option.name: option for option in get_command(app).params if isinstance(option, TyperOption)}
+OPTIONS = {option.name: option for option in get_command(simulator).params if isinstance(option, TyperOption)}
 
 
 def in_tables(document: str) -> set[str]:

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bridge.sandbox.cluster import ports
-from bridge.sandbox.cluster.cluster import Cluster, PortTaken, prepare
-from bridge.sandbox.cluster.downloads import Artifacts
-from bridge.sandbox.cluster.files import silent, write_atomically
-from bridge.sandbox.cluster.ports import HOST, Listener
+from bridge_sandbox.cluster import ports
+from bridge_sandbox.cluster.cluster import Cluster, PortTaken, prepare
+from bridge_sandbox.cluster.downloads import Artifacts
+from bridge_sandbox.cluster.files import silent, write_atomically
+from bridge_sandbox.cluster.ports import HOST, Listener
 from tests.storm.network import Network
 
 BROKERS = ("kafka-1", "kafka-2", "kafka-3")

@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bridge.sandbox.cluster.servers import REGISTRY_DATABASE
+from bridge_sandbox.cluster.servers import REGISTRY_DATABASE
 from tests.harness import until
 from tests.judge.run import TOPICS
 from tests.judge.topics import Record, Topics

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster.process import Server
 from tests.harness import END_SECONDS, Bridge
 from tests.processes import Piped
 

@@ -28,7 +28,9 @@ def checkout(tmp_path: Path) -> Path:
     """What the metadata is built from, in a repository of one commit."""
     (there := tmp_path / "checkout").mkdir()
     (there / "bridge").mkdir()
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "bridge/__init__.py"):
+    (there / "sandbox").mkdir()
+    project = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+    for name in (*project, "bridge/__init__.py", *(f"sandbox/{name}" for name in project)):
         (there / name).write_bytes((ROOT / name).read_bytes())
     git(there, "init", "--quiet")
     git(there, "add", ".")
@@ -43,7 +45,9 @@ def built(source: Path, hook: str, **environment: str) -> str:
     subprocess.run(command, cwd=source, env=inherited | environment, check=True, capture_output=True)
     made = {path.name for path in source.parent.iterdir()} - {source.name}
     found: str
-    [found] = re.findall(r"^settlement_bridge-(.+?)(?:\.dist-info|\.tar\.gz)$", "\n".join(made), re.MULTILINE)
+    [found] = re.findall(
+        r"^settlement_bridge(?:_sandbox)?-(.+?)(?:\.dist-info|\.tar\.gz)$", "\n".join(made), re.MULTILINE
+    )
     return found
 
 
@@ -58,14 +62,16 @@ def test_a_checkout_has_the_commit_and_what_is_built_from_it_too(checkout: Path)
     git(checkout, "commit", "--quiet", "-a", "-m", "second")
     commit = git(checkout, "rev-parse", "--short=8", "HEAD")
     assert version_of(checkout) == f"{RELEASE}+1.g{commit}"
-    assert built(checkout, "prepare_metadata_for_build_wheel") == f"{RELEASE}+1.g{commit}"
+    for source in (checkout, checkout / "sandbox"):
+        assert built(source, "prepare_metadata_for_build_wheel") == f"{RELEASE}+1.g{commit}"
 
 
-def test_an_sdist_keeps_the_version(checkout: Path, tmp_path: Path) -> None:
-    """Whatever the environment says."""
+@pytest.mark.parametrize("project", [".", "sandbox"])
+def test_an_sdist_keeps_the_version(project: str, checkout: Path, tmp_path: Path) -> None:
+    """Whatever the environment says, and whatever it is unpacked beside."""
     commit = git(checkout, "rev-parse", "--short=8", "HEAD")
-    assert built(checkout, "build_sdist") == f"{RELEASE}+g{commit}"
-    [archive] = tmp_path.glob("*.tar.gz")
+    assert built(checkout / project, "build_sdist") == f"{RELEASE}+g{commit}"
+    [archive] = (checkout / project).parent.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path / "of", filter="data")
     [source] = (tmp_path / "of").iterdir()

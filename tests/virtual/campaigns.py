@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from bridge.sandbox.provider.faults import Drop, Garbage, HalfOpen, Refuse, Slow, Stall
 from bridge.state.checkpoint import State
+from bridge_sandbox.provider.faults import Drop, Garbage, HalfOpen, Refuse, Slow, Stall
 from tests.virtual.world import HOUR, World, settled
 
 OUTAGES = (20.0, 300.0, HOUR, 6 * HOUR)

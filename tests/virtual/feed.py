@@ -16,8 +16,8 @@ from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
 from bridge.feed.protocol import Request
 from bridge.feed.received import Oversized, Received
-from bridge.sandbox.provider.feed import Connection as Peer
-from bridge.sandbox.provider.feed import Farewell, Provider, Refusal
+from bridge_sandbox.provider.feed import Connection as Peer
+from bridge_sandbox.provider.feed import Farewell, Provider, Refusal
 
 QUEUE_MESSAGES = 100
 CHUNK = 50

@@ -18,13 +18,13 @@ from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost, GapError, NotOwner, SettingsError
 from bridge.feed.received import Oversized
 from bridge.kafka.batch import Record
-from bridge.sandbox.provider.bets import message
-from bridge.sandbox.provider.faults import Clear, Drop, Forget, Garbage, Pause, Refuse, Slow
-from bridge.sandbox.provider.feed import Policy
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator
 from bridge.state.gap import Cause
+from bridge_sandbox.provider.bets import message
+from bridge_sandbox.provider.faults import Clear, Drop, Forget, Garbage, Pause, Refuse, Slow
+from bridge_sandbox.provider.feed import Policy
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.kafka import CODECS
 from tests.virtual.world import DAY, ENTITIES, EPOCH, HOUR, World, in_world, settled

@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from bridge.errors import ClockError, GapError
-from bridge.sandbox.provider.faults import ClockJump, Drop, Garbage, Pause
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause
+from bridge_sandbox.provider.faults import ClockJump, Drop, Garbage, Pause
 from tests.virtual.campaigns import disconnections, restarts
 from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
 

@@ -7,9 +7,9 @@ from math import inf
 
 import pytest
 
-from bridge.sandbox.provider.faults import Drop, Garbage, Pause, Slow
-from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
+from bridge_sandbox.provider.faults import Drop, Garbage, Pause, Slow
+from bridge_sandbox.provider.feed import Policy
 from tests.virtual.world import EPOCH, HOUR, World, in_world, settled
 
 SLOW = Policy(replay_rate=1)

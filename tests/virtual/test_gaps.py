@@ -8,9 +8,9 @@ import pytest
 
 from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost, GapError
-from bridge.sandbox.provider.faults import Drop, Forget, Refuse
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause
+from bridge_sandbox.provider.faults import Drop, Forget, Refuse
 from tests.virtual.world import DAY, HOUR, World, in_world
 
 RATE = 0.006

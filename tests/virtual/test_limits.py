@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from bridge.sandbox.provider.faults import Drop, Slow
-from bridge.sandbox.provider.feed import Provider, Refusal
-from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.stream import Stream, StreamSettings
+from bridge_sandbox.provider.faults import Drop, Slow
+from bridge_sandbox.provider.feed import Provider, Refusal
+from bridge_sandbox.provider.rate_limits import Limits
+from bridge_sandbox.provider.stream import Stream, StreamSettings
 from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, in_world
 
 

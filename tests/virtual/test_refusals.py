@@ -10,8 +10,8 @@ import pytest
 
 from bridge.errors import AuthError
 from bridge.formatting import format_duration
-from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.state.checkpoint import State
+from bridge_sandbox.provider.faults import Drop, Refuse
 from tests.virtual.world import World, in_world
 
 

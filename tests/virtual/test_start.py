@@ -8,9 +8,9 @@ from typing import Literal
 import pytest
 
 from bridge.errors import TopologyError
-from bridge.sandbox.provider.faults import Drop, Refuse
-from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
+from bridge_sandbox.provider.faults import Drop, Refuse
+from bridge_sandbox.provider.feed import Policy
 from tests.virtual.kafka import Kafka
 from tests.virtual.world import EPOCH, HOUR, World, in_world, play
 

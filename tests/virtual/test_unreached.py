@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
+from bridge_sandbox.provider.feed import Policy
 from tests.virtual.world import HOUR, World, in_world
 
 BACK_SECONDS = 5.0

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from bridge.errors import ConversionError
 from bridge.messages.parser import MessageParser
-from bridge.sandbox.provider.feed import Provider
 from bridge.state.gap import Gap
+from bridge_sandbox.provider.feed import Provider
 from tests.virtual.kafka import CODECS, Kafka
 
 ON_ITS_WAY_SECONDS = 2.0

@@ -24,18 +24,18 @@ from bridge.clock import AnchoredClock, Instant
 from bridge.config import BatchSettings, FeedSettings, LimitsSettings, Settings
 from bridge.errors import BridgeError, TopologyError
 from bridge.kafka.topics import declare
-from bridge.sandbox.provider.bets import message
-from bridge.sandbox.provider.faults import Clear, Fault
-from bridge.sandbox.provider.feed import Policy, Provider
-from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.stream import StreamSettings
-from bridge.sandbox.provider.world.entities import Sizes
-from bridge.sandbox.provider.world.entities import World as Entities
 from bridge.service.interfaces import Dependencies, GiveUp
 from bridge.service.owner import FeedOwner
 from bridge.service.status import Status
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.gap import Cause
+from bridge_sandbox.provider.bets import message
+from bridge_sandbox.provider.faults import Clear, Fault
+from bridge_sandbox.provider.feed import Policy, Provider
+from bridge_sandbox.provider.rate_limits import Limits
+from bridge_sandbox.provider.stream import StreamSettings
+from bridge_sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.world.entities import World as Entities
 from tests.streams import CachedStream
 from tests.virtual.feed import UNKNOWN, Feed, Network
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter

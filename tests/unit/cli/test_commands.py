@@ -315,6 +315,27 @@ def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, command: str) -> No
     assert "UTF-8" not in run(tmp_path, *command.split()[:2], "--config", str(file))[2]
 
 
+@pytest.mark.parametrize("command", ["simulate", "dev up", "demo"])
+@pytest.mark.parametrize(
+    "lack", ["entry_points = lambda **_: []", "EntryPoint.load = lambda _: __import__('gone')"]
+)
+def test_a_command_of_another_distribution_says_what_to_install(command: str, lack: str) -> None:
+    """Without it, or with one that does not fit."""
+    script = f"import sys; from importlib import metadata; metadata.{lack}; from bridge.cli import main; "
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{script}sys.argv[:] = 'bridge {command}'.split(); main()"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    name = command.split()[0]
+    package = "settlement-bridge-sandbox" if name == "simulate" else '"settlement-bridge-sandbox[cluster]"'
+    said = f"error: No such command '{name}'. Try `pip install {package}`; see `bridge --help`\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", said)
+
+
 def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
     """Its nearest name is in it; a group without a command prints its help."""
     for typed, command, said in (

@@ -16,7 +16,7 @@ from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySett
 from bridge.config.kafka import SECRETS
 from bridge.errors import SettingsError
 from bridge.masking import MASK, concealed
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.settings import SimulatorSettings
 
 
 def feed(file: Path) -> Callable[[], object]:

@@ -20,8 +20,8 @@ from bridge.doctor import certificates, local_checks, network_checks
 from bridge.doctor.addresses import Address, addresses
 from bridge.doctor.certificates import Validity, assess_certificates, check_certificates
 from bridge.doctor.finding import Finding, Outcome
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.tls import Authority
 from tests.unit.snapshots.provider import minted
 

@@ -9,7 +9,7 @@ import pytest
 
 from bridge.errors import ConversionError
 from bridge.messages.parser import MessageParser
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.judge.messages import Kind, content, differences, read
 from tests.malformed import MALFORMED
 

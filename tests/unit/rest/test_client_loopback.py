@@ -17,11 +17,11 @@ from bridge.config.api import LISTED
 from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
 from bridge.rest.endpoints import Questions, Request
-from bridge.sandbox.provider.rest.routes import ENDPOINTS
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.rest.routes import ENDPOINTS
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
 from tests.unit.snapshots.provider import api
 
 SIZES = Sizes(sports=3, regions=3, leagues=5, competitors=20, events=3)

@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 from bridge.errors import ProviderPause
 from bridge.rest.client import Client
 from bridge.rest.endpoints import Questions
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.world.entities import Sizes, World
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.world.entities import Sizes, World
 from tests.unit.snapshots.provider import AT, DATE, SPORTS, Provider, Reply, api, now
 from tests.virtual.loop import run
 

@@ -13,10 +13,10 @@ import pytest
 from prometheus_client.core import GaugeMetricFamily
 
 from bridge.errors import ApiError
-from bridge.sandbox.provider.rest.routes import Endpoint
-from bridge.sandbox.provider.world.entities import Event
 from bridge.snapshots.metrics import collect
 from bridge.snapshots.status import JobStatus
+from bridge_sandbox.provider.rest.routes import Endpoint
+from bridge_sandbox.provider.world.entities import Event
 from tests.alerts import INTERVAL, Scrapes, run
 from tests.unit.snapshots.world import LANGUAGES, NOW, WORLD, Provider, Runs, mention
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bridge.errors import ApiError, Forbidden
-from bridge.sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
 from bridge.snapshots.plan import Estimate
+from bridge_sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 
 LIST = "/api/CurrencyExchange/active-currencies"

@@ -13,12 +13,12 @@ from bridge.config.api import KINDS
 from bridge.errors import Forbidden, SchemaError, Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
-from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.model import Job
 from bridge.snapshots.plan import FetchPlan, Scope
 from bridge.snapshots.references import Place, References
 from bridge.snapshots.status import JobStatus
+from bridge_sandbox.provider.rest.routes import Endpoint
 from tests.unit.snapshots.provider import Provider as Scripted
 from tests.unit.snapshots.provider import Reply, answered
 from tests.unit.snapshots.provider import api as provider_api

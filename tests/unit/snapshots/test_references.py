@@ -10,9 +10,9 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.config.api import KINDS
 from bridge.messages.parser import MessageParser
-from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.references import Place, References, references_schema
+from bridge_sandbox.provider.stream import Stream, StreamSettings
 from tests.unit.snapshots.world import NOW, WORLD, bet, item, mention
 
 

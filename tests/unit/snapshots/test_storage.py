@@ -18,11 +18,11 @@ from bridge.kafka import admin, clients
 from bridge.kafka.reader import Cursor, TopicScan
 from bridge.kafka.records import received_at
 from bridge.messages.parser import MessageParser
-from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots import storage
 from bridge.snapshots.model import Job
 from bridge.snapshots.state import HOUR_SECONDS, JobState
 from bridge.snapshots.storage import JobStorage, last_snapshot, topic_of
+from bridge_sandbox.provider.stream import Stream, StreamSettings
 from tests.unit.snapshots.world import DAY, NOW, WORLD
 
 SETTINGS = Settings(

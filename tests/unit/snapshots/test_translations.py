@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from bridge.config.api import KINDS
-from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import Place, References
+from bridge_sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from tests.unit.snapshots.world import (
     BOTH,
     LANGUAGES,

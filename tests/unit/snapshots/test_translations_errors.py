@@ -21,16 +21,16 @@ from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
 from bridge.rest.endpoints import MAX_IDS
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.world.entities import Sizes, World
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import References
 from bridge.snapshots.results import Outcome
 from bridge.snapshots.translations import Translations
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.routes import ENDPOINTS, Endpoint
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.world.entities import Sizes, World
 from tests.tls import Authority
 from tests.unit.snapshots.provider import AT, now
 from tests.unit.snapshots.world import Topic, bet, item, mention

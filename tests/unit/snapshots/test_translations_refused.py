@@ -16,11 +16,11 @@ from bridge.config.api import LISTED
 from bridge.errors import ApiError, AuthError, Forbidden, Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
-from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.plan import FetchPlan, Scope, estimate
 from bridge.snapshots.references import Place, References
+from bridge_sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import (
     BOTH,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sandbox.provider.world.entities import Event, Indexed
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.references import Place, References
+from bridge_sandbox.provider.world.entities import Event, Indexed
 from tests.unit.snapshots.world import (
     LANGUAGES,
     WORLD,

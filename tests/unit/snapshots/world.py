@@ -19,11 +19,6 @@ from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.kafka.batch import Record
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.rest.routes import Endpoint
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.world.entities import Event, Sizes, World
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.job import SCHEMAS, Task, make_snapshot
 from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
@@ -32,6 +27,11 @@ from bridge.snapshots.references import References
 from bridge.snapshots.results import Outcome
 from bridge.snapshots.state import HOUR_SECONDS, JobState
 from bridge.snapshots.translations import Translations
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.routes import Endpoint
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.world.entities import Event, Sizes, World
 from tests.unit.snapshots.provider import answered
 
 T = TypeVar("T")

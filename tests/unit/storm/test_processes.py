@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster.process import Server
 from tests.harness import Bridge, until
 from tests.processes import start_python
 from tests.storm.processes import (

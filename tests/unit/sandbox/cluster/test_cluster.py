@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import files, ports, start
-from bridge.sandbox.cluster.cluster import Cluster
-from bridge.sandbox.cluster.downloads import Artifacts
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster import files, ports, start
+from bridge_sandbox.cluster.cluster import Cluster
+from bridge_sandbox.cluster.downloads import Artifacts
+from bridge_sandbox.cluster.process import Server
 
 JAVA = '#!/bin/sh\ncase "$*" in *-jar*) touch schemas.mv.db; exec sleep 60;; *) sleep 1; exit 1;; esac\n'
 """The registry creates its database, and the brokers cannot be formatted."""
@@ -88,7 +88,7 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Caches:
     java.write_text(SERVERS.replace("DIRECTORY", str(tmp_path)))
     java.chmod(0o700)
     artifacts = Artifacts(java, (), java, found.recorded)
-    cluster = "bridge.sandbox.cluster.cluster"
+    cluster = "bridge_sandbox.cluster.cluster"
     monkeypatch.setattr(f"{cluster}.obtain", lambda progress: artifacts)
 
     def answers(name: str) -> set[int]:

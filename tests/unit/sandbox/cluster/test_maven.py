@@ -13,7 +13,7 @@ import pytest
 from jgo.maven import MavenContext
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import maven
+from bridge_sandbox.cluster import maven
 
 # jgo leaves the response of a broken transfer open.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -60,7 +60,7 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
         monkeypatch.setattr("jgo.maven._core.DEFAULT_REMOTE_REPOS", remote)
         monkeypatch.setenv("M2_REPO", str(tmp_path / "m2"))
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr("bridge.sandbox.cluster.maven.time.sleep", lambda seconds: None)
+        monkeypatch.setattr("bridge_sandbox.cluster.maven.time.sleep", lambda seconds: None)
         yield Handler
         server.shutdown()
         thread.join()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import ports
+from bridge_sandbox.cluster import ports
 
 
 @pytest.mark.parametrize("host", [ports.HOST, "0.0.0.0"])

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bridge.sandbox.cluster import process as process_module
-from bridge.sandbox.cluster.files import make_private, write_atomically
-from bridge.sandbox.cluster.process import Server, stop_all, tail
+from bridge_sandbox.cluster import process as process_module
+from bridge_sandbox.cluster.files import make_private, write_atomically
+from bridge_sandbox.cluster.process import Server, stop_all, tail
 
 
 def program(code: str) -> list[str]:
@@ -33,7 +33,7 @@ POLITE = program(
 OWNER = """
 import sys
 from pathlib import Path
-from bridge.sandbox.cluster.process import Server
+from bridge_sandbox.cluster.process import Server
 server = Server("sleeper", sys.argv[2:], Path(sys.argv[1]), Path(sys.argv[1]) / "log")
 server.start()
 print(server.identity.pid, flush=True)

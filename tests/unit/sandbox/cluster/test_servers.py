@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from bridge.sandbox.cluster import servers
-from bridge.sandbox.cluster.ports import Listener
+from bridge_sandbox.cluster import servers
+from bridge_sandbox.cluster.ports import Listener
 
 LISTENERS = [Listener(9092, 20001), Listener(9093, 20002), Listener(9094, 20003)]
 

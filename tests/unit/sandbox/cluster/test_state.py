@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bridge.sandbox.cluster import down, state
-from bridge.sandbox.cluster.process import Identity
-from bridge.sandbox.cluster.state import Member, State
+from bridge_sandbox.cluster import down, state
+from bridge_sandbox.cluster.process import Identity
+from bridge_sandbox.cluster.state import Member, State
 
 ALIVE = Identity(os.getpid(), psutil.Process().create_time())
 DEAD = Identity(os.getpid(), ALIVE.started - 1000)

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from bridge.sandbox.demo.display import Board
-from bridge.sandbox.demo.verify import Tally
+from bridge_sandbox.demo.display import Board
+from bridge_sandbox.demo.verify import Tally
 
 
 def datum(**changes: Any) -> dict[str, Any]:

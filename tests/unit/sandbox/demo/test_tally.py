@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bridge.sandbox.demo.verify import Tally, WriterSchema
+from bridge_sandbox.demo.verify import Tally, WriterSchema
 
 SCHEMA = WriterSchema(
     json.dumps(

@@ -14,9 +14,9 @@ import pytest
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.messages.parser import MessageParser
-from bridge.sandbox.demo.verify import WriterSchema, differences
-from bridge.sandbox.provider.stream import Log, Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.demo.verify import WriterSchema, differences
+from bridge_sandbox.provider.stream import Log, Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import World
 
 EXAMPLE = (Path(__file__).parents[4] / "examples" / "settled-bet.message.json").read_bytes()
 SCHEMA = WriterSchema(json.dumps(load("settled-bet")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sandbox.provider.stream import Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.stream import Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import World
 from tests.streams import CachedStream
 
 ORIGIN = 1_790_000_000.0

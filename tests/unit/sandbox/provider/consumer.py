@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import orjson
 
-from bridge.sandbox.provider.feed import Connection, Policy, Provider
-from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.stream import Stream
+from bridge_sandbox.provider.feed import Connection, Policy, Provider
+from bridge_sandbox.provider.rate_limits import Limits
+from bridge_sandbox.provider.stream import Stream
 from tests.unit.sandbox.provider.conftest import ORIGIN
 
 NOW = ORIGIN + 100

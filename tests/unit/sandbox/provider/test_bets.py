@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from bridge.sandbox.provider.bets import timestamp
-from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.bets import timestamp
+from bridge_sandbox.provider.stream import Published, Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import World
 from tests.interface import TABLES, fields_of
 from tests.unit.sandbox.provider.conftest import ORIGIN
 

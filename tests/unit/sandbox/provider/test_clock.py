@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sandbox.provider.clock import Clock
+from bridge_sandbox.provider.clock import Clock
 
 NOW = 1_790_000_000.0
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import SettingsError
-from bridge.sandbox.provider.command import read_settings
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
+from bridge_sandbox.provider.command import SettingsError, read_settings
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.world.entities import Sizes
 
 
 def test_the_options_win_over_the_file(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from unittest.mock import Mock
 import orjson
 import pytest
 
-from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import ClockJump, Garbage
-from bridge.sandbox.provider.feed import Provider
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken
-from bridge.sandbox.provider.stream import Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import Sizes, World
+from bridge_sandbox.provider.control import Control
+from bridge_sandbox.provider.faults import ClockJump, Garbage
+from bridge_sandbox.provider.feed import Provider
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.rest.tokens import SCOPES, InvalidToken
+from bridge_sandbox.provider.stream import Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import Sizes, World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
 from tests.wsgi import Response

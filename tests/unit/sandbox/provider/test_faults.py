@@ -10,7 +10,7 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from bridge.sandbox.provider.faults import (
+from bridge_sandbox.provider.faults import (
     FAULTS,
     Clear,
     ClockJump,
@@ -25,9 +25,9 @@ from bridge.sandbox.provider.faults import (
     Stall,
     Surge,
 )
-from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
-from bridge.sandbox.provider.stream import StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
+from bridge_sandbox.provider.stream import StreamSettings
+from bridge_sandbox.provider.world.entities import World
 from tests.streams import CachedStream
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
-from bridge.sandbox.provider.rate_limits import Kind, Limits, Rule
-from bridge.sandbox.provider.stream import Log, Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.feed import Attempt, Policy, Provider, Refusal
+from bridge_sandbox.provider.rate_limits import Kind, Limits, Rule
+from bridge_sandbox.provider.stream import Log, Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import World
 from tests.streams import CachedStream
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received

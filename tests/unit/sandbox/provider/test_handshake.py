@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge_sandbox.provider.settings import SimulatorSettings
 
 
 def asked(query: str, headers: dict[str, str] | None = None, **settings: Any) -> tuple[int | None, int]:

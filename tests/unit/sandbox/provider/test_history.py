@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
-from bridge.sandbox.provider.stream import Log, Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.stream import Log, Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 
 

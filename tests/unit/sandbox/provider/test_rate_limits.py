@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sandbox.provider.rate_limits import Limits, LimitSettings, Rule
+from bridge_sandbox.provider.rate_limits import Limits, LimitSettings, Rule
 
 NOW = 1_790_000_000.0
 HOUR = 3600

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sandbox.provider.bets import Oddity
-from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
+from bridge_sandbox.provider.bets import Oddity
+from bridge_sandbox.provider.stream import Published, Stream, StreamSettings
+from bridge_sandbox.provider.world.entities import World
 
 ORIGIN = 1_790_000_000.0
 

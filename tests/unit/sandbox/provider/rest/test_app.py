@@ -9,11 +9,11 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.stream import Stream
-from bridge.sandbox.provider.world.catalogue import Known
-from bridge.sandbox.provider.world.entities import Kind, Sizes, World
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.stream import Stream
+from bridge_sandbox.provider.world.catalogue import Known
+from bridge_sandbox.provider.world.entities import Kind, Sizes, World
 
 NOW = 1_790_000_100.0
 SMALL = World(7, NOW, Sizes(sports=3, regions=2, leagues=5, competitors=40, events=12))

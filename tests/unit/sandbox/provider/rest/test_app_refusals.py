@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from bridge.sandbox.provider.rest.app import Rest
-from bridge.sandbox.provider.rest.faults import Answer, RestFault
-from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint, route
-from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.world.entities import Sizes, World
+from bridge_sandbox.provider.rest.app import Rest
+from bridge_sandbox.provider.rest.faults import Answer, RestFault
+from bridge_sandbox.provider.rest.routes import ENDPOINTS, Endpoint, route
+from bridge_sandbox.provider.rest.settings import RestPolicy
+from bridge_sandbox.provider.world.entities import Sizes, World
 
 NOW = 1_790_000_100.0
 WORLD = World(7, NOW, Sizes(sports=2, regions=1, leagues=2, competitors=20, events=2))

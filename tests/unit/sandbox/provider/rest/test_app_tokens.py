@@ -10,7 +10,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
-from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken, Tokens
+from bridge_sandbox.provider.rest.tokens import SCOPES, InvalidToken, Tokens
 
 NOW = 1_790_000_100.0
 SECRET = "a key of more than 14 characters"

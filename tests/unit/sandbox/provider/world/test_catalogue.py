@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sandbox.provider.world.catalogue import Catalogue, Unknown
-from bridge.sandbox.provider.world.entities import Kind, Sizes, World
+from bridge_sandbox.provider.world.catalogue import Catalogue, Unknown
+from bridge_sandbox.provider.world.entities import Kind, Sizes, World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 
 WORLD = World(7, ORIGIN, Sizes(sports=2, regions=1, leagues=2, competitors=4, events=3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridge.sandbox.provider.world.entities import World, mix
+from bridge_sandbox.provider.world.entities import World, mix
 
 
 def test_a_seed_gives_one_world(world: World) -> None:

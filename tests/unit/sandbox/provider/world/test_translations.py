@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bridge.sandbox.provider.world.entities import Region, Selection, SelectionTemplate, World
-from bridge.sandbox.provider.world.words import (
+from bridge_sandbox.provider.world.entities import Region, Selection, SelectionTemplate, World
+from bridge_sandbox.provider.world.words import (
     CLUB,
     LANGUAGES,
     MARKET_TYPES,
