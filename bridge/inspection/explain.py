@@ -351,13 +351,5 @@ def as_data(explanation: Explanation) -> dict[str, Any]:
     return {
         "bet": explanation.bet,
         "names": list(explanation.names),
-        "events": [
-            {
-                "at": format_utc(round(event.at, 3)),
-                "what": event.what,
-                "details": list(event.details),
-                "record": event.record,
-            }
-            for event in explanation.events
-        ],
+        "events": [vars(event) | {"at": format_utc(round(event.at, 3))} for event in explanation.events],
     }

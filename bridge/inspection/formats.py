@@ -244,20 +244,16 @@ def join_parquet(parts: Sequence[Path], path: Path) -> None:
     """Make one Parquet file of several, a row group at a time."""
     arrow, parquet = _pyarrow()
     try:
-        _join(parts, path, parquet)
+        schema = parquet.ParquetFile(parts[0]).schema_arrow
+        with parquet.ParquetWriter(path, schema, compression="zstd") as whole:
+            for part in parts:
+                with parquet.ParquetFile(part) as file:
+                    for group in range(file.num_row_groups):
+                        whole.write_table(file.read_row_group(group))
     except arrow.ArrowInvalid as error:
         raise BridgeError(
             f"{path}: one of its parts cannot be read: {error}. Remove its .resume file."
         ) from None
-
-
-def _join(parts: Sequence[Path], path: Path, parquet: Any) -> None:
-    first = parquet.ParquetFile(parts[0])
-    with parquet.ParquetWriter(path, first.schema_arrow, compression="zstd") as whole:
-        for part in parts:
-            with parquet.ParquetFile(part) as file:
-                for group in range(file.num_row_groups):
-                    whole.write_table(file.read_row_group(group))
 
 
 def _pyarrow() -> tuple[Any, Any]:
