@@ -117,6 +117,7 @@ def _sealed(change: Callable[[list[Record]], object]) -> Rules:
     def take(of: By, self: Pipeline) -> Batch:
         sealed: Batch = of(self)
         change(sealed.records)
+        sealed._place_all()
         return sealed
 
     return {**_NOT_EARLY, Pipeline.take_batch: take}
