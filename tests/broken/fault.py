@@ -34,8 +34,9 @@ class Fault:
     def apply(self) -> None:
         """Replace the rules in this process, which must run the bridge as plain Python."""
         for of, by in self.rules.items():
+            replaced = _replaced(of, by)
             for holder, name in _places(of):
-                setattr(holder, name, _replaced(of, by))
+                setattr(holder, name, replaced)
 
     def misfits(self) -> list[str]:
         """Return the rules that are nowhere, or that their replacement cannot be called like."""
