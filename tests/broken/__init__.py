@@ -1,1 +1,1 @@
-"""Broken bridges: deliberate faults in copies of the bridge, each of which the judge must find."""
+"""Broken bridges: deliberate faults of the bridge, each of which the judge must find."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,14 @@ from bridge.config.sections import age_seconds
 from bridge_sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.broken.copies import Starter
+from tests.broken.fault import SOUND, Fault
 from tests.harness import END_SECONDS, Bridge, Place, until
 from tests.judge import Case, Excuse, Report, judge, missing
+from tests.processes import Process, start_python
+
+ROOT = Path(__file__).parents[2]
+PLAIN = {"PYTHONPATH": f"{ROOT / 'tests' / 'plain'}:{ROOT}"}
+"""The environment in which rules of the bridge can be replaced."""
 
 CONNECTED_SECONDS = 60.0
 """How long a drill waits for what a sound bridge does on a busy machine; a broken one may never do it."""
@@ -65,11 +71,11 @@ is live again, which takes two seconds of pings."""
 
 @dataclass(eq=False)
 class Ground:
-    """Where a drill is played: topics, a simulator, and the processes of one copy of the bridge."""
+    """Where a drill is played: topics, a simulator, and the processes of a bridge."""
 
     place: Place
     feed: Simulator
-    starter: Starter
+    fault: Fault
     settings: Mapping[str, str]
     excused: list[Excuse] = field(default_factory=list)
     _killed: set[Bridge] = field(default_factory=set)
@@ -81,7 +87,7 @@ class Ground:
 
     def bridge(self, interruption: str = "") -> Bridge:
         """Start a bridge."""
-        self.starter.interruption = interruption
+        self.place.start = partial(start, self.fault, interruption)
         scale = f"{self.feed.settings.limits_scale:g}"
         bridge = self.place.bridge(
             FEED__BASE_URL=self.feed.url, **_BRIDGE | {"LIMITS__SCALE": scale} | dict(self.settings)
@@ -199,7 +205,7 @@ class Ground:
     def _is_settled(self) -> bool:
         """Whether a broken bridge has caught up, or none is left that could."""
         states = self._states()
-        return not self.starter.is_sound and (not states or bool({"Live", "Quiet"} & states))
+        return self.fault is not SOUND and (not states or bool({"Live", "Quiet"} & states))
 
     def _waits(self) -> bool:
         """Whether a running bridge waits for a limit, and so may go on."""
@@ -209,6 +215,19 @@ class Ground:
         """Return the states of the bridges that run."""
         running = [bridge for bridge in self.place.bridges if bridge.process.poll() is None]
         return {(bridge.states() or [""])[-1] for bridge in running}
+
+
+def start(
+    fault: Fault,
+    interruption: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stdout: Path,
+    stderr: Path,
+) -> Process:
+    """Start a command of a bridge with a fault. It dies with the test run."""
+    arguments = ["-m", "tests.broken.start", fault.name, interruption, *command[1:]]
+    return start_python(arguments, {**environment, **PLAIN}, stdout, stderr)
 
 
 def _sample(feed: Simulator) -> dict[str, Any]:
@@ -230,12 +249,11 @@ class Drill:
 
 
 async def play(
-    drill: Drill, place: Place, starter: Starter, seed: int
+    drill: Drill, place: Place, fault: Fault, seed: int
 ) -> tuple[Report, dict[str, int], list[str]]:
     """Play a drill and judge it. Returns also the exit codes that it has not caused, and what was in vain."""
-    place.start = starter
     async with Simulator(SimulatorSettings(**{**_DEFAULTS, **drill.provider, "seed": seed})) as feed:
-        ground = Ground(place, feed, starter, drill.settings)
+        ground = Ground(place, feed, fault, drill.settings)
         await drill.story(ground)
         case = await ground.case()
         await ground.end()

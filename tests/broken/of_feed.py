@@ -2,370 +2,240 @@
 
 from __future__ import annotations
 
-from tests.broken.fault import Fault, Patch
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Any
+
+from bridge.feed.position import NEAR, Position
+from bridge.feed.rate_limits import Decision, Limiter
+from bridge.service.checkpointer import Checkpointer
+from bridge.service.connector import Connector
+from bridge.service.pipeline import Pipeline
+from bridge.state.checkpoint import Checkpoint
+from bridge.state.deduplicator import Deduplicator
+from bridge.state.gap import Gap, gap_record
+from tests.broken.fault import GOES_BACK, By, Fault, Rules
 from tests.judge import Anomaly
 
-_COMMIT_ATTEMPT = (
-    "            await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect\n"
-)
+
+def _eager_ping(ping: By, self: Position, at: float) -> None:
+    self._pings_since = -inf
+    ping(self, at)
+
+
+def _by_newest(data: By, self: Position, at: float, settled_at: float) -> None:
+    data(self, at, settled_at)
+    if not self.live and self.newest is not None and self._window.lowest() is not None:
+        self.skip(int(self.newest - self._margin))
+
+
+def _by_clock(_: By, self: Position, at: float) -> None:
+    self.skip(int(at - self._max_out_of_orderness - self._margin))
+
+
+def _after_one(data: By, self: Position, at: float, settled_at: float) -> None:
+    self._streak = max(self._streak, NEAR - 1)
+    data(self, at, settled_at)
+
+
+def _back(connected: By, self: Position, *arguments: Any) -> None:
+    self._revision -= 5
+    connected(self, *arguments)
+
+
+def _stay(advance: By, self: Position, at: float) -> None:
+    before = self._revision
+    advance(self, at)
+    self._revision = before
+
+
+def _level_of_accepted(level: By, self: Limiter, at: float) -> Any:
+    ledger = self.ledger
+    self.ledger = tuple(attempt for attempt in ledger if not attempt.refused)
+    found = level(self, at)
+    self.ledger = ledger
+    return found
+
+
+async def _not_before(commit: By, self: Checkpointer, *, check_generation: bool = False) -> None:
+    if not check_generation:
+        await commit(self)
+
+
+async def _committed_after(open_: By, self: Connector, asked: Any, decided: Any) -> Any:
+    connection = await open_(self, asked, decided)
+    await self.checkpointer.commit()
+    return connection
+
+
+async def _skipped_always(
+    accepted: By, self: Connector, connection: Any, revision: Any, decided: Any
+) -> None:
+    if revision is not None:
+        await self._skip(revision)
+    await accepted(self, connection, revision, decided)
+
+
+def _requested(change: By) -> Rules:
+    """Another revision than the position is requested, unless none is."""
+
+    def revision(of: By, self: Connector, now: Any) -> int | None:
+        found: int | None = of(self, now)
+        return None if found is None else int(change(self, now, found))
+
+    return {Connector._revision: revision}
+
+
+def _not_awaiting(connected: By, self: Pipeline, *arguments: Any, **named: Any) -> None:
+    connected(self, *arguments, **named)
+    self._awaiting = None
+
+
+def _twice(declare: By, self: Pipeline, gap: Gap) -> None:
+    declare(self, gap)
+    self.batch.add(self.batch.records[-1])
+
+
+def _declared(change: Callable[[Gap], Gap]) -> Rules:
+    """Other gaps are written."""
+    return {gap_record: lambda of, topic, codec, gap: of(topic, codec, change(gap))}
+
+
+def _without_last(described: By, self: Checkpointer) -> Checkpoint:
+    found: Checkpoint = described(self)
+    return replace(found, ledger=found.ledger[:-1])
+
+
+_AHEAD = {Anomaly.CHECKPOINT_AHEAD: "", Anomaly.LOST_WRITE: ""}
+_BREACH = {Anomaly.LIMIT_BREACHED: ""}
+_IN_VAIN = {Anomaly.GAP_IN_VAIN: ""}
+_UNDECLARED = {Anomaly.UNDECLARED_GAP: ""}
+
+_ahead = partial(Fault, "slow replay", _AHEAD)
+_breach = partial(Fault, "drops", _BREACH)
+_breach_of_window = partial(Fault, "large recoveries", _BREACH)
+_breach_by_crash = partial(Fault, "crash at the handshake", _BREACH)
+_undeclared = partial(Fault, "outage", _UNDECLARED)
+_unnoticed = partial(Fault, "forgotten", _UNDECLARED)
+_in_vain = partial(Fault, "reconnections", _IN_VAIN)
 
 FAULTS = (
     Fault(
-        "reconnection from now",
+        "reconnections",
+        {Anomaly.LOST_WRITE: "", **_IN_VAIN},
         "a reconnection asks for what is published from then on",
+        _requested(lambda self, now, _: now.wall - self._feed.max_clock_skew_seconds),
+    ),
+    Fault(
         "reconnections",
-        (Anomaly.LOST_WRITE, Anomaly.GAP_IN_VAIN),
-        (
-            Patch(
-                "service/connector.py",
-                "        return max(min(self.pipeline.position.revision, present),",
-                "        return max(present,",
-            ),
-        ),
+        {Anomaly.LOST_WRITE: "", **_BREACH},
+        "each connection asks for revision 0",
+        {Connector._revision: lambda _, self, now: None},
     ),
+    _ahead("the position of a replay follows the clock", {Position._advance: _by_clock}),
+    _ahead("pings move the position of a replay", {Position.ping: _eager_ping}),
+    _ahead("the newest settlementTime moves the position", {Position.data: _by_newest}),
+    _ahead("one bet near now ends the catching up", {Position.data: _after_one}),
     Fault(
-        "revision 0 each time",
-        "each connection asks for revision 0, as the very first one",
-        "reconnections",
-        (Anomaly.LOST_WRITE, Anomaly.LIMIT_BREACHED),
-        (
-            Patch(
-                "service/connector.py",
-                "        if self.checkpointer.starting:\n            return None\n",
-                "        if True:\n            return None\n",
-            ),
-        ),
-    ),
-    Fault(
-        "revision by the wall clock",
-        "the position follows the clock while the feed is catching up",
-        "slow replay",
-        (Anomaly.CHECKPOINT_AHEAD, Anomaly.LOST_WRITE),
-        (
-            Patch(
-                "feed/position.py",
-                "        if not self.live:\n            lowest = self._window.lowest()",
-                "        if True:\n            reached = at - self._max_out_of_orderness\n"
-                "        elif not self.live:\n            lowest = self._window.lowest()",
-            ),
-        ),
-    ),
-    Fault(
-        "revision moved by pings",
-        "pings move the position in the middle of a replay",
-        "slow replay",
-        (Anomaly.CHECKPOINT_AHEAD, Anomaly.LOST_WRITE),
-        (Patch("feed/position.py", "        if at - self._pings_since >= patience:", "        if True:"),),
-    ),
-    Fault(
-        "revision from the newest settlementTime",
-        "one settlementTime that is too late moves the position of a replay",
-        "slow replay",
-        (Anomaly.CHECKPOINT_AHEAD, Anomaly.LOST_WRITE),
-        (
-            Patch(
-                "feed/position.py",
-                "            reached = lowest\n",
-                "            reached = lowest if self.newest is None else self.newest\n",
-            ),
-        ),
-    ),
-    Fault(
-        "live after one bet",
-        "one bet whose settlementTime is near now ends the catching up",
-        "slow replay",
-        (Anomaly.CHECKPOINT_AHEAD, Anomaly.LOST_WRITE),
-        (Patch("feed/position.py", "NEAR = 3", "NEAR = 1"),),
-    ),
-    Fault(
-        "overlap 0",
-        "while live the position is the time of receipt, without a margin",
         "slow feed",
-        (Anomaly.CHECKPOINT_AHEAD, Anomaly.LOST_WRITE),
-        (
-            Patch(
-                "feed/position.py",
-                "            reached = at - self._max_out_of_orderness",
-                "            reached = at",
-            ),
-            Patch("feed/position.py", "        return self._safety_margin + self.skew", "        return 0.0"),
-        ),
+        _AHEAD,
+        "while live the position has no margin",
+        {
+            Position._margin: lambda _, self: 0.0,
+            Position._advance: lambda of, self, at: of(self, at + self._max_out_of_orderness),
+        },
     ),
     Fault(
-        "position taken back",
-        "each connection begins five seconds before the last position, and commits that",
         "reconnections",
-        (Anomaly.CHECKPOINT_BACK,),
-        (
-            Patch(
-                "feed/position.py",
-                "        self.catch_up()\n        self.clocks_compared(skew)",
-                "        self._revision -= 5\n        self.catch_up()\n        self.clocks_compared(skew)",
-            ),
-            Patch("state/checkpoint.py", "        return goes_on and all(", "        return True or all("),
-        ),
+        {Anomaly.CHECKPOINT_BACK: ""},
+        "each connection takes the position back",
+        {**GOES_BACK, Position.connected: _back},
+    ),
+    _breach(
+        "no attempt waits for a limit",
+        {Limiter.decide: lambda _, self, now, revision: Decision(now.wall, "")},
+    ),
+    _breach("no recovery waits for room in the bucket", {Limiter._may_be_small: lambda _, self, ages: False}),
+    Fault(
+        "refusals", _BREACH, "a refused recovery is not in the bucket", {Limiter._level: _level_of_accepted}
+    ),
+    # The provider refuses it to the end.
+    _breach_of_window(
+        "no attempt waits for a window", {Limiter._free_at: lambda _, self, window: -inf}, records=0.0
+    ),
+    _breach_of_window(
+        "windows are half as long",
+        {Limiter._free_at: lambda of, self, window: of(self, window) - window.seconds / 2},
+    ),
+    _breach_by_crash(
+        "an attempt is committed after the handshake",
+        {Checkpointer.commit: _not_before, Connector._open: _committed_after},
     ),
     Fault(
-        "limiter off",
-        "no connection attempt waits for a limit",
-        "drops",
-        (Anomaly.LIMIT_BREACHED,),
-        (
-            Patch(
-                "feed/rate_limits.py",
-                "        while (later := self._forbidden(decision.until, revision)) is not None:\n"
-                "            decision = later\n",
-                "",
-            ),
-        ),
-    ),
-    Fault(
-        "bucket ignored",
-        "small recoveries do not wait for room in the bucket",
-        "drops",
-        (Anomaly.LIMIT_BREACHED,),
-        (Patch("feed/rate_limits.py", "            if excess > 0:", "            if False:"),),
-    ),
-    Fault(
-        "refused attempts not in the bucket",
-        "the recovery of a refused attempt is not counted",
-        "refusals",
-        (Anomaly.LIMIT_BREACHED,),
-        (
-            Patch(
-                "feed/rate_limits.py",
-                "        for attempt in sorted(self.ledger, key=self._seen_at):",
-                "        for attempt in sorted((a for a in self.ledger if not"
-                " a.refused), key=self._seen_at):",
-            ),
-        ),
-    ),
-    Fault(
-        "windows ignored",
-        "large recoveries do not wait for their window",
-        "large recoveries",
-        (Anomaly.LIMIT_BREACHED,),
-        (Patch("feed/rate_limits.py", "                if free_at > at:", "                if False:"),),
-        records=0.0,  # the provider refuses it to the end
-    ),
-    Fault(
-        "windows halved",
-        "the windows of the limits are half as long",
-        "large recoveries",
-        (Anomaly.LIMIT_BREACHED,),
-        (
-            Patch(
-                "feed/rate_limits.py",
-                "        return seen[-window.connections] + window.seconds if",
-                "        return seen[-window.connections] + window.seconds / 2 if",
-            ),
-        ),
-    ),
-    Fault(
-        "attempt committed after the handshake",
-        "a crash during the handshake hides the attempt from the next process",
-        "crash at the handshake",
-        (Anomaly.LIMIT_BREACHED,),
-        (
-            Patch("service/connector.py", _COMMIT_ATTEMPT, ""),
-            Patch(
-                "service/connector.py",
-                "            connection = await self._open(asked, decided=now)\n",
-                "            connection = await self._open(asked, decided=now)\n"
-                "            await self.checkpointer.commit(check_generation=True)\n",
-            ),
-        ),
-    ),
-    Fault(
-        "attempt committed with the next transaction",
-        "an attempt is committed with what it has brought",
         "reconnections",
-        (Anomaly.ATTEMPT_NOT_COMMITTED,),
-        (Patch("service/connector.py", _COMMIT_ATTEMPT, ""),),
         {Anomaly.ATTEMPT_NOT_COMMITTED: "was made before"},
+        "an attempt is committed with what it has brought",
+        {Checkpointer.commit: _not_before},
     ),
     Fault(
-        "position stands still",
-        "the position never moves: a reconnection asks for everything since the start",
         "reconnections",
-        (Anomaly.POSITION_BEHIND,),
-        (
-            Patch(
-                "feed/position.py",
-                "            self._revision = max(self._revision, revision)",
-                "            pass",
-            ),
-        ),
         {Anomaly.POSITION_BEHIND: "the stream ended"},
+        "the position never moves",
+        {Position._advance: _stay},
     ),
     Fault(
-        "position not used",
-        "a reconnection asks for thirty seconds more than the position",
         "reconnections",
-        (Anomaly.POSITION_BEHIND,),
-        (
-            Patch(
-                "service/connector.py",
-                "        return max(min(self.pipeline.position.revision, present),",
-                "        return max(min(self.pipeline.position.revision - 30, present),",
-            ),
-        ),
         {Anomaly.POSITION_BEHIND: "the position was"},
+        "a reconnection asks for 30 s more than the position",
+        _requested(lambda self, now, found: found - 30),
     ),
-    Fault(
-        "attempts forgotten",
-        "a new owner does not read the attempts in the checkpoint",
-        "crash at the handshake",
-        (Anomaly.LIMIT_BREACHED,),
-        (
-            Patch(
-                "service/owner.py",
-                "feed.max_clock_skew_seconds, start.ledger\n",
-                "feed.max_clock_skew_seconds, ()\n",
-            ),
-        ),
+    _breach_by_crash(
+        "a new owner does not know the attempts",
+        {
+            Limiter.__init__: lambda of, self, limits, connect_timeout, skew, ledger: of(
+                self, limits, connect_timeout, skew, ()
+            )
+        },
     ),
+    # Most was published while it was down.
+    _undeclared("gaps are not declared", {Pipeline.declare: lambda _, self, gap: None}, records=0.25),
+    _undeclared(
+        "gaps begin where they end", _declared(lambda gap: replace(gap, start=gap.end)), records=0.25
+    ),
+    _in_vain("each connection declares a gap", {Connector._accepted: _skipped_always}),
+    _unnoticed("a replay that repeats nothing is taken for whole", {Pipeline.connected: _not_awaiting}),
+    _unnoticed("gaps end after a second", _declared(lambda gap: replace(gap, end=gap.start + 1))),
+    _in_vain("bets that come again do not count as known", {Deduplicator.knew: lambda _, self, key: False}),
     Fault(
-        "gap not declared",
-        "the position skips what is too old without a record",
         "outage",
-        (Anomaly.UNDECLARED_GAP,),
-        (Patch("service/pipeline.py", "        self.gaps += 1\n", "        return\n"),),
-        records=0.25,  # most was published while it was down
-    ),
-    Fault(
-        "gap begins too late",
-        "the gap begins where the feed goes on",
-        "outage",
-        (Anomaly.UNDECLARED_GAP,),
-        (
-            Patch(
-                "service/connector.py",
-                "        start = position.revision\n        position.skip(revision)\n",
-                "        position.skip(revision)\n        start = position.revision\n",
-            ),
-        ),
-        records=0.25,  # most was published while it was down
-    ),
-    Fault(
-        "gap declared always",
-        "each connection declares a gap",
-        "reconnections",
-        (Anomaly.GAP_IN_VAIN,),
-        (
-            Patch(
-                "service/connector.py",
-                "        if revision is not None and revision > self.pipeline.position.revision:",
-                "        if revision is not None:",
-            ),
-        ),
-    ),
-    Fault(
-        "silent forgetting not noticed",
-        "a replay that repeats nothing known is taken for whole",
-        "forgotten",
-        (Anomaly.UNDECLARED_GAP,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "        self._awaiting = revision if known else None",
-                "        self._awaiting = None",
-            ),
-        ),
-    ),
-    Fault(
-        "gap ends too early",
-        "the gap of a silent forgetting covers its first second only",
-        "forgotten",
-        (Anomaly.UNDECLARED_GAP,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "Gap(settings.name, revision, resumed, Cause.MISSING_IN_REPLAY, now)",
-                "Gap(settings.name, revision, revision + 1, Cause.MISSING_IN_REPLAY, now)",
-            ),
-        ),
-    ),
-    Fault(
-        "repetitions not recognised",
-        "a replay counts as incomplete although known bets come again",
-        "reconnections",
-        (Anomaly.GAP_IN_VAIN,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "            if self.deduplicator.knew(key):",
-                "            if False:",
-            ),
-        ),
-    ),
-    Fault(
-        "gap declared twice",
-        "each gap is written twice",
-        "outage",
-        (Anomaly.GAP_IN_VAIN,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "        self.gaps += 1\n        self.batch.add(",
-                "        self.gaps += 1\n        for _ in range(2): self.batch.add(",
-            ),
-        ),
         {Anomaly.GAP_IN_VAIN: "it was declared before"},
+        "each gap is written twice",
+        {Pipeline.declare: _twice},
     ),
     Fault(
-        "gap begins too early",
-        "a gap begins a minute before the position",
         "outage",
-        (Anomaly.GAP_IN_VAIN,),
-        (
-            Patch(
-                "state/gap.py",
-                "codec.encode(gap.to_avro())",
-                'codec.encode({**gap.to_avro(), "from": round((gap.start - 60) * 1e6)})',
-            ),
-        ),
         {Anomaly.GAP_IN_VAIN: "it begins before the position"},
+        "gaps begin a minute too early",
+        _declared(lambda gap: replace(gap, start=gap.start - 60)),
     ),
     Fault(
-        "gap ends too late",
-        "a gap ends an hour later than it should",
         "outage",
-        (Anomaly.GAP_IN_VAIN,),
-        (
-            Patch(
-                "state/gap.py",
-                "codec.encode(gap.to_avro())",
-                'codec.encode({**gap.to_avro(), "to": round((gap.end + 3600) * 1e6)})',
-            ),
-        ),
         {Anomaly.GAP_IN_VAIN: "it goes on in the future"},
+        "gaps end an hour too late",
+        _declared(lambda gap: replace(gap, end=gap.end + 3600)),
     ),
     Fault(
-        "gap ends ten seconds too late",
-        "a gap ends ten seconds later than it should",
         "outage",
-        (Anomaly.GAP_IN_VAIN,),
-        (
-            Patch(
-                "state/gap.py",
-                "codec.encode(gap.to_avro())",
-                'codec.encode({**gap.to_avro(), "to": round((gap.end + 10) * 1e6)})',
-            ),
-        ),
         {Anomaly.GAP_IN_VAIN: "it ends too late"},
+        "gaps end ten seconds too late",
+        _declared(lambda gap: replace(gap, end=gap.end + 10)),
     ),
     Fault(
-        "last attempt not committed",
-        "a checkpoint has all attempts but the last one",
         "reconnections",
-        (Anomaly.ATTEMPT_NOT_COMMITTED,),
-        (
-            Patch(
-                "service/checkpointer.py",
-                "            ledger=self.limiter.ledger,",
-                "            ledger=self.limiter.ledger[:-1],",
-            ),
-        ),
+        {Anomaly.ATTEMPT_NOT_COMMITTED: ""},
+        "a checkpoint lacks the last attempt",
+        {Checkpointer._described: _without_last},
     ),
 )

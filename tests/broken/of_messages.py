@@ -2,460 +2,267 @@
 
 from __future__ import annotations
 
-from tests.broken.fault import Fault, Patch
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+
+from bridge.feed.framing import Inbox
+from bridge.messages.converter import Converter
+from bridge.messages.parser import Message, MessageParser, _unknown_with_values
+from bridge.service.pipeline import Pipeline
+from bridge.state.counters import Counters
+from bridge.state.dead_letter import dead_letter
+from bridge.state.deduplicator import Deduplicator, DedupResult
+from tests.broken.fault import GOES_BACK, By, Fault, Rules
 from tests.judge import Anomaly
 
-_TRANSCODED = Patch("messages/converter.py", "    if not compiled():", "    if False:")
-"""The transcoder converts, although nothing is compiled in a copy."""
+_OFFSET = re.compile(rb'("[0-9]{4}-[^"]*T[^"]*)[+-][0-9]{2}:[0-9]{2}"')
+_SEEN: set[tuple[bytes, int, bytes]] = set()
 
 
-def _of_type(field: str, type_: str, after: str) -> Patch:
-    """A field whose valid values are changed."""
-    return Patch(
-        "messages/model.py",
-        f"    {field}: {type_}\n",
-        f"    {field}: Annotated[{type_}, AfterValidator(lambda value: {after})]\n",
-    )
+def _bet(change: Callable[[Any], object]) -> Rules:
+    """The datum of each bet is changed in place."""
 
+    def parse(of: By, self: MessageParser, data: bytes) -> Message:
+        message: Message = of(self, data)
+        if message.bet is not None:
+            change(message.bet)
+        return message
+
+    return {MessageParser.parse: parse}
+
+
+def _selections(change: Callable[[Any], object]) -> Rules:
+    """The datum of each selection is changed in place."""
+    return _bet(lambda bet: [change(item) for item in bet["selections"] or ()])
+
+
+def _without_settlement(item: Any) -> None:
+    for part in item["betBuilderItems"] or ():
+        part["settlement"] = None
+
+
+def _with_double_amount(bet: Any) -> None:
+    if bet["amount"]:
+        bet["amount"]["value"] = int(float(bet["amount"]["value"]))
+
+
+def _with_other_half(bet: Any) -> None:
+    others = {"HalfWin": "HalfLose", "HalfLose": "HalfWin"}
+    bet["betSettlement"] = others.get(bet["betSettlement"], bet["betSettlement"])
+
+
+def _in_ascii(item: Any) -> None:
+    if item["parameters"]:
+        item["parameters"] = {key: text for key, text in item["parameters"].items() if key.isascii()}
+
+
+def _unsorted(parse: By, self: MessageParser, data: bytes) -> Message:
+    message: Message = parse(self, data)
+    if message.bet is not None:
+        sent = orjson.loads(data)["data"]["selections"] or ()
+        for item, as_sent in zip(message.bet["selections"] or (), sent, strict=True):
+            item["parameters"] = as_sent.get("parameters")
+    return message
+
+
+def _letter(change: Callable[[Any], object]) -> Rules:
+    """The bytes of each dead letter are changed."""
+
+    def made(of: By, *arguments: Any, **named: Any) -> Any:
+        record = of(*arguments, **named)
+        record.value = change(record.value)
+        return record
+
+    return {dead_letter: made}
+
+
+def _counted_as_empty(letter: By, self: Pipeline, *arguments: Any) -> None:
+    letter(self, *arguments)
+    self.counters.empty += self.counters.dead_lettered
+    self.counters.dead_lettered = 0
+
+
+def _corrections_as_duplicates(publish: By, self: Pipeline, *arguments: Any) -> None:
+    publish(self, *arguments)
+    is_correction = arguments[-1] is DedupResult.CORRECTION
+    self.counters.published -= is_correction
+    self.counters.duplicates += is_correction
+
+
+def _versions_as_corrections(
+    publish: By, self: Pipeline, key: bytes, at: float, version: int, *arguments: Any
+) -> None:
+    before = self.counters.corrections
+    publish(self, key, at, version, *arguments)
+    self.counters.corrections = before + (version > 1)
+
+
+def _from_zero(init: By, self: Pipeline, *arguments: Any) -> None:
+    init(self, *arguments)
+    self.counters = Counters()
+
+
+def _at_most_twenty(add: By, self: Inbox, data: bytes, fin: bool, at: float) -> None:
+    add(self, data, fin, at)
+    if len(self) > 20:
+        self.bytes -= len(self._queue.pop().body)
+
+
+def _evict_all(_: By, self: Deduplicator, keep_from: float) -> None:
+    self._keep_row = self._table.end
+    self._drop(len(self))
+
+
+def _judged(**instead: DedupResult) -> Rules:
+    """One decision is taken in the place of another, on bets that are known."""
+
+    def judge(
+        of: By, self: Deduplicator, key: bytes, version: int, content: bytes, rewrite: Any, *, replaying: bool
+    ) -> DedupResult:
+        result: DedupResult = of(self, key, version, content, rewrite, replaying=replaying)
+        return instead.get(result.name, result) if self._find(key)[2] else result
+
+    return {Deduplicator.judge: judge}
+
+
+def _once(
+    judge: By, self: Deduplicator, key: bytes, version: int, content: bytes, rewrite: Any, *, replaying: bool
+) -> DedupResult:
+    result: DedupResult = judge(self, key, version, content, rewrite, replaying=replaying)
+    is_known = (key, version, content) in _SEEN
+    _SEEN.add((key, version, content))
+    return DedupResult.DUPLICATE if is_known and result is DedupResult.CORRECTION else result
+
+
+def _without_bet_of_ping(convert: By, self: Converter, data: bytes) -> Any:
+    ping_id, bet, extras = convert(self, data)
+    return ping_id, bet if ping_id is None else None, extras
+
+
+def _swallow(_: By, self: Pipeline, message: Any, kind: Any, reason: str) -> None:
+    self.counters.empty += 1
+
+
+def _settled_when_received(
+    publish: By, self: Pipeline, key: bytes, at: float, version: int, settled_at: float, *arguments: Any
+) -> None:
+    publish(self, key, settled_at, version, settled_at, *arguments)
+
+
+_DUPLICATE = {Anomaly.DUPLICATE: ""}
+
+_wrong = partial(Fault, "replay", {Anomaly.WRONG_FIELD: ""})
+_lost = partial(Fault, "replay", {Anomaly.LOST_WRITE: ""})
+_letter_lost = partial(Fault, "replay", {Anomaly.DEAD_LETTER_LOST: ""})
+_letter_altered = partial(Fault, "replay", {Anomaly.DEAD_LETTER_ALTERED: ""})
+_doubled = partial(Fault, "reconnections", _DUPLICATE)
+_change_lost = partial(Fault, "reconnections", {Anomaly.LOST_WRITE: "there and back: version 2"})
+_repeated = partial(Fault, "reconnections", _DUPLICATE | {Anomaly.NON_MONOTONIC: ""})
 
 FAULTS = (
-    Fault(
-        "milliseconds",
-        "date-times are cut to milliseconds",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "messages/model.py",
-                "* 1_000_000 + since.microseconds",
-                "* 1_000_000 + since.microseconds // 1000 * 1000",
-            ),
-        ),
+    _wrong(
+        "settlementTimes are cut to milliseconds",
+        _bet(lambda bet: bet.update(settlementTime=bet["settlementTime"] // 1000 * 1000)),
     ),
-    Fault(
-        "zone ignored",
-        "the offset of a date-time is not subtracted",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "messages/model.py",
-                "        moment = datetime.fromisoformat(value)",
-                '        moment = datetime.fromisoformat(re.sub("[+-][0-9]{2}:[0-9]{2}$", "", value))',
-            ),
-        ),
+    _wrong(
+        "zones of date-times are ignored",
+        {Converter.convert: lambda of, self, data: of(self, _OFFSET.sub(rb'\1"', data))},
     ),
-    Fault(
-        "integer through a double",
-        "amounts above 2^53 lose their last digits",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (_of_type("value", "Int64", "int(float(value))"),),
-    ),
-    Fault(
-        "payout rounded",
-        "payouts are rounded to two digits",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (_of_type("payout", "Double", "round(value, 2)"),),
-    ),
-    Fault(
-        "null becomes zero",
+    _wrong("amounts above 2^53 lose their last digits", _bet(_with_double_amount)),
+    _wrong("payouts are rounded to two digits", _bet(lambda bet: bet.update(payout=round(bet["payout"], 2)))),
+    _wrong(
         "a selection without a price gets the price 0",
+        _selections(lambda item: item.update(price=item["price"] or 0.0)),
+    ),
+    _wrong("parts of a bet builder have no settlement", _selections(_without_settlement)),
+    _wrong(
+        "bets have three selections at most",
+        _bet(lambda bet: bet.update(selections=(bet["selections"] or [])[:3])),
+    ),
+    _wrong("HalfWin and HalfLose are exchanged", _bet(_with_other_half)),
+    _wrong("entries of maps whose key is not ASCII are dropped", _selections(_in_ascii)),
+    Fault(
         "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "messages/converter.py",
-                "            value = self._encode(datum)",
-                '            for item in datum["selections"] or ():\n'
-                '                item["price"] = item["price"] or 0.0\n'
-                "            value = self._encode(datum)",
-            ),
-        ),
+        _DUPLICATE,
+        "maps are published in the order in which they came",
+        {MessageParser.parse: _unsorted},
+    ),
+    _letter_lost("what cannot be converted is counted as empty", {Pipeline._dead_letter: _swallow}),
+    _letter_lost("other envelopes are counted as empty", {_unknown_with_values: lambda _, document: ""}),
+    _letter_altered("dead letters are cut to 20 bytes", _letter(lambda body: body[:20])),
+    _letter_altered(
+        "dead letters are made UTF-8", _letter(lambda body: body.decode("utf-8", "replace").encode())
+    ),
+    _lost("a bet beside a ping is dropped", {Converter.convert: _without_bet_of_ping}),
+    Fault(
+        "replay",
+        {Anomaly.COUNTERS: "deadLettered is 0"},
+        "dead letters are counted as empty",
+        {Pipeline._dead_letter: _counted_as_empty},
     ),
     Fault(
-        "field dropped",
-        "the settlement of a bet builder's items is not taken over",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "messages/converter.py",
-                "            value = self._encode(datum)",
-                '            for item in datum["selections"] or ():\n'
-                '                for part in item["betBuilderItems"] or ():\n'
-                '                    part["settlement"] = None\n'
-                "            value = self._encode(datum)",
-            ),
-        ),
-    ),
-    Fault(
-        "selections cut",
-        "only the first three selections of a bet are published",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "messages/converter.py",
-                "            value = self._encode(datum)",
-                '            del (datum["selections"] or [])[3:]\n            value = self._encode(datum)',
-            ),
-        ),
-    ),
-    Fault(
-        "results exchanged",
-        "HalfWin is published as HalfLose, and the reverse",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "messages/model.py",
-                '    4: "HalfWin",\n    5: "HalfLose",\n',
-                '    4: "HalfLose",\n    5: "HalfWin",\n',
-            ),
-        ),
-    ),
-    Fault(
-        "texts in ASCII only",
-        "entries of a map whose key is not ASCII are dropped",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "messages/scalars.py",
-                "    return dict(sorted(entries.items())) if len(entries) > 1 else entries",
-                "    return dict(sorted((k, v) for k, v in entries.items() if k.isascii()))",
-            ),
-        ),
-    ),
-    Fault(
-        "map order",
-        "maps are published in the order in which they came: the same bet has other bytes",
-        "replay",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "messages/scalars.py",
-                "    return dict(sorted(entries.items())) if len(entries) > 1 else entries",
-                "    return entries",
-            ),
-        ),
-    ),
-    Fault(
-        "transcoder rounds",
-        "the compiled walk rounds doubles to three digits",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            _TRANSCODED,
-            Patch(
-                "messages/transcoder.py",
-                "            write_f64_le(out, value)",
-                "            write_f64_le(out, round(value, 3))",
-            ),
-        ),
-    ),
-    Fault(
-        "transcoder cuts maps",
-        "the compiled walk writes the first entry of a map only",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            _TRANSCODED,
-            Patch(
-                "messages/transcoder.py",
-                "            write_long(out, size)\n            for key in"
-                " sorted(value) if size > 1 else value:",
-                "            write_long(out, 1)\n            for key in sorted(value)[:1]:",
-            ),
-        ),
-    ),
-    Fault(
-        "garbage swallowed",
-        "what cannot be converted is counted as empty",
-        "replay",
-        (Anomaly.DEAD_LETTER_LOST,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "            self._dead_letter(message, DeadLetterKind.ERROR, error.reason)",
-                "            self.counters.empty += 1",
-            ),
-        ),
-    ),
-    Fault(
-        "unknown envelope swallowed",
-        "a message with neither ping nor bet but something else is counted as empty",
-        "replay",
-        (Anomaly.DEAD_LETTER_LOST,),
-        (
-            Patch(
-                "messages/parser.py",
-                '            if unknown and message["pingId"] is None and message["data"] is None:',
-                "            if False:",
-            ),
-        ),
-    ),
-    Fault(
-        "dead letter truncated",
-        "only the first 20 bytes of a dead letter are kept",
-        "replay",
-        (Anomaly.DEAD_LETTER_ALTERED,),
-        (
-            Patch(
-                "state/dead_letter.py",
-                "if isinstance(body, Oversized) else (body, len(body))",
-                "if isinstance(body, Oversized) else (body[:20], len(body))",
-            ),
-        ),
-    ),
-    Fault(
-        "dead letter as text",
-        "bytes of a dead letter that are not UTF-8 are replaced",
-        "replay",
-        (Anomaly.DEAD_LETTER_ALTERED,),
-        (
-            Patch(
-                "state/dead_letter.py",
-                "if isinstance(body, Oversized) else (body, len(body))",
-                'if isinstance(body, Oversized) else (body.decode("utf-8", "replace").encode(), len(body))',
-            ),
-        ),
-    ),
-    Fault(
-        "bet beside a ping swallowed",
-        "a message with ping and bet is taken for a ping",
-        "replay",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "        if bet is not None:\n            self._publish_bet(message, body, bet)",
-                "        if bet is not None and ping_id is None:\n           "
-                " self._publish_bet(message, body, bet)",
-            ),
-        ),
-    ),
-    Fault(
-        "dead letters miscounted",
-        "a dead letter is counted as an empty message",
-        "replay",
-        (Anomaly.COUNTERS,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "            self.counters.dead_lettered += 1",
-                "            self.counters.empty += 1",
-            ),
-        ),
-        shown_by={Anomaly.COUNTERS: "deadLettered is 0"},
-    ),
-    Fault(
-        "corrections miscounted",
-        "a correction that is published is counted as a duplicate",
         "reconnections",
-        (Anomaly.COUNTERS,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "        self.counters.published += 1\n        self.counters.corrections",
-                "        self.counters.published += verdict is not _CORRECTION\n"
-                "        self.counters.duplicates += verdict is _CORRECTION\n"
-                "        self.counters.corrections",
-            ),
-        ),
-        shown_by={Anomaly.COUNTERS: "published is"},
+        {Anomaly.COUNTERS: "published is"},
+        "corrections are counted as duplicates",
+        {Pipeline._publish: _corrections_as_duplicates},
     ),
     Fault(
-        "counters start again",
-        "a new owner counts from zero",
         "kills",
-        (Anomaly.COUNTERS,),
-        (
-            Patch("service/owner.py", "            start.counters.copy(),", "            Counters(),"),
-            Patch("state/checkpoint.py", "        return goes_on and all(", "        return True or all("),
-        ),
-        shown_by={Anomaly.COUNTERS: "falls from"},
+        {Anomaly.COUNTERS: "falls from"},
+        "a new owner counts from zero",
+        {**GOES_BACK, Pipeline.__init__: _from_zero},
     ),
-    Fault(
-        "queue overflows",
-        "messages that find 20 others waiting are dropped",
-        "replay",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "feed/framing.py",
-                "        if body is not None:\n",
-                "        if body is not None and len(self._queue) < 20:\n",
-            ),
-        ),
-        records=0.25,  # a busy machine lets more of them wait
-    ),
-    Fault(
-        "guard off",
+    # A busy machine lets more of them wait.
+    _lost("messages that find 20 others waiting are dropped", {Inbox.add: _at_most_twenty}, records=0.25),
+    _doubled(
         "every bet is taken for a new one",
-        "reconnections",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "state/deduplicator.py",
-                "        if not row:\n            return DedupResult.NEW\n",
-                "        if True:\n            return DedupResult.NEW\n",
-            ),
-        ),
+        {Deduplicator.judge: lambda _, self, *rest, **named: DedupResult.NEW},
     ),
-    Fault(
-        "dead letters not guarded",
-        "a dead letter is published again with each replay",
-        "reconnections",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "        if self.deduplicator.dead_letter_time(content) is not None:",
-                "        if False:",
-            ),
-        ),
+    _doubled(
+        "dead letters are written again with each replay",
+        {Deduplicator.dead_letter_time: lambda _, self, content: None},
     ),
-    Fault(
-        "eviction too early",
-        "what was published five seconds ago is forgotten",
-        "reconnections",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "service/pump.py",
-                "                deduplicated_from(self._feed, min(committed.revision,"
-                " self.pipeline.replays_from))",
-                "                self._clock().wall",
-            ),
-        ),
+    _doubled("what was published five seconds ago is forgotten", {Deduplicator.evict: _evict_all}),
+    _change_lost("an earlier content of a version is a duplicate, live too", {Deduplicator.judge: _once}),
+    _change_lost(
+        "other content of a published version is a duplicate", _judged(CORRECTION=DedupResult.DUPLICATE)
     ),
-    Fault(
-        "A, B, A forgotten",
-        "a content that was published before under the same version is a duplicate, live too",
-        "reconnections",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "state/deduplicator.py",
-                "        if chain is not None and replaying and self._walk(chain, content, rewrite):\n"
-                "            return DedupResult.DUPLICATE if same else DedupResult.UNDECIDED",
-                "        if chain is not None and content in ("
-                "_ROW.unpack(self._table.payload(it))[0] for it in chain.rows):\n"
-                "            return DedupResult.DUPLICATE",
-            ),
-        ),
-        shown_by={Anomaly.LOST_WRITE: "there and back: version 2"},
+    _repeated(
+        "of several contents a replay knows the last one only",
+        {Deduplicator._walk: lambda _, self, chain, content, rewrite: False},
     ),
+    _repeated("lower versions are published", _judged(STALE=DedupResult.NEW)),
+    _lost("higher versions are taken for stale", _judged(NEW=DedupResult.STALE)),
     Fault(
-        "corrections dropped",
-        "other content of a published version is a duplicate",
-        "reconnections",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "state/deduplicator.py",
-                "        return DedupResult.DUPLICATE if same else DedupResult.CORRECTION",
-                "        return DedupResult.DUPLICATE",
-            ),
-        ),
-        shown_by={Anomaly.LOST_WRITE: "there and back: version 2"},
-    ),
-    Fault(
-        "chains not walked",
-        "of several contents of a version only the last one is known in a replay",
-        "reconnections",
-        (Anomaly.DUPLICATE, Anomaly.NON_MONOTONIC),
-        (
-            Patch(
-                "state/deduplicator.py",
-                "        if chain is not None and replaying and self._walk(chain, content, rewrite):",
-                "        if False:",
-            ),
-        ),
-    ),
-    Fault(
-        "stale versions published",
-        "a lower version than the one in the topic is published",
-        "reconnections",
-        (Anomaly.NON_MONOTONIC, Anomaly.DUPLICATE),
-        (
-            Patch(
-                "state/deduplicator.py",
-                "            return DedupResult.NEW if version > last_version else DedupResult.STALE",
-                "            return DedupResult.NEW",
-            ),
-        ),
-    ),
-    Fault(
-        "first version wins",
-        "a bet that was settled again is taken for stale",
         "replay",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "state/deduplicator.py",
-                "            return DedupResult.NEW if version > last_version else DedupResult.STALE",
-                "            return DedupResult.STALE",
-            ),
-        ),
-    ),
-    Fault(
-        "record stamped with its settlement",
-        "the timestamp of a record is the settlementTime, not the time of receipt",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "(self._topics.bets.name, key, value, int(at * 1000),",
-                "(self._topics.bets.name, key, value, int(settled_at * 1000),",
-            ),
-        ),
         {Anomaly.WRONG_FIELD: "published from"},
+        "records have the time of their settlement",
+        {Pipeline._publish: _settled_when_received},
     ),
     Fault(
-        "dead letter without a reason",
-        "a dead letter does not say what is wrong",
         "replay",
-        (Anomaly.DEAD_LETTER_ALTERED,),
-        (
-            Patch(
-                "state/dead_letter.py",
-                '            ("reason", _cut(reason)),\n            ("feed", feed),',
-                '            ("reason", b""),\n            ("feed", feed),',
-            ),
-        ),
         {Anomaly.DEAD_LETTER_ALTERED: "no reason"},
+        "dead letters have no reason",
+        {
+            dead_letter: lambda of, topic, message, kind, reason, **named: of(
+                topic, message, kind, "", **named
+            )
+        },
     ),
     Fault(
-        "dead letter with a later position",
-        "a replay from the position in a dead letter does not bring it back",
         "replay",
-        (Anomaly.DEAD_LETTER_ALTERED,),
-        (
-            Patch(
-                "state/dead_letter.py",
-                '            ("revision", str(revision)),',
-                '            ("revision", str(revision + 3600)),',
-            ),
-        ),
         {Anomaly.DEAD_LETTER_ALTERED: "so a replay from there"},
+        "a replay from its position does not bring a dead letter back",
+        {dead_letter: lambda of, *rest, revision, **named: of(*rest, revision=revision + 3600, **named)},
     ),
     Fault(
-        "new versions counted as corrections",
-        "each record with a later version is counted as a correction",
         "replay",
-        (Anomaly.COUNTERS,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "        self.counters.corrections += verdict is _CORRECTION\n",
-                "        self.counters.corrections += version > 1\n",
-            ),
-        ),
         {Anomaly.COUNTERS: "corrections is"},
+        "higher versions are counted as corrections",
+        {Pipeline._publish: _versions_as_corrections},
     ),
 )

@@ -2,333 +2,246 @@
 
 from __future__ import annotations
 
-from tests.broken.fault import Fault, Patch
+import itertools
+import threading
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from confluent_kafka import Message, Producer
+
+from bridge.kafka import clients
+from bridge.kafka.acknowledged import Acknowledged, _hash
+from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch_writer import BatchWriter, _Term, transactional_id
+from bridge.kafka.election import LeaderElection
+from bridge.kafka.partitioner import partition_of
+from bridge.kafka.reader import TopicScan
+from bridge.kafka.transactions import TransactionalWriter, _Phase
+from bridge.service.checkpointer import Checkpointer
+from bridge.service.committer import Committer
+from bridge.service.pipeline import Pipeline
+from tests.broken.fault import By, Fault, Rules
 from tests.judge import Anomaly
 
-_NOT_EARLY = Patch(
-    "kafka/batch_writer.py", "        self._writer.produce_ready(batch.records)", "        return"
-)
+_NUMBERS = itertools.count()
+_NOT_EARLY: Rules = {BatchWriter.write: lambda _, self, batch: None}
 """Records are produced by `commit` alone, so that a fault can reorder the batch."""
-_SECOND_PRODUCER = Patch(
-    "kafka/batch_writer.py",
-    '        self._worker = Worker("kafka")',
-    '        self._worker = Worker("kafka")\n        self._plain = clients._create(Producer, settings.kafka)',
+_OWNS_FOR_EVER: Rules = {
+    LeaderElection.holds: lambda _, self, term: True,
+    LeaderElection.confirm: lambda _, self, give_up, on_error=None: True,
+}
+_ANY_MARKER: Rules = {_Term.check_marker: lambda _, self, found, last: None}
+
+
+def _one_behind(
+    start: By,
+    self: Any,
+    batch: Batch,
+    complete: Any,
+    *,
+    check_generation: bool = False,
+    divisible: bool = False,
+) -> None:
+    ready, self.held = getattr(self, "held", None) or Batch(), batch
+    start(self, ready, complete, check_generation=check_generation)
+
+
+def _outside(topic: str) -> By:
+    """Records of a topic are written by a producer without transactions."""
+
+    def made(producer: type[Producer]) -> type[Producer]:
+        class Outside(producer):  # type: ignore[misc, valid-type]
+            def __init__(self, properties: dict[str, Any], **options: Any) -> None:
+                super().__init__(properties, **options)
+                plain = {name: it for name, it in properties.items() if not name.startswith("transaction")}
+                self.plain = Producer(plain, **options)
+
+            def produce(self, name: str, *arguments: Any) -> None:
+                if not name.endswith(topic):
+                    super().produce(name, *arguments)
+                else:
+                    self.plain.produce(name, *arguments)
+                    self.plain.flush()
+
+        return Outside
+
+    return made
+
+
+def _succeeded(reopen: By, self: TransactionalWriter) -> bytes | None:
+    found: bytes | None = reopen(self)
+    return found if self.asked is None else self.asked
+
+
+def _failed(reopen: By, self: TransactionalWriter) -> bytes | None:
+    found: bytes | None = reopen(self)
+    self.asked = None
+    return found
+
+
+def _not_again(abort: By, self: TransactionalWriter) -> None:
+    written = self.written
+    abort(self)
+    self.written = written
+
+
+def _committed(_: By, self: TransactionalWriter) -> None:
+    self._left_open = True
+    self._call(self._need().commit_transaction, self._seconds)
+    self.asked = None
+    self._reset(_Phase.EMPTY)
+
+
+def _of_anybody(discarded: By, self: Acknowledged, client: Any, topic: str, to_write: Any) -> list[Record]:
+    def note(message: Message) -> None:
+        self._hashes[topic].append(_hash(message.key(), message.value()))
+
+    TopicScan(topic, note, start=self._starts[topic], committed=False).read(self._settings)
+    found: list[Record] = discarded(self, client, topic, to_write)
+    return found
+
+
+def _forgetting(collect: By, self: Checkpointer) -> bool:
+    was_busy = self.committer.busy
+    is_free: bool = collect(self)
+    if was_busy and is_free:
+        self.pipeline.take_batch()
+    return is_free
+
+
+def _sealed(change: Callable[[list[Record]], object]) -> Rules:
+    """The records of a batch are changed in place."""
+
+    def take(of: By, self: Pipeline) -> Batch:
+        sealed: Batch = of(self)
+        change(sealed.records)
+        sealed._place_all()
+        return sealed
+
+    return {**_NOT_EARLY, Pipeline.take_batch: take}
+
+
+def _skipping(topic: str, partitions: slice, last: int = 0) -> Rules:
+    """All but the `last` records of these partitions of a topic are not read."""
+
+    def skip(set_out: By, self: TopicScan, client: Any) -> Any:
+        cursor = set_out(self, client)
+        if self.topic.endswith(topic):
+            for place in cursor.places[partitions]:
+                place.offset = max(place.offset, cursor.ends[place.partition] - last)
+        return cursor
+
+    return {TopicScan._set_out: skip}
+
+
+def _with_key_in_capitals(add: By, self: Batch, record: Record) -> None:
+    if record.topic.endswith(".bets"):
+        assert record.key
+        key = record.key.upper()
+        record = Record(record.topic, key, record.value, record.timestamp, None, record.partition)
+    add(self, record)
+
+
+_LOST = {Anomaly.LOST_WRITE: ""}
+_DUPLICATE = {Anomaly.DUPLICATE: ""}
+_WRONG = {Anomaly.WRONG_FIELD: ""}
+_TWO_OWNERS = {Anomaly.DUPLICATE: "", Anomaly.CHECKPOINT_BACK: "", Anomaly.COUNTERS: "falls from"}
+
+_not_covered = partial(
+    Fault, "kills", {Anomaly.LOST_WRITE: "", Anomaly.CHECKPOINT_AHEAD: "", Anomaly.COUNTERS: "the topic has"}
 )
-_CONFIRMED_UNASKED = Patch(
-    "kafka/election.py",
-    "        while self.is_owner and not give_up():\n            self._number += 1",
-    "        return True\n        while self.is_owner and not give_up():\n            self._number += 1",
-)
-_HOLDS_FOR_EVER = Patch(
-    "kafka/election.py", "        return self.is_owner and self._term == term", "        return True"
-)
-_ANY_MARKER = Patch("kafka/batch_writer.py", "        if found != last:", "        if False:")
+_doubled_by_kills = partial(Fault, "kills", _DUPLICATE)
+_lost_by_abort = partial(Fault, "unanswered commits", _LOST)
+_doubled_by_abort = partial(Fault, "unanswered commits", _DUPLICATE)
+_lost = partial(Fault, "replay", _LOST)
+_wrong = partial(Fault, "replay", _WRONG)
 
 FAULTS = (
+    _not_covered(
+        "a checkpoint is committed one transaction before its records",
+        {**_NOT_EARLY, Committer.start: _one_behind},
+    ),
+    _not_covered("checkpoints are written without a transaction", {Producer: _outside(".checkpoints")}),
     Fault(
-        "checkpoint before data",
-        "a checkpoint is committed one transaction before the records that it covers",
         "kills",
-        (Anomaly.LOST_WRITE, Anomaly.COUNTERS, Anomaly.CHECKPOINT_AHEAD),
-        (
-            _NOT_EARLY,
-            Patch(
-                "service/checkpointer.py",
-                "        self.committer.start(batch, complete, check_generation=check_generation,"
-                " divisible=divisible)",
-                '        ready, self._held = getattr(self, "_held", None) or type(batch)(), batch\n'
-                "        self.committer.start(ready, complete, check_generation=check_generation)",
-            ),
-        ),
-        shown_by={Anomaly.COUNTERS: "the topic has"},
+        {
+            Anomaly.ABORTED_READ: "without a transaction",
+            Anomaly.DUPLICATE: "",
+            Anomaly.COUNTERS: "deadLettered is",
+        },
+        "dead letters are written without a transaction",
+        {**_NOT_EARLY, Producer: _outside(".deadletters")},
     ),
     Fault(
-        "checkpoint outside the transaction",
-        "the checkpoint is written by a producer without transactions",
-        "kills",
-        (Anomaly.LOST_WRITE, Anomaly.COUNTERS, Anomaly.CHECKPOINT_AHEAD),
-        (
-            _SECOND_PRODUCER,
-            Patch(
-                "kafka/batch_writer.py",
-                "                writer.produce_blocking([checkpoint])\n",
-                "                checkpoint.produce(self._plain.produce)\n"
-                "                self._plain.flush()\n",
-            ),
-        ),
-        shown_by={Anomaly.COUNTERS: "the topic has"},
-    ),
-    Fault(
-        "dead letter outside the transaction",
-        "dead letters are written by a producer without transactions",
-        "kills",
-        (Anomaly.ABORTED_READ, Anomaly.DUPLICATE, Anomaly.COUNTERS),
-        (
-            _NOT_EARLY,
-            _SECOND_PRODUCER,
-            Patch(
-                "kafka/batch_writer.py",
-                "        writer, records = self._writer, batch.records\n",
-                '        letters = [r for r in batch.records if r.topic.endswith(".deadletters")]\n'
-                "        for letter in letters:\n"
-                "            letter.produce(self._plain.produce)\n"
-                "        self._plain.flush()\n"
-                "        batch.records[:] = [r for r in batch.records if r not in letters]\n"
-                "        writer, records = self._writer, batch.records\n",
-            ),
-        ),
-        shown_by={Anomaly.ABORTED_READ: "without a transaction", Anomaly.COUNTERS: "deadLettered is"},
-    ),
-    Fault(
-        "no fencing",
-        "each process has a transactional id of its own",
         "late notice",
-        (Anomaly.DUPLICATE, Anomaly.COUNTERS, Anomaly.CHECKPOINT_BACK),
-        (
-            Patch(
-                "kafka/batch_writer.py",
-                '    return f"{settings.topics.prefix}.{settings.feed.name}"',
-                '    return f"{settings.topics.prefix}.{settings.feed.name}.{threading.get_native_id()}"',
-            ),
-        ),
-        shown_by={Anomaly.COUNTERS: "falls from"},
+        _TWO_OWNERS,
+        "each process has a transactional id of its own",
+        {transactional_id: lambda of, settings: f"{of(settings)}.{threading.get_native_id()}"},
     ),
     Fault(
-        "unknown outcome taken for a success",
-        "after an indefinite error of a commit the checkpoint is not compared",
         "unanswered commits",
-        (Anomaly.LOST_WRITE, Anomaly.COUNTERS),
-        (
-            Patch(
-                "kafka/transactions.py",
-                "            if self.asked is not None and found == self.asked:",
-                "            if self.asked is not None:",
-            ),
-        ),
-        shown_by={Anomaly.COUNTERS: "the topic has"},
+        {Anomaly.LOST_WRITE: "", Anomaly.COUNTERS: "the topic has"},
+        "an unknown outcome of a commit is taken for a success",
+        {TransactionalWriter.reopen: _succeeded},
+    ),
+    _doubled_by_abort(
+        "a commit of unknown outcome is repeated in any case",
+        {**_ANY_MARKER, TransactionalWriter.reopen: _failed},
+    ),
+    _lost_by_abort("what an abort discards is not written again", {TransactionalWriter._abort: _not_again}),
+    _doubled_by_abort(
+        "where it should abort, it commits, and writes again", {TransactionalWriter._abort: _committed}
+    ),
+    _lost_by_abort(
+        "nobody looks for what was acknowledged before an abort",
+        {Acknowledged.discarded: lambda _, self, kept: []},
     ),
     Fault(
-        "commit retried that had succeeded",
-        "after an indefinite error of a commit the batch is written again in any case",
         "unanswered commits",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "kafka/transactions.py",
-                "            if self.asked is not None and found == self.asked:",
-                "            if False:",
-            ),
-            _ANY_MARKER,
-        ),
+        _DUPLICATE | _WRONG,
+        "what another producer has aborted is published",
+        {Acknowledged._discarded_of: _of_anybody},
     ),
-    Fault(
-        "batch dropped on abort",
-        "what was produced before an abort is not produced again",
-        "unanswered commits",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "kafka/transactions.py",
-                "        self.asked = None  # nothing of it was committed\n        self._reset(_Phase.EMPTY)",
-                "        self.asked = None\n        self._phase = _Phase.EMPTY",
-            ),
-        ),
+    # A busy machine commits for longer.
+    _lost(
+        "what is received during a commit is forgotten", {Checkpointer._collect: _forgetting}, records=0.25
     ),
-    Fault(
-        "batch doubled on abort",
-        "where a transaction should be aborted, it is committed, and the batch written again",
-        "unanswered commits",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "kafka/transactions.py",
-                "        self._call(self._need().abort_transaction, self._seconds)",
-                "        self._call(self._need().commit_transaction, self._seconds)",
-            ),
-        ),
+    _lost("a batch is sealed without its last record", _sealed(lambda records: records and records.pop())),
+    Fault("replay", {Anomaly.NON_MONOTONIC: ""}, "a batch is written backwards", _sealed(list.reverse)),
+    _doubled_by_kills("partition 0 of the bets is not read back", _skipping(".bets", slice(1))),
+    _doubled_by_kills(
+        "only the last bets of each partition are read back", _skipping(".bets", slice(None), last=20)
     ),
+    _doubled_by_kills("dead letters are not read back", _skipping(".deadletters", slice(None))),
     Fault(
-        "what Kafka discards is lost",
-        "after an abort nobody looks for what was acknowledged before it",
-        "unanswered commits",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "kafka/batch_writer.py",
-                "            if lost := self._acknowledged.discarded(records):",
-                "            if lost := []:",
-            ),
-        ),
-    ),
-    Fault(
-        "aborted by others, published",
-        "what is written again after an abort includes what another producer has aborted",
-        "unanswered commits",
-        (Anomaly.DUPLICATE, Anomaly.WRONG_FIELD),
-        (
-            Patch(
-                "kafka/acknowledged.py",
-                "        acknowledged = {content for _, content in hidden}.intersection(self._hashes[topic])",
-                "        acknowledged = {content for _, content in hidden}",
-            ),
-        ),
-    ),
-    Fault(
-        "messages dropped during a commit",
-        "what is received while a batch is committed is forgotten",
-        "replay",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "service/checkpointer.py",
-                "            if not self.committer.collect():\n                return False\n",
-                "            committing = self.committer.busy\n"
-                "            if not self.committer.collect():\n                return False\n"
-                "            if committing:\n                self.pipeline.take_batch()\n",
-            ),
-        ),
-        records=0.25,  # a busy machine commits for longer
-    ),
-    Fault(
-        "last record of a batch lost",
-        "a batch is sealed without its last record",
-        "replay",
-        (Anomaly.LOST_WRITE,),
-        (
-            _NOT_EARLY,
-            Patch(
-                "service/pipeline.py",
-                "        sealed, self.batch = self.batch, Batch()\n",
-                "        sealed, self.batch = self.batch, Batch()\n        del sealed.records[-1:]\n",
-            ),
-        ),
-    ),
-    Fault(
-        "batch written backwards",
-        "the records of a batch are produced in the reverse order",
-        "replay",
-        (Anomaly.NON_MONOTONIC,),
-        (
-            _NOT_EARLY,
-            Patch(
-                "service/pipeline.py",
-                "        sealed, self.batch = self.batch, Batch()\n",
-                "        sealed, self.batch = self.batch, Batch()\n        sealed.records.reverse()\n",
-            ),
-        ),
-    ),
-    Fault(
-        "partition skipped in read-back",
-        "partition 0 of the bets is not read into the deduplicator",
         "kills",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "kafka/reader.py",
-                "        return Cursor(self.topic, starts, ends)",
-                '        if self.topic.endswith(".bets"):\n            starts[0] = ends[0]\n'
-                "        return Cursor(self.topic, starts, ends)",
-            ),
-        ),
+        _LOST,
+        "aborted bets are read back",
+        {clients.reader: lambda of, *rest, committed=True, **named: of(*rest, committed=False, **named)},
     ),
     Fault(
-        "read-back from too late",
-        "the bets are read back from the position on, without the margins",
-        "kills",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "service/owner.py",
-                "        restore = partial(dependencies.restore, since, self._gone, committer.report_error)",
-                "        since += 15\n"
-                "        restore = partial(dependencies.restore, since, self._gone, committer.report_error)",
-            ),
-        ),
-    ),
-    Fault(
-        "dead letters not read back",
-        "a new owner does not know the dead letters",
-        "kills",
-        (Anomaly.DUPLICATE,),
-        (
-            Patch(
-                "state/restore.py",
-                "                deduplicator.record_dead_letter(key, received_at(message))",
-                "                pass",
-            ),
-        ),
-    ),
-    Fault(
-        "read-back of aborted records",
-        "consumers read uncommitted: aborted bets are taken for published ones",
-        "kills",
-        (Anomaly.LOST_WRITE,),
-        (
-            Patch(
-                "kafka/clients.py",
-                '    "isolation.level": "read_committed",',
-                '    "isolation.level": "read_uncommitted",',
-            ),
-        ),
-    ),
-    Fault(
-        "former owner goes on",
-        "a process that was replaced does not notice it, connects and writes",
         "stopped owner",
-        (
-            Anomaly.SECOND_CONNECTION,
-            Anomaly.DUPLICATE,
-            Anomaly.CHECKPOINT_BACK,
-            Anomaly.COUNTERS,
-            Anomaly.NON_MONOTONIC,
-        ),
-        (_HOLDS_FOR_EVER, _CONFIRMED_UNASKED, _ANY_MARKER),
-        shown_by={Anomaly.COUNTERS: "falls from"},
+        {Anomaly.SECOND_CONNECTION: "", Anomaly.NON_MONOTONIC: "", **_TWO_OWNERS},
+        "a process that was replaced goes on",
+        {**_OWNS_FOR_EVER, **_ANY_MARKER},
     ),
     Fault(
-        "standby that connects",
-        "a standby does not wait until the group assigns it the feed",
         "standby",
-        (Anomaly.SECOND_CONNECTION,),
-        (
-            _HOLDS_FOR_EVER,
-            _CONFIRMED_UNASKED,
-            Patch(
-                "service/app.py", "                if not leadership.is_owner:", "                if False:"
-            ),
-        ),
+        {Anomaly.SECOND_CONNECTION: ""},
+        "a standby connects",
+        {**_OWNS_FOR_EVER, LeaderElection.is_owner: lambda _, self: True},
     ),
     Fault(
-        "bets in any partition",
-        "the partition of a bet is not that of its key",
         "replay",
-        (Anomaly.WRONG_FIELD, Anomaly.NON_MONOTONIC),
-        (
-            Patch(
-                "service/pipeline.py",
-                "partition = partition_of(key, self._bets_partitions)",
-                "partition = self.counters.received % 2",
-            ),
-        ),
+        _WRONG | {Anomaly.NON_MONOTONIC: ""},
+        "bets are in any partition",
+        {partition_of: lambda _, key, partitions: next(_NUMBERS) % partitions},
     ),
-    Fault(
-        "another partitioner",
-        "keys are hashed with another seed than Java's clients have",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (Patch("kafka/partitioner.py", "0x9747B28C", "0x9747B28D"),),
+    _wrong(
+        "keys are hashed by CRC32, as librdkafka does by default",
+        {partition_of: lambda _, key, partitions: zlib.crc32(key) % partitions},
     ),
-    Fault(
-        "key altered",
-        "the key of a record is the betId in capitals",
-        "replay",
-        (Anomaly.WRONG_FIELD,),
-        (
-            Patch(
-                "service/pipeline.py",
-                "Record(self._topics.bets.name, key, value, int(at * 1000),",
-                "Record(self._topics.bets.name, key.upper(), value, int(at * 1000),",
-            ),
-        ),
-    ),
+    _wrong("keys are in capitals", {Batch.add: _with_key_in_capitals}),
 )

@@ -1,7 +1,7 @@
-"""Starts a copy of the bridge, and interrupts it: `start.py COPY MODULES INTERRUPTION run`.
+"""Runs a bridge with a fault, and interrupts it: `python -m tests.broken.start FAULT INTERRUPTION run`.
 
-COPY is the directory with the copy, MODULES are those that are patched in it, with commas: each must be the
-one that is imported. INTERRUPTION is empty or one of
+It must be plain Python, or no rule can be replaced: PYTHONPATH has `tests/plain`. INTERRUPTION is empty or
+one of
 
     PLACE before|after|delay NUMBER as `tests.interruption.interrupt` takes it
     commits NUMBER unanswered|unsent|aborted|unmarked|contested
@@ -15,25 +15,22 @@ one that is imported. INTERRUPTION is empty or one of
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import sys
-from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-def check(copy: Path, modules: str) -> None:
-    """Check that the bridge and its patched modules are those of the copy, and plain Python."""
-    for name in filter(None, ("bridge", *modules.split(","))):
-        file = Path(importlib.import_module(name).__file__ or "")
-        if not file.is_relative_to(copy) or file.suffix != ".py":
-            sys.exit(f"{name} is not the module of the copy: {file}")
+from bridge.avro.encoder import compiled
+from bridge.cli import main
+from bridge.kafka import clients
+from tests.broken.fault import SOUND
+from tests.broken.faults import FAULTS
+from tests.interruption import interrupt
 
 
 def abort_elsewhere(properties: dict[str, Any], topic: str, value: bytes) -> None:
     """Have another producer write a record, and abort."""
-    from confluent_kafka import Producer
-
     other = Producer(properties | {"transactional.id": f"{topic}.somebody-else"})
     other.init_transactions(20)
     other.begin_transaction()
@@ -50,18 +47,12 @@ def tell(outcome: str | None) -> None:
 
 def failure(outcome: str) -> Any:
     """Return the error of a commit."""
-    from confluent_kafka import KafkaError
-
     aborts = outcome in ("aborted", "contested")
     return KafkaError(KafkaError._FAIL, f"a test: {outcome}", txn_requires_abort=aborts)
 
 
 def fail_commits(outcomes: dict[int, str]) -> None:
     """Have commits fail, by their number in this process."""
-    from confluent_kafka import KafkaException, Producer
-
-    from bridge.kafka import clients
-
     commits = itertools.count(1)
 
     class Failing(Producer):
@@ -99,8 +90,6 @@ def fail_commits(outcomes: dict[int, str]) -> None:
 
 def prepare(interruption: str) -> None:
     """Prepare an interruption."""
-    from tests.interruption import interrupt
-
     first, _, rest = interruption.partition(" ")
     if first == "commits":
         fail_commits({int(n): what for n, what in (it.split() for it in rest.split(","))})
@@ -110,11 +99,10 @@ def prepare(interruption: str) -> None:
 
 
 if __name__ == "__main__":
-    copied, patched, interrupted = sys.argv[1:4]
-    del sys.argv[1:4]
-    sys.path[:1] = copied, str(Path(__file__).parents[2])
-    check(Path(copied), patched)
-    prepare(interrupted)
-    from bridge.cli import main
-
+    if compiled():
+        sys.exit("the bridge is compiled: its rules cannot be replaced")
+    fault, interruption = sys.argv[1:3]
+    del sys.argv[1:3]
+    ({SOUND.name: SOUND} | FAULTS)[fault].apply()
+    prepare(interruption)
     main()

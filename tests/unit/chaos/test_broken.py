@@ -14,13 +14,11 @@ import pytest
 from tests.broken import campaign, drills
 from tests.broken.campaign import found, is_clean, is_found
 from tests.broken.drills import Ground
-from tests.broken.fault import SOUND, Fault, Patch
+from tests.broken.fault import SOUND, Fault
 from tests.judge import Anomaly, Report
 from tests.judge.model import Found
 
-FAULT = Fault(
-    "some", "something", "replay", (Anomaly.COUNTERS,), (Patch("a.py", "", ""),), {Anomaly.COUNTERS: "falls"}
-)
+FAULT = Fault("replay", {Anomaly.COUNTERS: "falls"}, "some", {})
 
 
 def line(first: str = "received falls from 2 to 1", records: int = 50, **ended: int) -> dict[str, Any]:
@@ -69,16 +67,15 @@ async def test_the_sound_bridge_is_played_as_often_as_a_broken_one(
     seeds: list[int] = []
 
     async def play(
-        drill: Any, place: Any, starter: Any, seed: int
+        drill: Any, place: Any, fault: Fault, seed: int
     ) -> tuple[Report, dict[str, int], list[str]]:
         seeds.append(seed)
         anomalies = {Anomaly.COUNTERS: Found(1, "received falls")} if len(seeds) > fails_in else {}
         return Report(anomalies, {"bets": 9, "records": 9}, seed), ended, []
 
     monkeypatch.setattr(campaign, "play", play)
-    monkeypatch.setattr(campaign, "broken", lambda *_: tmp_path)
     cluster: Any = None
-    played = await found(fault, "replay", tmp_path, cluster, tmp_path, "some", seed=5)
+    played = await found(fault, "replay", cluster, tmp_path, "some", seed=5)
     assert played["rounds"] == rounds
     assert seeds == list(range(5, 5 + rounds))
 
@@ -105,8 +102,7 @@ def ground(*bridges: Any, is_sound: bool = True) -> Ground:
     """The ground of a drill with these bridges."""
     place: Any = SimpleNamespace(bridges=[*bridges], directory=None)
     feed: Any = SimpleNamespace(stop_publishing=lambda: None)
-    starter: Any = SimpleNamespace(is_sound=is_sound)
-    return Ground(place, feed, starter, {})
+    return Ground(place, feed, SOUND if is_sound else FAULT, {})
 
 
 async def test_a_drill_says_which_processes_have_ended_by_themselves() -> None:

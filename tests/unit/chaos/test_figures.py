@@ -167,10 +167,10 @@ def test_the_table_of_broken_bridges_is_written_when_all_were_played_by_the_same
     rounds, (first, *others) = Rounds("broken", {"seed": 1}), FAULTS.values()
 
     def play(fault: Fault, rounds: Rounds) -> None:
-        expected = [str(it) for it in fault.expected]
+        expected, text = next(iter(fault.expected.items()))
         line = {
-            "anomalies": dict.fromkeys(expected[:1], 1),
-            "first": {expected[0]: fault.shown_by.get(fault.expected[0], "")},
+            "anomalies": {str(expected): 1},
+            "first": {str(expected): text},
             "ended": {},
             "unmet": [],
             "figures": {"bets": 2, "records": 2},

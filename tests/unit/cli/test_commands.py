@@ -202,16 +202,10 @@ def test_each_command_has_an_entry() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_help_fits_a_terminal_and_has_a_sentence_on_each_option(name: str, tmp_path: Path) -> None:
-    code, out, err = run(tmp_path, *name.split(), "--help")
-    assert (code, err) == (0, "")
-    assert max(map(len, out.splitlines())) <= 80
-    assert f" bridge {name} " in out
+def test_help_has_a_sentence_on_each_option(name: str) -> None:
     for parameter in ALL[name].params:
         text = parameter.help or ""
         assert re.match(r"[A-Z0-9].*\.$", text, re.DOTALL), f"{name} {parameter.opts}: {text!r}"
-        shown = re.sub(r"[\s│]+", "", out)
-        assert all(option in shown for option in parameter.opts if option.startswith("-"))
 
 
 @pytest.mark.parametrize("name", ALL)

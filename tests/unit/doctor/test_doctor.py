@@ -19,7 +19,7 @@ from confluent_kafka.admin import PartitionMetadata
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import bounds, feed_checks, kafka_checks, local_checks
-from bridge.doctor.finding import Finding, Outcome, finding_as_json, finding_as_lines
+from bridge.doctor.finding import Finding, Outcome, finding_as_lines
 from bridge.doctor.kafka_checks import Needed
 from bridge.doctor.runner import CHECKS, Check, run_checks
 from bridge.errors import BridgeError, FeedLost, SettingsError, TopologyError
@@ -147,14 +147,12 @@ def test_a_check_runs_after_those_that_it_depends_on() -> None:
         assert set(check.after) <= set(names[: names.index(check.name)])
 
 
-def test_a_finding_for_people_and_scripts() -> None:
+def test_a_finding_for_people() -> None:
     """Marked and aligned, with the advice after an arrow."""
     finding = Finding(Outcome.WARN, "one\ntwo", "do it")
     assert finding_as_lines("kafka", finding, 8) == "! kafka     one\n            two\n            → do it"
     marks = [finding_as_lines("a", Finding(outcome, "b"), 1) for outcome in Outcome]
     assert marks == ["✓ a  b", "! a  b", "~ a  b", "✗ a  b", "- a  b"]
-    expected = {"check": "kafka", "outcome": "warn", "message": "one\ntwo", "advice": "do it"}
-    assert finding_as_json("kafka", finding) == expected
 
 
 def test_settings_are_named_and_not_shown() -> None:

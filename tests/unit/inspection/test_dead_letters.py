@@ -20,7 +20,6 @@ from bridge.inspection.dead_letters import (
     causes_as_lines,
     in_portions,
     letter_after,
-    letter_as_json,
     letter_as_lines,
     the_one,
 )
@@ -144,17 +143,6 @@ def test_a_key_must_be_that_of_one_letter() -> None:
     for letters in ([], [letter(1), letter(2)]):
         with pytest.raises(SettingsError, match="a key that begins with '0'"):
             the_one(letters, "0")
-
-
-def test_a_letter_for_scripts_has_its_bytes() -> None:
-    """As text, or in base64."""
-    shown = letter_as_json(letter(1), record(b"{}"))
-    assert (shown["value"], shown["headers"], shown["outcome"]) == (
-        "{}",
-        {"reason": "data.x[0]: wrong", "kind": "error"},
-        None,
-    )
-    assert letter_as_json(letter(1), record(b"\xff"))["base64"] == "/w=="
 
 
 def test_a_letter_for_people_is_cut() -> None:

@@ -68,22 +68,6 @@ NAMES = ItemNames(
 )
 
 
-def test_json_is_the_whole_record_with_money_in_decimals() -> None:
-    """Its place in the topic and its value."""
-    shown = as_json(bet(payout=784.1062000000001, partialRefund=0.1 + 0.2))
-    value = VALUE | {"betId": "b", "payout": "784.1062", "partialRefund": "0.3"}
-    assert shown == {
-        "topic": "settlement.bets",
-        "partition": 3,
-        "offset": 9,
-        "timestamp": 1_790_000_001_000,
-        "key": "b",
-        "value": value,
-    }
-    [names] = as_json(bet(), lambda _: [NAMES])["names"]
-    assert (names["event"], names["region"]) == ("Malmö – Gent", None)
-
-
 @pytest.mark.parametrize(
     ("changes", "payout", "stake", "items"),
     [

@@ -1,23 +1,11 @@
-"""Gaps as people and scripts are shown them."""
+"""Gaps as people are shown them."""
 
 from __future__ import annotations
 
-from bridge.inspection.gaps import gap_as_json, gap_as_line
+from bridge.inspection.gaps import gap_as_line
 from bridge.state.gap import Cause, Gap
 
 GAP = Gap("settlement-v4", 1_790_000_000, 1_790_086_461, Cause.TOO_OLD, 1_790_345_600.5)
-
-
-def test_a_gap_for_scripts() -> None:
-    """Its bounds in words, its length as a number."""
-    assert gap_as_json(GAP) == {
-        "feed": "settlement-v4",
-        "from": "2026-09-21T14:13:20Z",
-        "to": "2026-09-22T14:14:21Z",
-        "seconds": 86_461,
-        "cause": "TooOld",
-        "detectedAt": "2026-09-25T14:13:20.500000Z",
-    }
 
 
 def test_a_gap_for_people() -> None:

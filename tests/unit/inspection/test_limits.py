@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import orjson
 import pytest
 
 from bridge.config import FeedSettings, Settings
@@ -83,24 +82,6 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
     """With what to write instead."""
     with pytest.raises(SettingsError, match="such as"):
         parse_moment(text, NOW)
-
-
-def test_a_forecast_for_scripts() -> None:
-    """Its times in words, its lengths as numbers."""
-    shown = orjson.loads(orjson.dumps(forecast_as_json(looked(NOW, 3_000))))
-    assert (shown["at"], shown["revisionTime"]) == ("2026-09-21T14:13:20Z", "2026-09-21T13:23:20Z")
-    assert (shown["revision"], shown["recoverySeconds"]) == (1_789_997_000, 3_000)
-    assert (shown["allowedNow"], "bucket" in shown["reason"]) == (False, True)
-    assert shown["connectAt"] > shown["at"]
-    assert shown["limits"][0] == {"name": "initial", "used": 1, "allowed": 5, "freeAt": None}
-    assert shown["attempts"][1] == {
-        "at": "2026-09-21T14:10:00Z",
-        "recoverySeconds": 1_200,
-        "initial": False,
-        "answeredAt": "2026-09-21T14:10:01Z",
-        "refused": True,
-    }
-    assert forecast_as_json(looked(NOW, 30))["connectAt"] == "2026-09-21T14:13:20Z"
 
 
 def test_a_revision_older_than_the_provider_keeps_is_a_gap() -> None:

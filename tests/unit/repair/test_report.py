@@ -1,8 +1,8 @@
-"""The report of a redrive, for people and for scripts."""
+"""The report of a redrive, for people."""
 
 from __future__ import annotations
 
-from bridge.repair.report import Report, report_as_json, report_as_lines
+from bridge.repair.report import Report, report_as_lines
 from bridge.state.dead_letter import DeadLetterCause, Outcome
 
 
@@ -25,21 +25,3 @@ def test_a_report_for_people() -> None:
     ]
     forecast = report_as_lines(Report(), dry_run=True)
     assert forecast == "0 would be redriven, 0 would fail; nothing was written"
-
-
-def test_a_report_for_scripts() -> None:
-    """Every outcome has a number."""
-    found = report_as_json(report(), dry_run=True)
-    assert (found["dryRun"], found["letters"], found["oversized"], found["transactions"]) == (True, 4, 2, 1)
-    assert found["outcomes"] == {
-        "published": 2,
-        "duplicate": 0,
-        "stale": 1,
-        "ping": 0,
-        "empty": 0,
-        "failed": 1,
-    }
-    assert [(kind["field"], kind["reason"]) for kind in found["kinds"]] == [
-        ("data.x", "wrong"),
-        (None, "Invalid JSON"),
-    ]
