@@ -292,10 +292,12 @@ class _Round:
         Returns how many seconds they took to catch up, and what was excused, too.
         """
         with tempfile.TemporaryDirectory(dir=self._place.directory, prefix="judge") as work:
-            waited = await self._settled(case, Path(work), scene)
+            waited, until_still, left = await self._settled(case, Path(work), scene)
             self._absent = await self._group(scene)
             for bridge in scene.bridges.values():
                 await bridge.close()
+            if left and await asyncio.to_thread(missing, case, Path(work)) == left:
+                waited = until_still  # what never comes is for the judge
             excused = [excuse for excuses in self._excuses for excuse in excuses()]
             case = replace(case, excused=tuple(excused), has_operator=bool(self._aborted or scene.moved_to))
             return waited, excused, await asyncio.to_thread(judge, case, Path(work))
@@ -313,10 +315,11 @@ class _Round:
                 return [f"all bridges: {running} run, the owner group has {group.members}"]
             await asyncio.sleep(ASK_SECONDS)
 
-    async def _settled(self, case: Case, work: Path, scene: Scene) -> float:
-        """Wait until nothing is missing, or nothing more comes. Returns how many seconds that took.
+    async def _settled(self, case: Case, work: Path, scene: Scene) -> tuple[float, float, int]:
+        """Wait until nothing is missing, or nothing more comes.
 
-        Calls the operator once, if it is Kafka that holds back what is missing.
+        Returns how many seconds that took, how many until the last came, and how many are missing. Calls the
+        operator once, if it is Kafka that holds back what is missing.
         """
         began = changed = time.monotonic()
         left = -1
@@ -328,6 +331,7 @@ class _Round:
                 found = left
             if found == 0:
                 await asyncio.sleep(2)  # what is doubled may still be on its way
+                left = 0
                 break
             if found != left:
                 changed, left = time.monotonic(), found
@@ -341,7 +345,7 @@ class _Round:
                 self._aborted = await end_hanging(self._place, scene, settings)
                 changed = time.monotonic()
             await asyncio.sleep(ASK_SECONDS)
-        return time.monotonic() - began
+        return time.monotonic() - began, changed - began, left
 
 
 async def _watch(scene: Scene, operator: Coroutine[Any, Any, None]) -> None:
