@@ -23,6 +23,7 @@ from bridge.state.reach_reader import ReachReader
 
 SEE = 'See "Exit 5" in docs/operations.md, and `bridge gaps`.'
 LOST = "the feed can no longer replay everything since (TooOld); `bridge run` declares a gap"
+AHEAD = "it lies in the future (PositionInFuture); `bridge run` declares a gap, or ends if a clock is wrong"
 
 
 def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
@@ -91,8 +92,8 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
             f"{begins}: the provider decides what it replays, and what it leaves out is no gap",
             "To get everything it still has, set feed.start (BRIDGE_FEED__START) to an age, such as 71h.",
         )
-    outcome, message, advice = _position(settings, checkpoint, now)
     limits = LimitForecast(settings, checkpoint, now, checkpoint.revision)
+    outcome, message, advice = _position(settings, checkpoint, now, limits.oldest_replayable)
     used = ", ".join(f"{limit.name} {limit.words}" for limit in limits.usage)
     if limits.reconnect.until <= now:
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
@@ -102,7 +103,7 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     return Finding(worst, f"{message}\n{wait}", advice)
 
 
-def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding:
+def _position(settings: Settings, checkpoint: Checkpoint, now: float, oldest: int) -> Finding:
     if checkpoint.state is State.STOPPED_ON_GAP and settings.feed.on_gap == "stop":
         return Finding(Outcome.FAIL, f"StoppedOnGap: {checkpoint.reason}", SEE)
     memory = settings.limits.memory_seconds
@@ -110,9 +111,10 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
     ended = checkpoint.reason if checkpoint.state is State.STOPPED else ""
     state = f"the last run ended: {ended}; its" if ended else f"{checkpoint.state.value}, the"
     message = f"{state} position is {format_duration(age)} old"
-    if age > memory:
+    is_ahead = checkpoint.is_ahead(now, settings.feed.max_clock_skew_seconds)
+    if is_ahead or checkpoint.revision < oldest:
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
-        return Finding(Outcome.TROUBLE, f"{message}: {LOST}", SEE)
+        return Finding(Outcome.TROUBLE, f"{message}: {AHEAD if is_ahead else LOST}", SEE)
     still = now - max(checkpoint.updated_at, checkpoint.until or 0.0)
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(
