@@ -315,6 +315,7 @@ def test_the_values_of_a_table_and_a_section_have_examples_too(tmp_path: Path) -
     ("text", "said"),
     [
         ('[feed]\nstart = "4d"', "feed.start ({file}) = 4d is beyond"),
+        ('[feed]\nstart = "71h59m55s"', "feed.start ({file}) = 71h59m55s is beyond"),
         ('[feed]\nstart = "2999-01-01T00:00:00Z"', "feed.start ({file}) = 2999-01-01T00:00:00Z is in"),
         (
             '[feed]\nauth = "bearer"',
