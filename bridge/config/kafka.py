@@ -42,6 +42,7 @@ OURS: Final = frozenset(
         "group_protocol",
         "isolation_level",
         "max_in_flight_requests_per_connection",
+        "message_max_bytes",
         "partition_assignment_strategy",
         "partitioner",
         "statistics_interval_ms",

@@ -162,13 +162,13 @@ def producer(
             # The pause before a transaction begins while the last one has not ended; default 100.
             "retry.backoff.ms": 5,
             "queue.buffering.max.kbytes": max(queue_kbytes, 2 * max_record_bytes // 1024),
-            "message.max.bytes": max_record_bytes,
         },
         ours={
             **_CREATES_NOTHING,
             "transactional.id": transactional_id,
             "enable.idempotence": True,
             "acks": "all",
+            "message.max.bytes": max_record_bytes,
             "partitioner": "murmur2_random",
             "throttle_cb": hear,
         },
