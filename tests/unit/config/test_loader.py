@@ -190,6 +190,7 @@ def test_a_wrong_value_is_named_with_the_fix(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
+        ("FEED__MAX_CLOCK_SKEW_SECONDS", "0", "must be greater than or equal to 1"),
         ("FEED__MAX_CLOCK_SKEW_SECONDS", "31", "must not be above safety_margin_seconds = 30"),
         ("FEED__REFUSAL_CLOSE_CODES", "[99]", "feed.refusal_close_codes"),
         ("FEED__AUTH", "bearer", "auth = bearer needs either auth_value or auth_value_file"),
