@@ -16,6 +16,9 @@ from bridge.config.fields import env_name, secret_of
 from bridge.config.librdkafka import property_error
 
 LONGEST_SESSION_MS: Final = 3_600_000
+SESSION_MS: Final = 10_000
+HEARTBEAT_MS: Final = 500
+"""A standby learns with its next heartbeat that the owner has left."""
 SECRETS: Final = (
     "sasl_oauthbearer_assertion_private_key_passphrase",
     "sasl_oauthbearer_assertion_private_key_pem",
@@ -46,6 +49,7 @@ OURS: Final = frozenset(
         "partition_assignment_strategy",
         "partitioner",
         "statistics_interval_ms",
+        "topic_blacklist",
         "transactional_id",
     }
 )
@@ -99,6 +103,13 @@ class KafkaSettings(BaseModel):
             for name in counts
             if counts[name] > 1
         }
+        given = self.public_properties()
+        session, beat = (
+            given.get("session.timeout.ms", SESSION_MS),
+            given.get("heartbeat.interval.ms", HEARTBEAT_MS),
+        )
+        if not any(refused.values()) and int(beat) >= int(session):
+            refused["heartbeat_interval_ms"] = f"must be below kafka.session_timeout_ms = {session}"
         errors: list[InitErrorDetails] = [
             {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
             for name, why in refused.items()

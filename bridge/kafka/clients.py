@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, env_name
 from bridge.config.files import hazard
+from bridge.config.kafka import HEARTBEAT_MS, SESSION_MS
 from bridge.config.secrets import digest
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
@@ -27,9 +28,6 @@ from bridge.kafka.patience import patience
 T = TypeVar("T")
 
 LOG = logging.getLogger("librdkafka")
-SESSION_MS = 10_000
-HEARTBEAT_MS = 500
-"""A standby learns with its next heartbeat that the owner has left."""
 STATISTICS_MS = 5_000
 TRANSACTION_MS = 30_000
 """Of `bridge run`. Short, because a transaction left open by a dead owner hides later records."""
