@@ -38,13 +38,6 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
     return Finding(Outcome.FAIL, f"{message}; more than {format_duration(limit)} stop the bridge", advice)
 
 
-def committed(settings: Settings) -> Checkpoint | None:
-    """Read the feed's checkpoint; None before the first, or before its topic exists."""
-    topic = topics.declare(settings).checkpoints.name
-    exists = admin.topic_id(clients.admin(settings.kafka), topic, admin.USER_SECONDS) is not None
-    return read_checkpoint(settings) if exists else None
-
-
 def check_feeds(settings: Settings) -> Finding:
     """Whether no other feed uses the topics. Raises TopologyError, which names it, and as the readers."""
     declared = topics.declare(settings)
@@ -60,22 +53,22 @@ def check_feeds(settings: Settings) -> Finding:
 
 def check_checkpoint(settings: Settings, now: float) -> Finding:
     """Whether the topics have what the checkpoint says, and the position is fit to go on from at `now`."""
-    checkpoint = committed(settings)
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
+    exists = admin.topic_id(client, declared.checkpoints.name, admin.USER_SECONDS) is not None
+    checkpoint = read_checkpoint(settings) if exists else None
+    found = assess_checkpoint(settings, checkpoint, now)
     if checkpoint is None:
         topics.refuse_lost_position(client, settings, declared, was_read=True)
-    else:
-        with Registry(settings.registry) as registry:
-            reaches = ReachReader(settings, declared, registry.schema_by_id).check(client, checkpoint)
-        lines = [
-            f"{name} has {count} partitions, of which the first {used} are used: keys would move"
-            for name, used in used_partitions(reaches).items()
-            if (count := admin.partition_count(client, name)) > used
-        ]
-        found = assess_checkpoint(settings, checkpoint, now)
-        outcome = Outcome.WARN if lines and found.outcome is Outcome.OK else found.outcome
-        return Finding(outcome, "\n".join([found.message, *lines]), found.advice)
-    return assess_checkpoint(settings, None, now)
+        return found
+    with Registry(settings.registry) as registry:
+        reaches = ReachReader(settings, declared, registry.schema_by_id).check(client, checkpoint)
+    lines = [
+        f"{name} has {count} partitions, of which the first {used} are used: keys would move"
+        for name, used in used_partitions(reaches).items()
+        if (count := admin.partition_count(client, name)) > used
+    ]
+    outcome = Outcome.WARN if lines and found.outcome is Outcome.OK else found.outcome
+    return Finding(outcome, "\n".join([found.message, *lines]), found.advice)
 
 
 def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:

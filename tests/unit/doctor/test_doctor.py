@@ -371,8 +371,12 @@ def test_what_only_the_snapshot_jobs_need_does_not_end_a_bridge() -> None:
     topics = declare(SETTINGS)
     harmful = [Change(topics.translations, Action.ALTER, "detail", harmful=True)]
     assert kafka_checks.assess_topics(harmful).outcome is Outcome.TROUBLE
-    names = Needed("settlement.translations", kafka_checks.TOPIC_RIGHTS, frozenset(), of_jobs=True)
-    assert kafka_checks.assess_rights([names]).outcome is Outcome.TROUBLE
+    names = Needed(
+        "settlement.translations", kafka_checks.TOPIC_RIGHTS, frozenset(), kafka_checks.TOPIC_RIGHTS
+    )
+    gaps = Needed("settlement.gaps", kafka_checks.TOPIC_RIGHTS, ALL - {"READ"}, kafka_checks.READ)
+    assert kafka_checks.assess_rights([names, gaps]).outcome is Outcome.TROUBLE
+    assert kafka_checks.assess_rights([gaps._replace(allowed=frozenset())]).outcome is Outcome.FAIL
     bets = Needed("settlement.bets", kafka_checks.TOPIC_RIGHTS, frozenset())
     assert kafka_checks.assess_rights([names, bets]).outcome is Outcome.FAIL
     standings = {"settlement.translations-value": Standing.INCOMPATIBLE}
@@ -498,11 +502,21 @@ def test_what_is_no_bridge_in_the_owner_group_is_trouble(group: Group, words: st
     assert (found.outcome, words in found.message) == (Outcome.TROUBLE, True)
 
 
+def test_a_group_of_the_newer_protocol_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka does not list its members, and lets no bridge in."""
+    stray = SimpleNamespace(member_id="1", client_id="stray", host="/10.0.0.9")
+    monkeypatch.setattr(kafka_checks, "ask_members", lambda _: Group())
+    monkeypatch.setattr(kafka_checks, "_group", lambda *_: SimpleNamespace(members=[stray]))
+    found = kafka_checks.check_leadership(SETTINGS)
+    assert (found.outcome, "stray from 10.0.0.9" in found.message) == (Outcome.TROUBLE, True)
+
+
 BROKER = {
     bounds.LEAST_SESSION: "6000",
     bounds.LONGEST_SESSION: "30000",
     bounds.LONGEST_TRANSACTION: "60000",
     bounds.LARGEST_GROUP: "3",
+    bounds.COPIES: "3",
 }
 
 
@@ -521,13 +535,20 @@ def test_what_the_brokers_do_not_allow_is_told(
 ) -> None:
     """By the strictest: any of them may be the coordinator."""
     lax = dict.fromkeys(BROKER, "1800000") | {bounds.LEAST_SESSION: "1"}
-    found = bounds.assess_bounds(session, transaction, members, [BROKER, lax])
+    found = bounds.assess_bounds(session, transaction, members, [BROKER, lax], is_first=False)
     assert (found.outcome, words in found.message) == (outcome, True)
+
+
+@pytest.mark.parametrize(("brokers", "outcome"), [(2, Outcome.TROUBLE), (3, Outcome.OK)])
+def test_a_cluster_too_small_for_its_first_transaction_is_told(brokers: int, outcome: Outcome) -> None:
+    """As one broker with Kafka's defaults: `bridge run` waits for ever."""
+    found = bounds.assess_bounds(10_000, 60_000, 0, [BROKER] * brokers, is_first=True)
+    assert found.outcome is outcome
 
 
 def test_bounds_that_brokers_do_not_show_are_not_judged() -> None:
     """As those of a service."""
-    assert bounds.assess_bounds(1, 1, 1, [{}]).outcome is Outcome.SKIPPED
+    assert bounds.assess_bounds(1, 1, 1, [{}], is_first=False).outcome is Outcome.SKIPPED
 
 
 def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
