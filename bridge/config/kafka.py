@@ -104,10 +104,8 @@ class KafkaSettings(BaseModel):
             if counts[name] > 1
         }
         given = self.public_properties()
-        session, beat = (
-            given.get("session.timeout.ms", SESSION_MS),
-            given.get("heartbeat.interval.ms", HEARTBEAT_MS),
-        )
+        session = given.get("session.timeout.ms", SESSION_MS)
+        beat = given.get("heartbeat.interval.ms", HEARTBEAT_MS)
         if not any(refused.values()) and int(beat) >= int(session):
             refused["heartbeat_interval_ms"] = f"must be below kafka.session_timeout_ms = {session}"
         errors: list[InitErrorDetails] = [
