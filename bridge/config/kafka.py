@@ -16,6 +16,9 @@ from bridge.config.fields import env_name, secret_of
 from bridge.config.librdkafka import property_error
 
 LONGEST_SESSION_MS: Final = 3_600_000
+SESSION_MS: Final = 10_000
+HEARTBEAT_MS: Final = 500
+"""A standby learns with its next heartbeat that the owner has left."""
 SECRETS: Final = (
     "sasl_oauthbearer_assertion_private_key_passphrase",
     "sasl_oauthbearer_assertion_private_key_pem",
@@ -42,9 +45,11 @@ OURS: Final = frozenset(
         "group_protocol",
         "isolation_level",
         "max_in_flight_requests_per_connection",
+        "message_max_bytes",
         "partition_assignment_strategy",
         "partitioner",
         "statistics_interval_ms",
+        "topic_blacklist",
         "transactional_id",
     }
 )
@@ -98,6 +103,11 @@ class KafkaSettings(BaseModel):
             for name in counts
             if counts[name] > 1
         }
+        given = self.public_properties()
+        session = given.get("session.timeout.ms", SESSION_MS)
+        beat = given.get("heartbeat.interval.ms", HEARTBEAT_MS)
+        if not any(refused.values()) and int(beat) >= int(session):
+            refused["heartbeat_interval_ms"] = f"must be below kafka.session_timeout_ms = {session}"
         errors: list[InitErrorDetails] = [
             {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
             for name, why in refused.items()

@@ -103,9 +103,9 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _starts_within_memory(self) -> Self:
-        start = self.feed.start
-        memory = self.limits.memory_seconds
-        if is_age(start) and age_seconds(start) >= memory:
+        feed, start, memory = self.feed, self.feed.start, self.limits.memory_seconds
+        late = feed.max_clock_skew_seconds + feed.connect_timeout_seconds + _BEFORE_CONNECT_SECONDS
+        if is_age(start) and age_seconds(start) > memory - late:
             raise ValueError(
                 f"feed.start (BRIDGE_FEED__START) = {shortened(start)} is beyond the feed's memory of "
                 f"{format_duration(memory)}: it will be too old when the bridge connects. Choose a little "

@@ -74,7 +74,7 @@ class FeedSettings(TlsSection):
     """
     max_out_of_orderness_seconds: Seconds = 60
     """How far out of order `settlementTime` may be."""
-    max_clock_skew_seconds: Seconds = 15
+    max_clock_skew_seconds: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 15
     """The bridge stops with exit 9 when the provider's clock differs from this machine's by more. At most
     `safety_margin_seconds`.
     """

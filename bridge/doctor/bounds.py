@@ -18,14 +18,15 @@ from bridge.kafka.errors import explained
 
 LEAST_SESSION, LONGEST_SESSION = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 LONGEST_TRANSACTION, LARGEST_GROUP = "transaction.max.timeout.ms", "group.max.size"
+COPIES = "transaction.state.log.replication.factor"
 
 
 def check_bounds(settings: Settings) -> Finding:
-    """Whether the brokers allow our time-outs, and a further member of the owner group."""
+    """Whether the brokers allow our time-outs, transactions, and a further member of the owner group."""
     client = clients.admin(settings.kafka)
-    brokers = admin.metadata(client, admin.USER_SECONDS).brokers
+    seen = admin.metadata(client, admin.USER_SECONDS)
     try:
-        found = [_of_broker(client, broker) for broker in brokers]
+        found = [_of_broker(client, broker) for broker in seen.brokers]
     except TopologyError as error:  # nothing else needs this right
         return Finding(Outcome.SKIPPED, str(error))
     given = settings.kafka.public_properties()
@@ -34,15 +35,16 @@ def check_bounds(settings: Settings) -> Finding:
         int(given.get("transaction.timeout.ms", clients.TRANSACTION_MS)),
         len(ask_members(settings).members),
         found,
+        is_first=clients.TRANSACTIONS not in seen.topics,
     )
 
 
 def assess_bounds(
-    session: int, transaction: int, members: int, brokers: Sequence[Mapping[str, str]]
+    session: int, transaction: int, members: int, brokers: Sequence[Mapping[str, str]], *, is_first: bool
 ) -> Finding:
     """Whether all brokers, by their settings, allow these time-outs (ms), and one member more.
 
-    Any of them may be the coordinator.
+    Any of them may be the coordinator. `is_first` says that there was no transaction yet.
     """
     least, longest = _bound(brokers, LEAST_SESSION, max), _bound(brokers, LONGEST_SESSION)
     lasting, largest = _bound(brokers, LONGEST_TRANSACTION), _bound(brokers, LARGEST_GROUP)
@@ -51,6 +53,9 @@ def assess_bounds(
     if transaction > lasting:
         text = f"kafka.transaction_timeout_ms = {transaction} is more than {LONGEST_TRANSACTION} = {lasting}"
         return Finding(Outcome.FAIL, text, "Lower the one, or have the brokers allow more.")
+    if is_first and (copies := _bound(brokers, COPIES) or 0) > len(brokers):
+        text = f"no transaction can begin: the brokers are {len(brokers)}, and {COPIES} = {copies}"
+        return Finding(Outcome.TROUBLE, text, "Start more brokers, or lower it for all of them.")
     if not least <= session <= longest:
         return Finding(
             Outcome.TROUBLE,

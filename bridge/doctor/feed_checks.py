@@ -23,6 +23,7 @@ from bridge.state.reach_reader import ReachReader
 
 SEE = 'See "Exit 5" in docs/operations.md, and `bridge gaps`.'
 LOST = "the feed can no longer replay everything since (TooOld); `bridge run` declares a gap"
+AHEAD = "it lies in the future (PositionInFuture); `bridge run` declares a gap, or ends if a clock is wrong"
 
 
 def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
@@ -35,13 +36,6 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
         return Finding(Outcome.OK, message)
     advice = "Correct this machine's clock by NTP; if it is correct, tell the provider."
     return Finding(Outcome.FAIL, f"{message}; more than {format_duration(limit)} stop the bridge", advice)
-
-
-def committed(settings: Settings) -> Checkpoint | None:
-    """Read the feed's checkpoint; None before the first, or before its topic exists."""
-    topic = topics.declare(settings).checkpoints.name
-    exists = admin.topic_id(clients.admin(settings.kafka), topic, admin.USER_SECONDS) is not None
-    return read_checkpoint(settings) if exists else None
 
 
 def check_feeds(settings: Settings) -> Finding:
@@ -59,22 +53,22 @@ def check_feeds(settings: Settings) -> Finding:
 
 def check_checkpoint(settings: Settings, now: float) -> Finding:
     """Whether the topics have what the checkpoint says, and the position is fit to go on from at `now`."""
-    checkpoint = committed(settings)
     client, declared = clients.admin(settings.kafka), topics.declare(settings)
+    exists = admin.topic_id(client, declared.checkpoints.name, admin.USER_SECONDS) is not None
+    checkpoint = read_checkpoint(settings) if exists else None
+    found = assess_checkpoint(settings, checkpoint, now)
     if checkpoint is None:
         topics.refuse_lost_position(client, settings, declared, was_read=True)
-    else:
-        with Registry(settings.registry) as registry:
-            reaches = ReachReader(settings, declared, registry.schema_by_id).check(client, checkpoint)
-        lines = [
-            f"{name} has {count} partitions, of which the first {used} are used: keys would move"
-            for name, used in used_partitions(reaches).items()
-            if (count := admin.partition_count(client, name)) > used
-        ]
-        found = assess_checkpoint(settings, checkpoint, now)
-        outcome = Outcome.WARN if lines and found.outcome is Outcome.OK else found.outcome
-        return Finding(outcome, "\n".join([found.message, *lines]), found.advice)
-    return assess_checkpoint(settings, None, now)
+        return found
+    with Registry(settings.registry) as registry:
+        reaches = ReachReader(settings, declared, registry.schema_by_id).check(client, checkpoint)
+    lines = [
+        f"{name} has {count} partitions, of which the first {used} are used: keys would move"
+        for name, used in used_partitions(reaches).items()
+        if (count := admin.partition_count(client, name)) > used
+    ]
+    outcome = Outcome.WARN if lines and found.outcome is Outcome.OK else found.outcome
+    return Finding(outcome, "\n".join([found.message, *lines]), found.advice)
 
 
 def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:
@@ -91,8 +85,8 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
             f"{begins}: the provider decides what it replays, and what it leaves out is no gap",
             "To get everything it still has, set feed.start (BRIDGE_FEED__START) to an age, such as 71h.",
         )
-    outcome, message, advice = _position(settings, checkpoint, now)
     limits = LimitForecast(settings, checkpoint, now, checkpoint.revision)
+    outcome, message, advice = _position(settings, checkpoint, now, limits.oldest_replayable)
     used = ", ".join(f"{limit.name} {limit.words}" for limit in limits.usage)
     if limits.reconnect.until <= now:
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
@@ -102,7 +96,7 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     return Finding(worst, f"{message}\n{wait}", advice)
 
 
-def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding:
+def _position(settings: Settings, checkpoint: Checkpoint, now: float, oldest: int) -> Finding:
     if checkpoint.state is State.STOPPED_ON_GAP and settings.feed.on_gap == "stop":
         return Finding(Outcome.FAIL, f"StoppedOnGap: {checkpoint.reason}", SEE)
     memory = settings.limits.memory_seconds
@@ -110,9 +104,10 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
     ended = checkpoint.reason if checkpoint.state is State.STOPPED else ""
     state = f"the last run ended: {ended}; its" if ended else f"{checkpoint.state.value}, the"
     message = f"{state} position is {format_duration(age)} old"
-    if age > memory:
+    is_ahead = checkpoint.is_ahead(now, settings.feed.max_clock_skew_seconds)
+    if is_ahead or checkpoint.revision < oldest:
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
-        return Finding(Outcome.TROUBLE, f"{message}: {LOST}", SEE)
+        return Finding(Outcome.TROUBLE, f"{message}: {AHEAD if is_ahead else LOST}", SEE)
     still = now - max(checkpoint.updated_at, checkpoint.until or 0.0)
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(

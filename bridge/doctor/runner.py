@@ -24,7 +24,6 @@ from bridge.errors import BridgeError, FeedError, SettingsError
 from bridge.feed.provider_clock import ask
 from bridge.formatting import format_duration
 from bridge.kafka.blocking import Worker
-from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.registry import Registry, RegistryUnavailable
 
@@ -70,20 +69,8 @@ CHECKS = (
         ("registry.url",),
     ),
     Check("bounds", bounds.check_bounds, _KAFKA, ("kafka",)),
-    Check(
-        "leadership",
-        lambda s: kafka_checks.assess_leadership(group_of(s), kafka_checks.ask_members(s)),
-        _KAFKA,
-        ("kafka",),
-    ),
-    Check(
-        "transactions",
-        lambda s: kafka_checks.assess_transactions(
-            s, kafka_checks.find_open_transactions(s), clock.now().wall
-        ),
-        _KAFKA,
-        ("kafka",),
-    ),
+    Check("leadership", kafka_checks.check_leadership, _KAFKA, ("kafka",)),
+    Check("transactions", kafka_checks.check_transactions, _KAFKA, ("kafka",)),
     Check("feeds", feed_checks.check_feeds, (*_KAFKA, "registry.url"), ("kafka", "registry")),
     Check(
         "checkpoint",

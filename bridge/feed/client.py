@@ -39,6 +39,8 @@ TURN_BYTES = 4 * 1024 * 1024
 """Inflated bytes handled in one turn of the event loop."""
 FRAME_BYTES = 256
 """Added for each frame: its fixed cost, in bytes inflated in the same time."""
+EYEBALLS_SECONDS = 0.25
+"""After so long without an answer, the next address of the host is tried (RFC 8305)."""
 LATE_SECONDS = 0.5
 """An attempt that takes this much longer than it may stood still: a connection may have opened unseen."""
 
@@ -277,7 +279,8 @@ async def connect(
         unreached = not opened and took <= settings.connect_timeout_seconds + LATE_SECONDS
         return FeedUnreached(reason) if unreached else FeedLost(reason)
 
-    options: dict[str, Any] = {"create_connection": create}
+    # Where one of the host's addresses is dead, the next is tried, as `provider_clock` does.
+    options: dict[str, Any] = {"create_connection": create, "happy_eyeballs_delay": EYEBALLS_SECONDS}
     asked_at = clock().monotonic
     if request.url.startswith("wss:"):
         options["ssl"] = tls.context("feed", settings)

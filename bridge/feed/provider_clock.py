@@ -20,8 +20,8 @@ async def ask(settings: FeedSettings) -> Skew | None:
     Returns its clock minus our monotonic clock; None without a `Date`, or with a cached one. Any status is an
     answer. No connection to the feed is attempted, so none of its limits apply (interface, "Limits").
 
-    Raises FeedLost if the provider does not answer, SettingsError if the proxy or the certificate authority
-    cannot be used.
+    Raises FeedLost if the provider does not answer, or redirects to TLS, SettingsError if the proxy or the
+    certificate authority cannot be used.
     """
     headers = {"User-Agent": "settlement-bridge", "Cache-Control": "no-cache"}
     client = _client(settings)
@@ -40,6 +40,12 @@ async def ask(settings: FeedSettings) -> Skew | None:
     except Exception as error:  # noqa: BLE001  # an odd header, such as a Location, ends this request only
         what = f"{type(error).__name__}: {plain_error(error)}"
         raise FeedLost(f"the answer of {_root(settings)} cannot be read: {what}") from None
+    to = answer.next_request and answer.next_request.url
+    if to and (answer.url.scheme, to.scheme, to.host) == ("http", "https", answer.url.host):
+        raise FeedLost(
+            f"the provider redirects {_root(settings)} to {to}: no redirect of the feed is followed. Give "
+            "feed.base_url (BRIDGE_FEED__BASE_URL) with https://."
+        )
     if "age" in answer.headers:
         return None
     return from_dates(answer.headers.get_list("date"), asked, received)

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, env_name
 from bridge.config.files import hazard
+from bridge.config.kafka import HEARTBEAT_MS, SESSION_MS
 from bridge.config.secrets import digest
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
@@ -27,9 +28,6 @@ from bridge.kafka.patience import patience
 T = TypeVar("T")
 
 LOG = logging.getLogger("librdkafka")
-SESSION_MS = 10_000
-HEARTBEAT_MS = 500
-"""A standby learns with its next heartbeat that the owner has left."""
 STATISTICS_MS = 5_000
 TRANSACTION_MS = 30_000
 """Of `bridge run`. Short, because a transaction left open by a dead owner hides later records."""
@@ -162,13 +160,13 @@ def producer(
             # The pause before a transaction begins while the last one has not ended; default 100.
             "retry.backoff.ms": 5,
             "queue.buffering.max.kbytes": max(queue_kbytes, 2 * max_record_bytes // 1024),
-            "message.max.bytes": max_record_bytes,
         },
         ours={
             **_CREATES_NOTHING,
             "transactional.id": transactional_id,
             "enable.idempotence": True,
             "acks": "all",
+            "message.max.bytes": max_record_bytes,
             "partitioner": "murmur2_random",
             "throttle_cb": hear,
         },

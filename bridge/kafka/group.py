@@ -109,8 +109,8 @@ class Wait(NamedTuple):
 
 
 _UNLISTED = (
-    "Kafka lists no member of the group, not even this one: is there a consumer of another kind, with "
-    "group.protocol=consumer? `bridge doctor` tells"
+    "Kafka lists no member of the group, not even this one: a consumer of another kind is in it "
+    "(group.protocol=consumer), or no broker can coordinate it; `bridge doctor` tells"
 )
 
 

@@ -22,6 +22,7 @@ from confluent_kafka.schema_registry import Schema as RegistrySchema
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
 from bridge.avro.codec import READ_ONLY, Codec, Codecs
+from bridge.avro.evolution import differences
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name, proxy_of, tls
 from bridge.config.files import hazard
@@ -70,7 +71,6 @@ class Standing(Enum):
     NEW = "not registered yet"
     COMPATIBLE = "a new version that would be accepted"
     INCOMPATIBLE = "not compatible with the registered versions"
-    UNKNOWN = "a new version; the registry does not say whether it would be accepted"
 
 
 class Registry:
@@ -222,15 +222,14 @@ class Registry:
 
     def _standing(self, name: str, schema: Schema) -> Standing:
         with self._explained(f"subject {name}"):
-            written, versions, schema_id = self._look_up(name, schema)
+            _, versions, schema_id = self._look_up(name, schema)
             if schema_id is not None:
                 return Standing.REGISTERED
-            if not versions:
-                return Standing.NEW
-            with suppress(SchemaRegistryError):
-                taken = self._client.test_compatibility_all_versions(name, written, normalize=True)
-                return Standing.COMPATIBLE if taken else Standing.INCOMPATIBLE
-            return Standing.UNKNOWN
+            # Not a question for the registry: `register` first sets the rule by which it decides.
+            found = [_read(partial(self._client.get_version, name, version)) for version in versions]
+            if not all(one is None or _is_compatible(schema, one.schema) for one in found):
+                return Standing.INCOMPATIBLE
+            return Standing.COMPATIBLE if found else Standing.NEW
 
     def _register(self, name: str, subject_name: str) -> int:
         schema = load(name)
@@ -356,6 +355,16 @@ def _read(call: Callable[[], T]) -> T | None:
         if status not in _UNREADABLE or (status == 404 and _is_foreign(error)):
             raise
         return None
+
+
+def _is_compatible(schema: Schema, registered: RegistrySchema) -> bool:
+    """Return whether a registry takes our schema beside one that is registered, by the rule of `register`."""
+    try:
+        return registered.schema_type == "AVRO" and not differences(
+            schema, json.loads(registered.schema_str or "")
+        )
+    except (SchemaError, ValueError):  # such as a type that is registered elsewhere
+        return False
 
 
 def _is_foreign(error: SchemaRegistryError) -> bool:

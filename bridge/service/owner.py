@@ -45,8 +45,6 @@ T = TypeVar("T")
 
 LAST_COMMIT_SECONDS = 3.0
 """How long a process that ends waits for its last commit."""
-FOLLOWS_SECONDS = 3600.0
-"""A revision closer to the clock than this may have followed it."""
 
 
 class FeedOwner:
@@ -243,11 +241,7 @@ class FeedOwner:
         """
         now, skew = self._clock().wall, self._feed.max_clock_skew_seconds
         newest, oldest_replayable = start.newest, limiter.oldest_replayable(now)
-        # Written by a clock that was ahead; while live, the revision follows the clock.
-        by_wrong_clock = (
-            start.updated_at > now + 2 * skew and start.revision > start.updated_at - FOLLOWS_SECONDS
-        )
-        if start.revision <= now + skew and not by_wrong_clock:
+        if not start.is_ahead(now, skew):
             return None
         if newest is None:
             return oldest_replayable

@@ -30,6 +30,8 @@ MOST_COUNTED: Final = 2**62
 """More than a counter ever holds: it can still grow within the 64 bits of its field."""
 LONGEST_SECONDS: Final = 2**40
 """Longer than from the first to the last time there is."""
+FOLLOWS_SECONDS: Final = 3600.0
+"""A revision closer to the clock than this may have followed it."""
 
 
 class State(Enum):
@@ -101,6 +103,16 @@ class Checkpoint:
     def has_received(self) -> bool:
         """Whether the feed ever received anything, or took over from one that had published a bet."""
         return self.counters.received > 0 or self.newest is not None
+
+    def is_ahead(self, now: float, skew: float) -> bool:
+        """Return whether the position lies in the future, or follows a clock that was ahead.
+
+        While live, it follows the clock. `skew` is how far clocks may differ, seconds.
+        """
+        by_wrong_clock = (
+            self.updated_at > now + 2 * skew and self.revision > self.updated_at - FOLLOWS_SECONDS
+        )
+        return self.revision > now + skew or by_wrong_clock
 
     def attempts_with(self, other: Checkpoint) -> tuple[Attempt, ...]:
         """Return the ledger of both: the provider counts all attempts, whatever we call the feed."""

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from benchmarks import report
-from bridge.kafka.clients import SESSION_MS
+from bridge.config.kafka import SESSION_MS
 from tests.chaos.rounds import ROOT
 from tests.handover.watcher import Sight
 

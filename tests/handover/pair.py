@@ -12,7 +12,7 @@ from random import Random
 from confluent_kafka import ElectionType, KafkaException
 
 from bridge.config import FeedSettings
-from bridge.kafka.clients import HEARTBEAT_MS, SESSION_MS
+from bridge.config.kafka import HEARTBEAT_MS, SESSION_MS
 from bridge_sandbox.cluster.process import Server
 from tests.chaos.owners import FEED, Members
 from tests.chaos.provider import Provider

@@ -109,6 +109,14 @@ async def declared_gap(place: Place, feed: Simulator) -> AsyncIterator[tuple[dic
 
 
 @asynccontextmanager
+async def future_position(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+    later = time.time() + 3600
+    checkpoint = Checkpoint("settlement-v4", int(later) - 30, State.LIVE, (), Counters(), later, "me")
+    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
+    yield {}, "PositionInFuture"
+
+
+@asynccontextmanager
 async def wrong_topic(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
     name = f"{place.prefix}.bets"
     admin = place.admin()  # which must outlive its answers
@@ -240,6 +248,7 @@ SITUATIONS: dict[str, Callable[[Place, Simulator], Prepared]] = {
     "the provider's clock and ours are too far apart": another_clock,
     "the position, or `feed.start`, is older than what the provider can replay": undeclared_gap,
     "that gap was declared, and `feed.on_gap` is `stop`": declared_gap,
+    "the position lies in the future: a clock was ahead": future_position,
     "a topic would lose data": wrong_topic,
     "a topic was lost, or is another one than that which was written": lost_topic,
     "a schema is not compatible with what is registered": other_schema,

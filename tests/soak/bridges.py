@@ -11,7 +11,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.kafka.clients import HEARTBEAT_MS, SESSION_MS
+from bridge.config.kafka import HEARTBEAT_MS, SESSION_MS
 from tests.chaos.provider import Provider
 from tests.harness import PATIENCE, Bridge, Place, until
 from tests.judge import Excuse

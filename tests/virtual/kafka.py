@@ -21,11 +21,11 @@ from bridge.avro.codec import Codec, Codecs
 from bridge.avro.field_reader import field_of_bets
 from bridge.avro.schemas import load
 from bridge.config import BatchSettings
+from bridge.config.kafka import SESSION_MS
 from bridge.errors import NotOwner, TopologyError
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import Complete
-from bridge.kafka.clients import SESSION_MS
 from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import Pace
 from bridge.kafka.topics import Topics

@@ -68,6 +68,15 @@ def test_a_property_of_the_bridge_is_refused(name: str, monkeypatch: pytest.Monk
     )
 
 
+def test_a_member_says_that_it_lives_before_its_session_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the brokers would take the feed from it again and again."""
+    monkeypatch.setenv(variable := "BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS", "10000")
+    said = f"kafka.heartbeat_interval_ms ({variable}): must be below kafka.session_timeout_ms = 10000"
+    assert complaint() == said
+    monkeypatch.setenv("BRIDGE_KAFKA__SESSION_TIMEOUT_MS", "30000")
+    assert load().kafka.public_properties()["heartbeat.interval.ms"] == "10000"
+
+
 @pytest.mark.parametrize("alias", ALIASES)
 def test_so_is_its_other_name(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable := f"BRIDGE_KAFKA__{alias.upper()}", "1")

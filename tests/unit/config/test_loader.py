@@ -190,6 +190,7 @@ def test_a_wrong_value_is_named_with_the_fix(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
+        ("FEED__MAX_CLOCK_SKEW_SECONDS", "0", "must be greater than or equal to 1"),
         ("FEED__MAX_CLOCK_SKEW_SECONDS", "31", "must not be above safety_margin_seconds = 30"),
         ("FEED__REFUSAL_CLOSE_CODES", "[99]", "feed.refusal_close_codes"),
         ("FEED__AUTH", "bearer", "auth = bearer needs either auth_value or auth_value_file"),
@@ -315,6 +316,7 @@ def test_the_values_of_a_table_and_a_section_have_examples_too(tmp_path: Path) -
     ("text", "said"),
     [
         ('[feed]\nstart = "4d"', "feed.start ({file}) = 4d is beyond"),
+        ('[feed]\nstart = "71h59m55s"', "feed.start ({file}) = 71h59m55s is beyond"),
         ('[feed]\nstart = "2999-01-01T00:00:00Z"', "feed.start ({file}) = 2999-01-01T00:00:00Z is in"),
         (
             '[feed]\nauth = "bearer"',

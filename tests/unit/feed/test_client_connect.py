@@ -7,7 +7,7 @@ import contextlib
 import re
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -148,16 +148,38 @@ async def test_a_host_that_is_not_reached(away: str) -> None:
 
 
 async def _while_the_queue_is_full() -> Exception:
-    """Connect to a host that answers no SYN: its queue of connections is full."""
+    with _silent(("127.0.0.1", 0)) as address:
+        return await failure(f"http://127.0.0.1:{address[1]}", connect_timeout_seconds=0.2)
+
+
+@contextlib.contextmanager
+def _silent(address: tuple[str, int]) -> Iterator[tuple[str, int]]:
+    """A host that answers no SYN: its queue of connections is full."""
     with socket.socket() as silent, contextlib.ExitStack() as waiting:
-        silent.bind(("127.0.0.1", 0))
+        silent.bind(address)
         silent.listen(0)
-        address = silent.getsockname()
         for _ in range(2):
             client = waiting.enter_context(socket.socket())
             client.setblocking(False)
-            client.connect_ex(address)
-        return await failure(f"http://127.0.0.1:{address[1]}", connect_timeout_seconds=0.2)
+            client.connect_ex(silent.getsockname())
+        yield silent.getsockname()
+
+
+async def test_the_next_address_of_a_host_is_tried_while_one_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the request for the time does, so that the doctor is right."""
+    resolve = socket.getaddrinfo
+
+    def both(_: object, *arguments: Any, **options: Any) -> list[Any]:
+        return [one for it in ("127.0.0.2", "127.0.0.1") for one in resolve(it, *arguments, **options)]
+
+    async with provider() as url:
+        port = int(url.rpartition(":")[2])
+        with _silent(("127.0.0.2", port)):
+            monkeypatch.setattr(socket, "getaddrinfo", both)
+            async with reading(f"http://provider.example:{port}", connect_timeout_seconds=2):
+                pass
 
 
 async def test_an_attempt_during_which_the_process_stood_still_may_have_reached_the_host() -> None:

@@ -87,6 +87,14 @@ async def test_a_redirect_is_an_answer() -> None:
     assert len(asked) == 1
 
 
+async def test_a_redirect_to_tls_asks_for_another_address() -> None:
+    """The feed would be redirected, too, which is never followed."""
+    moved = dated(status="301 Moved Permanently", more="Location: https://127.0.0.1/base/\r\n")
+    async with provider(moved) as (address, _):
+        with pytest.raises(FeedLost, match=r"to https://127\.0\.0\.1/base/: .*BRIDGE_FEED__BASE_URL"):
+            await ask(FeedSettings(base_url=f"ws://{address}/base"))
+
+
 @pytest.mark.parametrize("location", ["//:443/login", "https://www..xn--p1ai/x"])
 async def test_a_redirect_to_nowhere_ends_this_request_only(location: str) -> None:
     """It is not followed, but the library reads it."""

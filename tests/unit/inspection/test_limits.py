@@ -17,9 +17,7 @@ from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 
 NOW = 1_790_000_000.0
-SETTINGS = Settings(
-    feed=FeedSettings(connect_timeout_seconds=10, max_clock_skew_seconds=0, safety_margin_seconds=0)
-)
+SETTINGS = Settings(feed=FeedSettings.model_construct(connect_timeout_seconds=10, max_clock_skew_seconds=0))
 LEDGER = (
     Attempt(NOW - 400, 0, True, NOW - 399),
     Attempt(NOW - 200, 1_200, False, NOW - 199, True),

@@ -193,6 +193,7 @@ SHARED: Any = {
     "compression_type": "lz4",
     "transaction_timeout_ms": 20_000,
     "message_timeout_ms": 15_000,
+    "message_max_bytes": 1_000,
     "isolation_level": "read_uncommitted",
     "acks": "1",
 }
@@ -237,7 +238,7 @@ def test_librdkafka_takes_what_its_clients_are_given() -> None:
 
     Each kind of client is given the settings of the others as well.
     """
-    ours = ("isolation_level", "acks")
+    ours = ("isolation_level", "acks", "message_max_bytes")
     shared = KafkaSettings.model_validate({k: v for k, v in SHARED.items() if k not in ours})
     clients.producer(shared, transactional_id="t", max_record_bytes=65 * 1024 * 1024)
     clients.reader(shared, name="r").close()

@@ -370,13 +370,12 @@ def test_a_new_password_is_used_without_a_failure(fake: FakeRegistry, url: str, 
     assert fake.users == {"u:after"}
 
 
-@pytest.mark.parametrize("status", [403, 404, 405])
-def test_a_registry_that_answers_no_question_about_compatibility_is_not_refused(
-    fake: FakeRegistry, url: str, status: int
-) -> None:
-    """`bridge run` never asks it: it registers."""
-    fake.subjects = {"p.bets-value": "{}"}
-    fake.refusal = lambda method, path: (status, {"message": "no"}) if "compatibility" in path else None
+def test_what_is_compatible_does_not_depend_on_the_rule_of_the_moment(fake: FakeRegistry, url: str) -> None:
+    """`bridge run` sets its own before it registers."""
+    older = load("settled-bet") | {"fields": load("settled-bet")["fields"][:-1]}
+    fake.subjects = {"p.bets-value": json.dumps(older), "p.gaps-value": "{}"}
+    fake.compatibility = dict.fromkeys(fake.subjects, "NONE")
     found = Registry(RegistrySettings(url=url)).standings("p")
-    assert found["p.bets-value"] is Standing.UNKNOWN
-    assert {*found.values()} == {Standing.UNKNOWN, Standing.NEW}
+    assert found.pop("p.bets-value") is Standing.COMPATIBLE
+    assert found.pop("p.gaps-value") is Standing.INCOMPATIBLE
+    assert {*found.values()} == {Standing.NEW}
