@@ -35,7 +35,6 @@ def rounds() -> Iterator[Rounds]:
 
 @pytest.mark.parametrize("drill", dict.fromkeys(it.drill for it in PLAYED))
 async def test_broken_sound(drill: str, cluster: dev.Cluster, rounds: Rounds, tmp_path: Path) -> None:
-    """The judge finds nothing of the sound bridge, with each seed with which a broken one may be played."""
     name = slug(f"sound {drill}")
     if (line := rounds.result(name)) is None:
         rounds.begin(name)
@@ -47,7 +46,6 @@ async def test_broken_sound(drill: str, cluster: dev.Cluster, rounds: Rounds, tm
 
 @pytest.mark.parametrize("fault", PLAYED, ids=lambda it: it.name)
 async def test_broken(fault: Fault, cluster: dev.Cluster, rounds: Rounds, tmp_path: Path) -> None:
-    """The judge finds the fault."""
     name = slug(fault.name)
     if (line := rounds.result(name)) is None:
         rounds.begin(name)

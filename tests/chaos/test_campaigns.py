@@ -33,7 +33,6 @@ CAMPAIGNS: dict[str, tuple[Callable[[World], Awaitable[int]], dict[str, Any]]] =
 @pytest.mark.parametrize("seed", range(SEED, SEED + SEEDS))
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_campaign(name: str, seed: int) -> None:
-    """No message is lost, duplicated or out of order; no gap is declared and no limit broken."""
     story, settings = CAMPAIGNS[name]
 
     async def measured(world: World) -> dict[str, Any]:

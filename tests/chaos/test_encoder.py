@@ -28,7 +28,6 @@ CAMPAIGN = settings(
 
 
 def test_encoder_beside_fastavro() -> None:
-    """It writes the same bytes and refuses the same data, for our schemas and for others of its types."""
     figures: Counter[str] = Counter()
 
     @seed(SEED)

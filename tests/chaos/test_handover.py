@@ -78,7 +78,6 @@ async def hand_over(place: Place, kind: str, times: int) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 @pytest.mark.parametrize("kind", GOALS)
 async def test_handover(kind: str, cluster: dev.Cluster) -> None:
-    """Nothing is lost, doubled or undeclared; how long it took is a figure, and no condition."""
     rounds = Rounds("handover", {"times": TIMES, "seed": SEED})
     if (result := rounds.result(kind)) is None:
         directory = rounds.begin(kind)

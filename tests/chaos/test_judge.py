@@ -69,7 +69,6 @@ async def judged_with(records: int, place: Place) -> dict[str, Any]:
 
 
 async def test_judge(place: Place, tmp_path: Path) -> None:
-    """Its memory does not depend on the number of records."""
     peaks = []
     for records in (FEWER, RECORDS):
         directory = tmp_path / f"{records}"

@@ -295,7 +295,6 @@ def write(total: Mapping[str, Any], machine: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 async def test_kills(tmp_path: Path) -> None:
-    """The judge finds nothing in any round, and no bridge ends for another reason than a signal."""
     extent = {"rounds": ROUNDS, "kills": KILLS, "terms": TERMS, "messages": MESSAGES, "seed": SEED}
     rounds = Rounds("kills", extent)
     results = []

@@ -14,7 +14,6 @@ SEED = int(os.environ.get("SEED", "1"))
 
 
 async def test_redrive(place: Place) -> None:
-    """Each bet once, in order of its versions; each letter marked. A bridge runs after every third kill."""
     began = time.monotonic()
     async with simulator(history_seconds=LETTERS / 50, seed=SEED) as feed:
         bets = Redriven(place, feed)

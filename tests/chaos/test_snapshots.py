@@ -25,13 +25,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 async def test_snapshots_killed_at_random(place: Place) -> None:
-    """The last snapshot is always complete, and no record of an unfinished one is ever readable."""
     figures = await killed_at_random(place, KILLS, SEED)
     print(json.dumps({"campaign": "snapshots-killed", "seed": SEED, **figures}), flush=True)
 
 
 async def test_snapshots_of_full_size(place: Place) -> None:
-    """A full-size provider is queried in all 13 ways; the published records match its data."""
     lacking: dict[str, Any] = {"only_in_lists": {"ja"}, "only_in_all": {"el"}, "event_members": "ids"}
     async with simulated(LARGE, bets=BETS, languages=FIVE, **lacking) as provider:
         jobs = Jobs(place, provider, languages=FIVE, concurrency=8)

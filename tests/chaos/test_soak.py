@@ -101,7 +101,6 @@ def write(result: Mapping[str, Any]) -> None:
 
 
 async def test_soak() -> None:
-    """The judge finds nothing, and nothing grows."""
     extent = {"messages": MESSAGES, "rate": RATE, "minute": MINUTE, "seed": SEED}
     rounds = Rounds("soak", extent)
     if (result := rounds.result("run")) is None:

@@ -123,7 +123,6 @@ class Pair:
 
 
 async def test_stops(place: Place) -> None:
-    """No bet is lost, doubled, changed or taken back, no limit broken, no second connection made."""
     random, began = Random(SEED), time.monotonic()
     pair = Pair(place)
 

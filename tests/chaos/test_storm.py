@@ -34,7 +34,6 @@ HEAD = ("storm", "bridges", "faults", "messages", "bets", "dead letters", "gaps"
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 @pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
 def test_storm(seed: int) -> None:
-    """The judge finds nothing, and no bridge has ended by itself."""
     rounds, name = Rounds("storm", {"seconds": SECONDS, "rate": RATE, "faults": KINDS}), f"round-{seed}"
     if (result := rounds.result(name)) is None:
         result = run(draw(seed, SECONDS, RATE, KINDS), rounds.begin(name))

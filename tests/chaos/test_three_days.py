@@ -36,7 +36,6 @@ def connected(feed: Simulator, bridge: Bridge, times: int) -> bool:
 
 
 async def test_three_days_killed_at_random(place: Place) -> None:
-    """No bet is lost, duplicated or reverted, and no limit is broken."""
     random = Random(SEED)
     began, killed = time.monotonic(), Counter[str]()
     settings = {

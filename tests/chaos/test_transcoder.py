@@ -17,7 +17,6 @@ WEIGHTS = [1 if name in COSTLY else 30 for name in MUTATIONS]
 
 
 def test_transcoder_beside_pydantic() -> None:
-    """Each message has the same result, with up to four mutations and whichever fields may be missing."""
     random = Random(SEED)
     optional = [*omittable_fields()]
     some = [random.sample(optional, count) for count in (1, 5, 15)]

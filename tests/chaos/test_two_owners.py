@@ -12,7 +12,6 @@ from tests.unit.kafka.two_owners import Exploration
 
 @pytest.mark.parametrize(("bets", "moves", "faults"), [(3, 2, 0), (2, 2, 1), (2, 1, 2)])
 def test_two_owners(monkeypatch: pytest.MonkeyPatch, bets: int, moves: int, faults: int) -> None:
-    """Nothing is lost, doubled or taken back, and only an owner connects, in any order of their steps."""
     began = time.monotonic()
     exploration = Exploration(monkeypatch, bets, moves, faults)
     schedules = exploration.schedules()

@@ -21,7 +21,6 @@ DRILL = "replay"
 
 @pytest.mark.parametrize("fault", [SOUND, *map(FAULTS.__getitem__, NAMES)], ids=lambda it: it.name)
 async def test_judge_finds_it(fault: Fault, cluster: dev.Cluster, tmp_path: Path) -> None:
-    """Each of them, as what it is."""
     prefix = f"broken-{''.join(c for c in fault.name if c.isalpha())}"
     rounds = 1 if fault is SOUND else ROUNDS
     line = await found(fault, DRILL, cluster, tmp_path, prefix, rounds=rounds)

@@ -32,7 +32,6 @@ def reasons(topic: str) -> tuple[str, str]:
 
 
 async def test_a_standby_says_which_topic_is_gone(creating: dev.Cluster, tmp_path: Path) -> None:
-    """Without that of the group nobody can own the feed, also once the owner has left."""
     place = Place(creating, "deleted-beside", tmp_path)
     topic, client = f"{place.prefix}.checkpoints", place.admin()
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
@@ -51,7 +50,6 @@ async def test_a_standby_says_which_topic_is_gone(creating: dev.Cluster, tmp_pat
 async def test_a_deleted_topic_is_named_and_not_made_anew(
     creating: dev.Cluster, tmp_path: Path, name: str
 ) -> None:
-    """A new one would be empty, and keep its records for a week. The next start says what is lost."""
     place = Place(creating, f"deleted-{name}", tmp_path)
     topic, client = f"{place.prefix}.{name}", place.admin()
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:

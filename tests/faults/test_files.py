@@ -12,7 +12,6 @@ from tests.harness import Place, assert_exact, until
 
 
 async def test_files_that_are_missing_during_reconnects(place: Place, tmp_path: Path) -> None:
-    """The credential and Kafka's password are missing, then empty, while broker and feed are away."""
     token, password = tmp_path / "token", tmp_path / "password"
     token.write_text("hush-of-the-feed")
     password.write_text("hush of the broker")  # which asks nobody for it

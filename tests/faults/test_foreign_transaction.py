@@ -88,7 +88,6 @@ def rows(printed: str) -> list[dict[str, str]]:
 async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_commands(
     place: Place, tool: TransactionsTool, tmp_path: Path
 ) -> None:
-    """A live bridge reports it after about a minute; a new owner waits, says why, and goes on afterwards."""
     scrapes, started = Scrapes(time.time()), time.monotonic()
 
     def scrape(bridge: Bridge) -> None:

@@ -68,7 +68,6 @@ async def live(place: Place, feed: Simulator, bets: int = 60, **settings: str) -
 
 
 async def test_a_checkpoint_names_the_topics_and_their_ends(place: Place) -> None:
-    """At these offsets a reader has all that it covers, and no bet of later ones."""
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = await live(place, feed)
         assert await bridge.end() == 0
@@ -85,7 +84,6 @@ async def test_a_checkpoint_names_the_topics_and_their_ends(place: Place) -> Non
 
 @pytest.mark.parametrize("stopped", [False, True])
 async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped: bool) -> None:
-    """Under a live bridge, or while none runs: never by silence, and the command that is named mends it."""
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = await live(place, feed)
         if stopped:
@@ -113,7 +111,6 @@ async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped:
 
 
 async def test_bets_deleted_from_the_front_are_told_and_received_again(place: Place) -> None:
-    """By retention, or by a tool: compaction leaves the start of a log alone."""
     topic, client = f"{place.prefix}.bets", place.admin()
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = await live(place, feed)
@@ -138,7 +135,6 @@ async def test_bets_deleted_from_the_front_are_told_and_received_again(place: Pl
 
 @pytest.mark.parametrize("way", ["deleted", "made anew"])
 async def test_bets_without_a_checkpoint_are_no_first_start(place: Place, way: str) -> None:
-    """What deletes records moves the start of their topic, which a tombstone does not."""
     topic = f"{place.prefix}.checkpoints"
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = await live(place, feed)
@@ -203,7 +199,6 @@ def send(producer: Producer, topic: str, m: Message) -> None:
 
 @pytest.mark.parametrize("lag", [0, 40])
 async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place, lag: int) -> None:
-    """One that is whole is as good; what another one lacks is a gap, and received again."""
     mirror = place.below("mirror")
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = await live(place, feed, bets=100)
@@ -234,7 +229,6 @@ async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place, lag: in
 
 
 async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Place) -> None:
-    """What it lacks is told, though each partition has a record as new as any."""
     mirror = place.below("mirror")
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = await live(place, feed, bets=100)
@@ -254,7 +248,6 @@ async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Pla
 
 
 async def test_a_bet_that_cannot_be_read_is_deleted_as_the_page_says(place: Place) -> None:
-    """Kafka deletes no record of a topic that is only compacted; what other partitions hold stays."""
     topic = f"{place.prefix}.bets"
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         bridge = await live(place, feed)

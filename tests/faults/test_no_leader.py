@@ -77,7 +77,6 @@ def batch(*values: bytes) -> Batch:
 def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
     cluster: dev.Cluster, tmp_path: Path, is_known: bool
 ) -> None:
-    """Once, before what follows it, with its headers. Without that, Kafka loses it without a word."""
     place = Place(cluster, "p", tmp_path)
     before = visible(place, BETS)
     settings = Settings(
@@ -120,7 +119,6 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
 
 
 def test_the_doctor_names_the_partition_and_who_can_lead_it(cluster: dev.Cluster, tmp_path: Path) -> None:
-    """Although the ends of the topic cannot be read."""
     place = Place(cluster, "p", tmp_path)
     client = place.admin()
     await_leader(client, {3}, BETS)

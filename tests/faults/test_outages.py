@@ -36,7 +36,6 @@ async def live(bridge: Bridge, times: int = 1) -> None:
 
 
 async def test_killed_at_any_moment(cold: Place) -> None:
-    """Three kills of the bridge, in replay and live, leave no trace in the topic."""
     async with provider(limits_scale=300, history_seconds=20) as feed:
         bridge = cold.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
         for number in range(3):
@@ -51,7 +50,6 @@ async def test_killed_at_any_moment(cold: Place) -> None:
 
 
 async def test_a_standby_takes_over_when_the_owner_dies(place: Place) -> None:
-    """The standby does not connect while the owner lives, and continues where it ended."""
     async with provider() as feed:
         first = place.bridge(FEED__BASE_URL=feed.url)
         await live(first)
@@ -68,7 +66,6 @@ async def test_a_standby_takes_over_when_the_owner_dies(place: Place) -> None:
 
 
 async def test_a_clean_end_hands_over_at_once(cold: Place) -> None:
-    """On SIGTERM the owner commits its batch, leaves the group and exits with 0; the standby continues."""
     async with provider() as feed:
         first = cold.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
         second = cold.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
@@ -83,7 +80,6 @@ async def test_a_clean_end_hands_over_at_once(cold: Place) -> None:
 
 
 async def test_an_owner_that_was_paused_writes_nothing(place: Place) -> None:
-    """An owner resumed after SIGSTOP and a takeover writes nothing that a reader sees."""
     async with provider(second="replace") as feed:
         first = place.bridge(FEED__BASE_URL=feed.url)
         await live(first)
@@ -147,7 +143,6 @@ async def failed(bridge: Bridge, times: int) -> None:
 
 @pytest.mark.parametrize("when", ["live", "at a start"])
 async def test_a_provider_that_nothing_reaches_spends_nothing_of_its_limits(cold: Place, when: str) -> None:
-    """Twelve refused TCP connections, more than any limit allows: then it is connected, with one attempt."""
     async with provider() as feed:
         front = Front(feed.port)
         url = await front.open()
@@ -172,7 +167,6 @@ async def test_a_provider_that_nothing_reaches_spends_nothing_of_its_limits(cold
 
 
 async def test_the_pause_that_a_refusal_asks_for_outlives_the_process(cold: Place) -> None:
-    """A bridge that is killed in it, and the one after it, make no attempt before it is over."""
     async with provider() as feed:
         bridge = cold.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
@@ -237,7 +231,6 @@ async def test_broker_and_registry_away_for_longer_than_a_transaction_may_last(
 
 
 async def test_a_paused_broker(cold: Place) -> None:
-    """A broker that keeps connections open without answering causes indefinite errors but one outcome."""
     settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
     async with provider() as feed:
         bridge = cold.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -250,7 +243,6 @@ async def test_a_paused_broker(cold: Place) -> None:
 
 
 async def test_sigterm_while_the_broker_is_away(cold: Place) -> None:
-    """It does not wait for the broker: exit 0. The next start does, and loses nothing."""
     async with provider() as feed:
         bridge = cold.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
@@ -266,7 +258,6 @@ async def test_sigterm_while_the_broker_is_away(cold: Place) -> None:
 
 
 async def test_a_half_open_socket_is_given_up(place: Place) -> None:
-    """The bridge reconnects to a provider that stops sending, even pings, and no bet is missing."""
     async with provider(ping_seconds=0.3, limits_scale=100, second="replace") as feed:
         settings = {"FEED__IDLE_TIMEOUT_SECONDS": "2", "LIMITS__SCALE": "100"}
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)

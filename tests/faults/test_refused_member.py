@@ -67,7 +67,6 @@ def finding(place: Place, check: str, **settings: str) -> dict[str, Any]:
 
 
 async def test_a_stray_consumer_in_the_owner_group(place: Place) -> None:
-    """With another assignor: no bridge gets in until it has left."""
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         assert place.run("topics", "apply").returncode == 0
         with stray(place, **{"partition.assignment.strategy": "range"}):
@@ -80,7 +79,6 @@ async def test_a_stray_consumer_in_the_owner_group(place: Place) -> None:
 
 
 async def test_a_session_that_the_brokers_do_not_allow(place: Place) -> None:
-    """It stands by for ever otherwise, as if another bridge had the feed."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "500", "KAFKA__HEARTBEAT_INTERVAL_MS": "100"}
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)

@@ -76,7 +76,6 @@ async def is_live(address: str, bridge: Bridge) -> None:
 
 
 async def test_a_log_that_nobody_reads_stops_nothing(place: Place) -> None:
-    """Neither the feed nor SIGTERM; and who reads it later finds every line."""
     place.start = unread = Unread()
     surprise = json.dumps({"pingId": "1", **{f"unknown-{n:0>40}": n for n in range(60)}})
     async with provider() as feed:
@@ -91,7 +90,6 @@ async def test_a_log_that_nobody_reads_stops_nothing(place: Place) -> None:
 
 
 async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place) -> None:
-    """Its membership has a life of its own: without a word it would keep the feed."""
     async with provider() as feed:
         owner = place.freezing(3, FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
@@ -107,7 +105,6 @@ async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place
 
 
 async def test_sigterm_ends_a_bridge_that_stands_still(place: Place) -> None:
-    """Its signals are heard by the loop, otherwise."""
     async with provider() as feed:
         owner = place.freezing(3600, FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
@@ -117,7 +114,6 @@ async def test_sigterm_ends_a_bridge_that_stands_still(place: Place) -> None:
 
 
 async def test_a_bridge_that_was_stopped_as_a_whole_lives_on(place: Place) -> None:
-    """Its loop has been silent for as long as its watch."""
     async with provider() as feed:
         owner = place.freezing(3, FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="60000")
         await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
@@ -129,7 +125,6 @@ async def test_a_bridge_that_was_stopped_as_a_whole_lives_on(place: Place) -> No
 
 
 async def test_a_secret_file_that_becomes_a_pipe_stops_nothing(place: Place, tmp_path: Path) -> None:
-    """The last secret counts, and the next connection has it."""
     token = tmp_path / "token"
     token.write_text("hush-of-the-feed")
     async with provider(auth="bearer", auth_value="hush-of-the-feed") as feed:

@@ -32,7 +32,6 @@ def standby_reasons(bridge: Bridge) -> list[str]:
 
 @pytest.mark.long
 async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
-    """The log and `checkpoint show` name the dead member and the time at which Kafka removes it."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "40000"}  # time for two commands while it lasts
     async with provider() as feed:
         first = cold.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -60,7 +59,6 @@ async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
 
 
 async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None:
-    """The standby then reports the owner, once, without another change of state."""
     async with provider() as feed:
         first = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in first.states(), "live")
@@ -131,7 +129,6 @@ async def test_a_term_that_was_lost_leaves_nothing_behind(cold: Place) -> None:
 
 @pytest.mark.long
 async def test_dead_members_pile_up_and_go(cold: Place) -> None:
-    """Bridges are killed faster than a session ends; the first that stays up owns the feed."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "6000"}
     async with provider() as feed:
         bridges = [cold.bridge(FEED__BASE_URL=feed.url, **settings)]
@@ -154,7 +151,6 @@ async def test_dead_members_pile_up_and_go(cold: Place) -> None:
 
 @pytest.mark.long
 async def test_a_standby_that_has_died_is_told_by_prometheus(place: Place, tmp_path: Path) -> None:
-    """Until another one stands by."""
     async with provider() as feed, TimeLapse(every=0.25) as lapse:
         for pod in "ab":
             lapse.pods[pod] = place.bridge(FEED__BASE_URL=feed.url)

@@ -21,7 +21,6 @@ LASTING = {"topic-anew", "partitions-added", "lagging-mirror", "id-given-away"}
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 @pytest.mark.skipif(sys.platform != "linux", reason="the links need the addresses of 127.0.0.0/8")
 def test_a_storm(tmp_path: Path) -> None:
-    """The judge finds nothing, and no bridge has ended by itself."""
     result = run(draw(SEED, 60, 100, FAULTS.keys() - DEAR - LASTING), tmp_path)
     assert (result["anomalies"], result["ended_by_themselves"]) == ({}, []), result
     assert shortfalls(result) == []

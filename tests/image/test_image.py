@@ -87,7 +87,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 
 def test_it_runs_the_bridge_as_a_user_without_rights(image: Image) -> None:
-    """It has a port and no volume."""
     config = image.config()
     assert (config["Entrypoint"], config["Cmd"], config["User"]) == (["bridge"], ["run"], "10001:10001")
     assert config["ExposedPorts"].keys() == {"9464/tcp"}
@@ -96,7 +95,6 @@ def test_it_runs_the_bridge_as_a_user_without_rights(image: Image) -> None:
 
 
 def test_it_has_this_version_compiled_and_no_compiler(image: Image) -> None:
-    """And the schemas."""
     assert image.run("bridge", "--version").stdout.split()[-1] == version_of(image.clone)
     code = "from bridge.avro.encoder import compiled; print(compiled())"
     assert image.run("python", "-I", "-c", code).stdout == "True\n"
@@ -105,7 +103,6 @@ def test_it_has_this_version_compiled_and_no_compiler(image: Image) -> None:
 
 
 def test_without_settings_it_says_what_is_missing(image: Image) -> None:
-    """At once."""
     ran = image.run("bridge", "run")
     assert ran.returncode == 2
     assert "BRIDGE_FEED__BASE_URL" in ran.stderr

@@ -222,7 +222,6 @@ PLANTS: list[Plant] = [
 def test_each_violation_is_found_and_nothing_else(
     written: Topics, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its place; also where the table is too small for a partition."""
     before = audit(written.settings)
     assert before.findings.violations == before.findings.warnings == []
     assert before.findings.unproven == {}
@@ -239,7 +238,6 @@ def test_each_violation_is_found_and_nothing_else(
 
 
 def test_what_is_declared_is_no_violation(written: Topics) -> None:
-    """Gaps, a move by an operator, a bet that is settled again, a corrected one."""
     written.bet("bet-3", 2)
     written.bet("bet-3", 2, payout=7.0)
     _published(written, 2, revision=written.now - 80)
@@ -255,7 +253,6 @@ def test_what_is_declared_is_no_violation(written: Topics) -> None:
 
 
 def test_what_was_deleted_is_not_missed(written: Topics, place: Place) -> None:
-    """Neither gaps nor dead letters; the proofs that needed them say so."""
     written.gap(written.now - 90, written.now - 40)
     _published(written, 0, revision=written.now - 40)
     gaps, letters = written.declared.gaps, written.declared.deadletters
@@ -289,7 +286,6 @@ def test_added_partitions_are_a_warning(written: Topics, place: Place) -> None:
 
 
 def test_a_bridge_that_writes_at_any_step_looks_right(written: Topics, place: Place) -> None:
-    """Its transactions, one of them open, fall between all the reads."""
     producer = Producer(written._properties(place, **{"transactional.id": place.prefix}))
     producer.init_transactions(20)
     written.producer = producer
@@ -331,7 +327,6 @@ def test_a_bridge_that_writes_at_any_step_looks_right(written: Topics, place: Pl
 
 @pytest.mark.long
 async def test_a_live_feed_has_no_violation(place: Place) -> None:
-    """Audited again and again while it is written to, with resettlements, dead letters and a kill."""
     settings = SimulatorSettings(port=0, rate=100, history_seconds=20, resettle=0.2, odd=0.02)
     async with Simulator(settings) as feed:
         results: list[dict[str, Any]] = []
@@ -359,7 +354,6 @@ async def test_a_live_feed_has_no_violation(place: Place) -> None:
 
 
 def test_the_command_shows_the_first_violation(written: Topics, place: Place) -> None:
-    """With topic, partition, offset and betId, and exits with 1; `--from` leaves out what is older."""
     _version(written)
     ran = place.run("audit")
     assert ran.returncode == 1
@@ -375,7 +369,6 @@ def test_the_command_shows_the_first_violation(written: Topics, place: Place) ->
 
 
 def test_what_cannot_be_audited_says_why(place: Place) -> None:
-    """A mistyped prefix, feed or time."""
     ran = place.run("audit")
     assert (ran.returncode, ran.stdout) == (6, "")
     assert f"there is no topic {place.prefix}.bets. Run `bridge topics apply`" in ran.stderr
@@ -395,6 +388,5 @@ def test_what_cannot_be_audited_says_why(place: Place) -> None:
 
 
 def test_nothing_is_audited_without_violation(place: Place) -> None:
-    """Topics without records."""
     audited: Audited = audit(prepared(place))
     assert (audited.bets, audited.checkpoints, audited.findings.violations) == (0, 0, [])

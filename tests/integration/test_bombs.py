@@ -24,6 +24,5 @@ async def test_no_bomb_takes_the_bridge_down(place: Place) -> None:
 
 @pytest.mark.parametrize("bomb", ENDLESS, ids=lambda bomb: bomb.name)
 async def test_an_endless_message_ends_the_connection(place: Place, bomb: Bomb) -> None:
-    """The bridge disconnects, and the next connection continues."""
     async with target(place, FEED__IDLE_TIMEOUT_SECONDS="3") as bridge:
         assert broken_bounds(bomb, await bridge.throw(bomb, endless=True), connections=1) == []

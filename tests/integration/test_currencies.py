@@ -29,7 +29,6 @@ def records(found: dict[str, tuple[str, int]]) -> dict[str, dict[str, object]]:
 
 
 async def test_the_list_and_what_bets_use_besides(place: Place) -> None:
-    """Everything is published once; odd items are reported; a removed currency gets a tombstone."""
     async with simulated(bets=120, odd_currencies=True) as provider:
         jobs, topics = Jobs(place, provider), Topics(place)
         await jobs.fill()
@@ -64,7 +63,6 @@ async def test_the_list_and_what_bets_use_besides(place: Place) -> None:
 
 
 async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
-    """Failures of both endpoints; without the right to one of them the rest is published."""
     async with simulated(bets=120) as provider:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         await jobs.fill()

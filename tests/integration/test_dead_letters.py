@@ -34,7 +34,6 @@ def shown(place: Place, *arguments: str, **settings: str) -> Any:
 
 
 async def test_a_new_version_brings_in_what_an_older_one_could_not_read(place: Place) -> None:
-    """A new result has dead-lettered bets; one command publishes them, in order, once, and marks them."""
     async with simulator(history_seconds=1) as feed:
         bets = Redriven(place, feed)
         await bets.fill(30)
@@ -78,7 +77,6 @@ def deduplicator(place: Place) -> Any:
 
 
 async def test_a_redrive_refuses_while_a_bridge_owns_the_feed(place: Place) -> None:
-    """It says at once who that is, and writes nothing. A dry run needs no lock."""
     async with simulator(history_seconds=1) as feed:
         bets = Redriven(place, feed)
         await bets.fill(5)
@@ -139,7 +137,6 @@ def letter(place: Place, body: bytes, kind: str = "error", reason: str = "data.x
 
 
 async def test_what_cannot_be_redriven_stays(place: Place) -> None:
-    """It counts its tries and has its last reason; samples, other feeds and foreign records do not count."""
     async with simulator(history_seconds=1) as feed:
         bets = Redriven(place, feed)
         await bets.run_a_bridge()

@@ -65,7 +65,6 @@ def write(place: Place, schema: str, topic: str, ids: dict[str, int], *data: dic
 
 
 async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
-    """Missing topics and a missing owner are warnings. Nothing is created, and the feed is not connected."""
     async with Simulator(SimulatorSettings(port=0, clock_skew_seconds=-3.0)) as provider:
         code, found = await examined(place, provider.url)
         assert provider.connections == []
@@ -79,7 +78,6 @@ async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
 
 
 async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
-    """Topics, rights, schemas, owner, position and limits."""
     ids = await prepared(place)
     now = time.time()
     ledger = (Attempt(now - 60, 1_800, False, now - 59), Attempt(now - 50, 1_500, False, now - 49))
@@ -114,7 +112,6 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
 
 
 async def test_what_would_stop_a_run_is_found(place: Place) -> None:
-    """A topic that loses data, and a schema that is not compatible; the other checks still run."""
     name = f"{place.prefix}.bets"
     admin = place.admin()
     admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
@@ -135,7 +132,6 @@ async def test_what_would_stop_a_run_is_found(place: Place) -> None:
 
 
 async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -> None:
-    """The others run. No secret is shown. A bridge would start and wait: an init container lets it."""
     wrong = {
         "KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1",
         "FEED__BASE_URL": NOWHERE,
@@ -176,7 +172,6 @@ async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -
 
 
 async def test_the_gaps_of_every_feed_are_listed(place: Place) -> None:
-    """In the order of detection."""
     ids = await prepared(place)
     none = await asyncio.to_thread(lambda: place.run("gaps"))
     assert (none.returncode, none.stdout) == (0, "no gap has been declared\n")

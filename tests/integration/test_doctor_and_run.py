@@ -268,7 +268,6 @@ GUARDED = (no_right_to_read_the_group, no_right_to_write_the_topic)
 
 
 def test_the_table_is_that_of_the_tests() -> None:
-    """A row that is added, or worded anew, needs a situation."""
     assert [row.cause for row in table()] == list(SITUATIONS)
 
 
@@ -282,7 +281,6 @@ def test_the_table_is_that_of_the_tests() -> None:
     ],
 )
 async def test_the_doctor_says_beforehand_what_a_run_does(row: Row, request: pytest.FixtureRequest) -> None:
-    """With the same words, and without a connection to the feed."""
     prepare = SITUATIONS[row.cause]
     place: Place = request.getfixturevalue("guarded" if prepare in GUARDED else "place")
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed, prepare(place, feed) as (given, words):

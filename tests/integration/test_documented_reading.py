@@ -72,7 +72,6 @@ DOCUMENTED = documented()
 
 
 def test_the_examples_are_found() -> None:
-    """Those of the page, and at least that of the package."""
     assert {"reading.md, with the bridge", "reading.md, without it", "bridge.reader"} <= {*DOCUMENTED}
 
 
@@ -97,7 +96,6 @@ def some_bets(place: Place) -> Written:
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_an_example_runs_and_prints(name: str, place: Place, tmp_path: Path) -> None:
-    """It prints bets, in Swedish where it has names, and raises nothing."""
     some_bets(place)
     (tmp_path / "bridge.toml").touch()
     ran = subprocess.run(
@@ -122,7 +120,6 @@ KCAT = shutil.which("kcat")
 
 @pytest.mark.skipif(KCAT is None, reason="kcat is not installed: what reading.md shows of it is not run")
 def test_what_is_shown_of_kcat_runs(place: Place) -> None:
-    """Each line prints something; those with Avro need a kcat that was built with it."""
     some_bets(place)
     version = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout
     setup = next(line for line in PAGE.splitlines() if line.startswith("kafka="))

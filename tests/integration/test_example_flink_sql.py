@@ -33,7 +33,6 @@ pytestmark = [
 
 
 async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:
-    """In the right year, late ones included; resettlements and names correct rows; no aborted records."""
     with Engine(place, ENGINE) as early:
         assert await early.ended() == 1
         assert f"there is no topic {place.prefix}.bets" in early.text()

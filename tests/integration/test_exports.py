@@ -103,7 +103,6 @@ def item(sport: int, league: int) -> dict[str, Any]:
     "command", [("replay",), ("tail", "--from-beginning", "--until-end")], ids=lambda c: c[0]
 )
 def test_filters_narrow_each_other(written: Written, command: tuple[str, ...]) -> None:
-    """Values of one filter are combined with OR; both commands understand the same."""
     written.bet("plain", NOW)
     written.bet("again", NOW + 1)
     written.bet("again", NOW + 2, settlementVersion=2, betSettlement="Lose")
@@ -134,7 +133,6 @@ def test_filters_narrow_each_other(written: Written, command: tuple[str, ...]) -
 
 
 def test_a_bet_is_looked_for_where_its_key_belongs(written: Written) -> None:
-    """In its partition only, and in all of them on request; nothing found is said, and where."""
     home = partition_of(b"b", written.topics.bets.partitions)
     written.bet("b")
     value = written.codecs["settled-bet"].encode(BARE_BET)
@@ -155,7 +153,6 @@ def test_a_bet_is_looked_for_where_its_key_belongs(written: Written) -> None:
 
 
 def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
-    """Before anything is read, with what to do instead."""
     there = tmp_path / "there.json"
     there.write_text("precious")
     for arguments, code, reason in (
@@ -214,7 +211,6 @@ def exported(output: Path) -> list[tuple[str, Decimal]]:
 @pytest.mark.long
 @pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
 def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix: str) -> None:
-    """Killed twice while it writes, then repeated: each bet once, in order, though more came in between."""
     for number in range(BETS_EXPORTED):
         written.bet(f"{number:05}", NOW - HOUR + number, payout=number + 0.1 + 0.2)
     written.flush()
@@ -272,7 +268,6 @@ main()
 
 @pytest.mark.parametrize("suffix", ["json", "parquet", ""])
 def test_ctrl_c_keeps_what_was_searched(written: Written, tmp_path: Path, suffix: str) -> None:
-    """Of a file and of a topic, also before there is a match; no other file is left behind."""
     for number in range(2 * INTERRUPTED_AFTER):
         written.bet(f"{number}", NOW - HOUR + number)
     written.bet("match", amount=AMOUNT | {"currency": "SEK"})
@@ -308,7 +303,6 @@ def test_ctrl_c_keeps_what_was_searched(written: Written, tmp_path: Path, suffix
 
 
 def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
-    """With its key, partition, value and time; a repeated copy adds only what is new, another is refused."""
     place, target = written.place, f"{written.place.prefix}.copy"
     admin = place.admin()
     narrow = f"{written.place.prefix}.narrow"
@@ -353,7 +347,6 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
 
 
 def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
-    """Kafka forgets one that is not committed for a week: a partition of rare matches would begin anew."""
     place, target = written.place, f"{written.place.prefix}.sparse"
     admin = place.admin()
     admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
@@ -374,7 +367,6 @@ def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
 
 
 def test_a_copy_of_gaps_ends_with_one_that_is_declared_meanwhile(written: Written) -> None:
-    """It lies in the past, before what was copied: that would be there twice."""
     place, target = written.place, f"{written.place.prefix}.of-gaps"
     admin = place.admin()
     admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
@@ -401,7 +393,6 @@ def test_a_copy_of_gaps_ends_with_one_that_is_declared_meanwhile(written: Writte
 
 
 def test_a_reader_that_begins_at_the_end_finds_what_becomes_visible(written: Written) -> None:
-    """A transaction that was open when it began: its records lie before the end of the topic."""
     settings, key = written.settings, b"hidden"
     producer = Producer(
         {
@@ -470,7 +461,6 @@ def translated(written: Written, key: str, kind: str, texts: dict[str, str], **i
 
 
 def test_names_follow_the_translations(written: Written) -> None:
-    """Also those of a bet builder; what is removed has no name any more."""
     one = item(11, 5) | {
         "countryId": 7,
         "event": {"id": 77, "name": None, "isLive": False, "startTime": None},
@@ -521,7 +511,6 @@ def test_names_follow_the_translations(written: Written) -> None:
 
 
 async def test_a_bet_is_explained(place: Place) -> None:
-    """Each version with what changed and where it is, its dead letter, the hand-over; of a live feed."""
     # The first 256 bets settle none again (see `stream`), and a bridge may be live within a second.
     async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=6, resettle=0.3)) as feed:
         for _ in range(2):

@@ -35,7 +35,6 @@ def unix(text: str) -> float:
 
 
 async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Place) -> None:
-    """One gap, from the position to the requested revision, and everything published after it."""
     position, start = four_days_ago()
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start, FEED__ON_GAP="continue")
@@ -52,7 +51,6 @@ async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Pla
 
 
 async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place) -> None:
-    """Restarts exit with 5 without connecting or a second gap; `continue` goes on behind the gap."""
     position, start = four_days_ago()
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         for _ in range(2):
@@ -84,7 +82,6 @@ async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place)
 
 
 async def test_a_provider_that_forgets_in_silence_is_found_out(place: Place) -> None:
-    """Bets published after the revision are known, and the replay repeats none: a gap `MissingInReplay`."""
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")

@@ -45,7 +45,6 @@ def of_markets(provider: Provider, *events: int) -> set[str]:
 
 
 async def test_a_lone_403_is_tried_twice(place: Place) -> None:
-    """Nothing is left out or owed."""
     with provided() as provider:
         jobs = Independent(place, provider, attempts=2)
         await jobs.place_bets(bets_on(provider.truth))
@@ -56,7 +55,6 @@ async def test_a_lone_403_is_tried_twice(place: Place) -> None:
 
 
 async def test_a_403_that_ends(place: Place) -> None:
-    """The other events are published; the next run requests only the refused one and is complete."""
     with provided() as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
         await jobs.place_bets(bets_on(provider.truth))
@@ -78,7 +76,6 @@ async def test_a_403_that_ends(place: Place) -> None:
 
 
 async def test_a_right_that_is_granted_later(place: Place) -> None:
-    """Runs are partial until then, and the next one is complete without `--full`."""
     with provided() as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
         await jobs.place_bets(bets_on(provider.truth))
@@ -95,7 +92,6 @@ async def test_a_right_that_is_granted_later(place: Place) -> None:
 
 
 async def test_a_404_for_one_language(place: Place) -> None:
-    """A 404 for one language affects only that request; only the event's endpoint shows if it is unknown."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
         await jobs.place_bets(bets_on(provider.truth))
@@ -115,7 +111,6 @@ async def test_a_404_for_one_language(place: Place) -> None:
 
 
 async def test_markets_that_always_fail(place: Place) -> None:
-    """Permanent failures of one event, then ten, do not block others, and each run tries them again."""
     with provided(Truth.of(14)) as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
         await jobs.place_bets(bets_on(provider.truth, range(8)))
@@ -149,7 +144,6 @@ async def test_markets_that_always_fail(place: Place) -> None:
 
 
 async def test_one_bad_thing_among_thousands(place: Place) -> None:
-    """One invalid entry of each kind in one run: only these are left out, by id, and later completed."""
     with provided(Truth.of(120, competitors=2_000)) as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
         await jobs.place_bets(bets_on(provider.truth))
@@ -191,7 +185,6 @@ async def test_one_bad_thing_among_thousands(place: Place) -> None:
 
 
 async def test_one_symbol(place: Place) -> None:
-    """A 404 or a 500 for it does not affect others, whatever the list of currencies has."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.exchanged("KWD", "OLD", "XAU")
         await jobs.place_bets(bets_on(provider.truth, currencies=["EUR", "KWD", "OLD", "XAU"]))
@@ -209,7 +202,6 @@ async def test_one_symbol(place: Place) -> None:
 
 
 async def test_too_much_of_it(place: Place) -> None:
-    """If a complete list or more than the configured share fails, the run publishes nothing."""
     with provided(Truth.of(120)) as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
         await jobs.place_bets(bets_on(provider.truth))
@@ -235,7 +227,6 @@ async def test_too_much_of_it(place: Place) -> None:
 
 
 async def test_ids_from_0(place: Place) -> None:
-    """A name under id 0 is a name like any other."""
     with provided() as provider:
         jobs = Independent(place, provider)
         await jobs.place_bets(bets_on(provider.truth))
@@ -247,7 +238,6 @@ async def test_ids_from_0(place: Place) -> None:
 
 
 async def test_a_list_of_one_currency(place: Place) -> None:
-    """The first shrunken list removes nothing; after the second, unused currencies go and used ones stay."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.exchanged()
         await jobs.place_bets(bets_on(provider.truth))

@@ -35,7 +35,6 @@ def post(feed: Simulator, path: str, **parameters: object) -> None:
 async def test_planted_anomalies_are_seen_and_nothing_else(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bridge that was killed twice, with drops, odd messages and garbage, is clean before."""
     monkeypatch.setattr(visible, "STUCK_SECONDS", 10.0)  # before the open transaction times out
     settings = SimulatorSettings(
         port=0, control_port=0, rate=40, history_seconds=20, resettle=0.3, odd=0.05, limits_scale=SCALE

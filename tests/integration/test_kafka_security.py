@@ -282,7 +282,6 @@ def said(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 def test_a_command_says_why_kafka_cannot_be_used(
     secured: Secured, said: dict[str, list[str]], cause: str
 ) -> None:
-    """Warning and error have the addresses, their variable and the cause, and no secret."""
     while_waiting, at_the_end = said[cause]
     servers = wrong(secured)[cause]["KAFKA__BOOTSTRAP_SERVERS"]
     assert '"Kafka cannot be used"' in while_waiting
@@ -296,7 +295,6 @@ def test_a_command_says_why_kafka_cannot_be_used(
 
 
 async def test_every_command_says_it_before_it_gives_up(secured: Secured, place: Place) -> None:
-    """The warning comes while the command still waits."""
     settings = wrong(secured)["password"]
     running = {command: place.bridge(*command.split(), **settings) for command in COMMANDS}
     gave_up: dict[str, bool] = {}
@@ -313,7 +311,6 @@ async def test_every_command_says_it_before_it_gives_up(secured: Secured, place:
 
 
 def test_a_command_without_kafka_ends_soon(secured: Secured, place: Place) -> None:
-    """The cause is in the warning and in the error."""
 
     def run(command: str) -> tuple[int, bool, int]:
         began = time.monotonic()
@@ -327,7 +324,6 @@ def test_a_command_without_kafka_ends_soon(secured: Secured, place: Place) -> No
 
 
 async def test_the_state_has_the_cause_as_its_reason(secured: Secured, place: Place) -> None:
-    """Before the first attempt has ended, and only once while the cause stays the same."""
     bridge = place.bridge(**wrong(secured)["expired"])
     await until(lambda: "WaitingForKafka" in bridge.states(), "waiting for Kafka", so_far=bridge.text)
     [line] = [line for line in bridge.lines() if line.get("state") == "WaitingForKafka"]
@@ -336,7 +332,6 @@ async def test_the_state_has_the_cause_as_its_reason(secured: Secured, place: Pl
 
 
 def test_the_doctor_finds_the_cause(secured: Secured, place: Place) -> None:
-    """The checks that depend on Kafka are skipped."""
     found = place.run("doctor", **wrong(secured)["elsewhere"]).stdout
     assert re.search(rf"~ kafka .*{re.escape(CAUSES['elsewhere'])}", found)
     assert re.search(r"topics +needs kafka", found)
@@ -376,7 +371,6 @@ def identified(
 def test_a_client_certificate_has_its_secret_in_a_file(
     secured: Secured, place: Place, tmp_path: Path, way: str
 ) -> None:
-    """The password of a key store or of a key, or the key itself."""
     given = identified(secured.client, way, tmp_path)
     settings = secured.settings("mutual") | {f"KAFKA__{name}": value for name, value in given.items()}
     made = place.run("topics", "apply", **settings)
@@ -444,7 +438,6 @@ def by_token(secured: Secured, issuer: int, secret: Path) -> dict[str, str]:
 def test_a_client_gets_its_token_from_an_issuer(
     secured: Secured, place: Place, rights: Place, tmp_path: Path
 ) -> None:
-    """By librdkafka itself, with a secret in a file. It has the rights of its name."""
     (file := tmp_path / "secret").write_text(PASSWORD)
     with serving() as issuer:
         settings = by_token(secured, issuer, file)
@@ -466,7 +459,6 @@ def test_a_client_gets_its_token_from_an_issuer(
 async def test_no_secret_is_in_the_log_of_a_client_that_gets_in(
     secured: Secured, place: Place, tmp_path: Path, way: str
 ) -> None:
-    """At its most talkative: neither the password, in any form, nor a token that was issued for it."""
     (file := tmp_path / "secret").write_text(PASSWORD)
     with serving() as issuer:
         by_password = secured.settings("sasl", user="rotated")
@@ -661,7 +653,6 @@ GRANTED = "; grant it: "
 def test_a_missing_right_is_named(
     secured: Secured, rights: Place, user: str, command: str, right: str
 ) -> None:
-    """The error has the operation and the resource, with exit 6."""
     for _ in range(5):
         ran = rights.run(*command.split(), **secured.settings(user=user))
         if ran.returncode == 6 or user != "outsider":
@@ -674,7 +665,6 @@ def test_a_missing_right_is_named(
 def test_the_doctor_finds_a_missing_right_before_it_is_needed(
     secured: Secured, rights: Place, tmp_path: Path
 ) -> None:
-    """Also that to create topics, of which the brokers are asked without creating any."""
     new = Place(secured.cluster, f"{rights.prefix}.new", tmp_path, patience=SOON_SECONDS)
     ran = new.run("doctor", "--startup", "--json", **secured.settings(user="outsider"))
     found = {finding["check"]: finding for finding in json.loads(ran.stdout)}
@@ -720,7 +710,6 @@ RIGHTS_OF_WRITERS = {
 
 
 async def test_a_command_that_lacks_one_right(secured: Secured, place: Place) -> None:
-    """It ends with the documented code and names the right, whatever else it may do."""
     assert place.run("topics", "apply").returncode == 0
     _, start = four_days_ago()
     async with simulated() as provider:
@@ -761,7 +750,6 @@ async def test_a_command_that_lacks_one_right(secured: Secured, place: Place) ->
 
 
 async def test_a_right_that_topics_need(secured: Secured, place: Place) -> None:
-    """Create for a missing one, AlterConfigs for another setting: exit 6, and nothing is changed."""
     grant(place, *((kind, "least", one) for kind, operations in NEEDED.items() for one in operations))
 
     def refused(command: str, right: str, **settings: str) -> None:
@@ -809,7 +797,6 @@ WITHOUT_KAFKA = {"demo", "simulate", "dev up", "dev down", "dev status", "schema
 
 
 def test_no_command_is_forgotten() -> None:
-    """All that talk to Kafka are run without rights, and with those that are documented."""
 
     def those(*given: str) -> set[str]:
         return {name for name in ALL for command in given if f"{command} ".startswith(f"{name} ")}
@@ -836,7 +823,6 @@ def words_of(place: Place) -> dict[str, str]:
 
 
 async def test_the_declared_rights_suffice(secured: Secured, place: Place) -> None:
-    """All programs do their work on topics that someone else has created, and the doctor misses nothing."""
     assert place.run("topics", "apply").returncode == 0
     grant(place, *((kind, "least", one) for kind, operations in NEEDED.items() for one in operations))
     async with simulated(odd=0.3) as provider:
@@ -869,7 +855,6 @@ async def test_the_declared_rights_suffice(secured: Secured, place: Place) -> No
 
 
 async def test_readers_need_no_more_than_to_read(secured: Secured, place: Place) -> None:
-    """And a bridge nothing of what only the jobs need: the doctor tells it, and lets the pod start."""
     for command in ("apply", "plan"):
         assert place.run("topics", command).returncode == 0
     grant(place, (ResourceType.TOPIC, "reading", AclOperation.READ))

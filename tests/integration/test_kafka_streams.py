@@ -20,7 +20,6 @@ ENGINE = "kafka-streams"
 
 
 async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:
-    """Each once, also of a second run; a bet that loses selections takes rows back; no aborted records."""
     with Engine(place, ENGINE) as early:
         assert await early.ended() == 1
         assert f"there is no topic {place.prefix}.bets" in early.text()

@@ -117,7 +117,6 @@ def topology(command: list[str], tmp_path: Path) -> Topology:
 
 
 def test_a_row_has_the_bet_and_the_names_of_its_selection(topology: Topology) -> None:
-    """In one language; the parts of a bet builder have their own."""
     for key in ("sport:1", "region:2", "league:3", "event:7", "market:7:8", "selection:9", "market:7:18"):
         topology.name(key, en=f"{key} in English", sv=f"{key} in Swedish")
     part = {"market": {**MARKET, "id": 18}, "selectionId": 19, "settlement": None}
@@ -150,7 +149,6 @@ def test_a_row_has_the_bet_and_the_names_of_its_selection(topology: Topology) ->
 
 
 def test_a_resettlement_overwrites_and_takes_back(topology: Topology) -> None:
-    """Fewer selections, more again, none, and a bet that is removed; other bets keep their rows."""
     for version, count in enumerate((3, 1, 2, 0), 1):
         topology.bet("b", settlementVersion=version, selections=[ITEM] * count)
         topology.bet("other", settlementVersion=version, selections=[ITEM])
@@ -168,7 +166,6 @@ def test_a_resettlement_overwrites_and_takes_back(topology: Topology) -> None:
 
 
 def test_a_name_counts_from_when_it_is_there(topology: Topology) -> None:
-    """None before, none without the language, none after its tombstone."""
     topology.bet("1", selections=[ITEM])
     topology.name("selection:9", sv="Ettan")
     topology.bet("2", selections=[ITEM])
@@ -180,7 +177,6 @@ def test_a_name_counts_from_when_it_is_there(topology: Topology) -> None:
 
 
 def test_whatever_may_be_null_is_null(topology: Topology) -> None:
-    """Names of a market without its event are not guessed."""
     topology.name("market:7:8", en="market")
     topology.bet("b", selections=[{**ITEM, "event": None}, {**ITEM, "market": None}])
     nothing = dict.fromkeys(("currency", "stake", "result", "event", "market", "selection"))
@@ -209,7 +205,6 @@ def test_money_is_exact(
 
 
 def test_a_time_before_the_year_1_is_a_time(topology: Topology) -> None:
-    """Python's datetime has none; the feed may send one."""
     topology.bet("b", settlementTime=-62_135_604_000_000_000, selections=[ITEM])
     [(_, row)] = topology.rows()
     assert row is not None

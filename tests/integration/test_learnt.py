@@ -42,7 +42,6 @@ def forget_records(place: Place, name: str) -> None:
 
 
 async def test_each_bet_is_read_once(place: Place) -> None:
-    """Also by a failed run. A full run reads no old bet; after a lost state, a run reads all."""
     async with simulated(bets=300) as provider:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         bets = await jobs.fill()
@@ -67,7 +66,6 @@ async def test_each_bet_is_read_once(place: Place) -> None:
 
 
 async def test_a_recreated_topic_of_bets_is_read_from_its_beginning(place: Place) -> None:
-    """It is longer than the old one, so the old position exists in it."""
     async with simulated() as provider:
         jobs = Jobs(place, provider)
         bets = await jobs.fill()
@@ -79,7 +77,6 @@ async def test_a_recreated_topic_of_bets_is_read_from_its_beginning(place: Place
 
 
 async def test_the_age_of_a_bet_counts_though_it_is_not_read_again(place: Place) -> None:
-    """The age decides which events a full run fetches and removes."""
     async with simulated(bets=80) as provider:
         bets = [json.loads(message.body)["data"] for message in provider.published()]
         rare = next(events for bet in bets if (events := Mentioned.by([bet]).events))
@@ -106,7 +103,6 @@ def names_of(records: Iterable[str]) -> set[str]:
 
 
 async def test_foreign_records_in_the_topics_of_a_job(place: Place) -> None:
-    """What they replaced is learnt, or written, again."""
     async with simulated() as provider:
         jobs, topics = Jobs(place, provider), Topics(place)
         wanted = expected(provider, await jobs.fill())

@@ -51,7 +51,6 @@ async def test_replay_and_live_arrive_whole(place: Place) -> None:
 
 
 async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
-    """Each of 200 malformed among 2,000 valid messages is kept byte for byte, with a reason."""
     kinds = list(MALFORMED)
     spoilt: dict[bytes, str] = {}
     async with provider(history_seconds=50, rate=40) as feed:
@@ -83,7 +82,6 @@ async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
 
 
 async def test_odd_messages_come_out_as_the_interface_allows_them(place: Place) -> None:
-    """A ping beside a bet is answered, a bet without id is a dead letter, a message with neither is empty."""
     async with provider(history_seconds=10, odd=0.1) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__PING_REPLY="{pingId}")
         await until(lambda: "Live" in bridge.states(), "live")
@@ -103,7 +101,6 @@ async def test_odd_messages_come_out_as_the_interface_allows_them(place: Place) 
 
 
 async def test_large_and_oversized_messages(place: Place) -> None:
-    """A record above Kafka's 1 MB arrives; a message above the limit is kept by size, hash and head."""
     async with provider(rate=20, compression="none") as feed:
         [sample] = [json.loads(message.body) for message, _ in zip(feed.published(), range(1), strict=False)]
         sample["data"]["betId"] = "a-large-one"
@@ -129,7 +126,6 @@ async def test_large_and_oversized_messages(place: Place) -> None:
 
 
 async def test_wrong_credentials_end_with_3(place: Place) -> None:
-    """The bridge exits with 3 after a 401 and does not reconnect; the log does not contain the secret."""
     async with provider(auth="bearer", auth_value="right") as feed:
         settings = {"FEED__AUTH": "bearer", "FEED__AUTH_VALUE": "wr0ng-secret"}
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -139,7 +135,6 @@ async def test_wrong_credentials_end_with_3(place: Place) -> None:
 
 
 async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
-    """A provider that drops every connection receives no more attempts than it allows."""
     async with provider(limits_scale=600, rate=20) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="600", FEED__START="2m")
         for number in range(1, 10):
@@ -151,7 +146,6 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
 
 
 async def test_who_reads_is_not_held_up_by_what_is_written(place: Place) -> None:
-    """A reader ends at the offsets that the topic had at its start: `tail`, and a feed that is refused."""
     async with provider(ping_seconds=0.05, rate=50) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
@@ -169,7 +163,6 @@ async def test_who_reads_is_not_held_up_by_what_is_written(place: Place) -> None
 
 
 async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
-    """The error names the topic and the fix; `topics plan` shows it, `topics apply` corrects it."""
     name = f"{place.prefix}.bets"
     admin = place.admin()
     admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
@@ -196,14 +189,12 @@ async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
 
 
 def test_wrong_settings_are_named(place: Place) -> None:
-    """Exit 2 with the setting and the fix, before any connection."""
     refused = place.run("run", FEED__BASE_URI="http://127.0.0.1:1")
     assert refused.returncode == 2
     assert "did you mean feed.base_url" in refused.stderr
 
 
 async def test_the_commands_that_show_print_json(place: Place) -> None:
-    """`schemas register`, `tail` and `checkpoint show` print data for scripts."""
     assert place.run("checkpoint", "show").returncode != 0
     registered = place.run("schemas", "register", "--json")
     assert set(json.loads(registered.stdout)) == {

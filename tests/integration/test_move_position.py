@@ -49,7 +49,6 @@ def assert_audited(place: Place) -> None:
 
 
 async def test_what_is_received_again_is_not_doubled(place: Place) -> None:
-    """Back to before the first start: what was never received comes, the rest is dropped, without a gap."""
     async with feed() as provider:
         bridge = await live(place, provider, FEED__START="60s")
         assert await bridge.end() == 0
@@ -78,7 +77,6 @@ async def test_what_is_received_again_is_not_doubled(place: Place) -> None:
 
 
 async def test_what_is_skipped_is_a_declared_gap(place: Place) -> None:
-    """In one transaction with the position; the bridge goes on behind it."""
     async with feed() as provider:
         bridge = await live(place, provider)
         assert await bridge.end() == 0
@@ -101,7 +99,6 @@ async def test_what_is_skipped_is_a_declared_gap(place: Place) -> None:
 
 
 async def test_a_reset_goes_to_the_start_and_keeps_the_attempts(place: Place) -> None:
-    """And the counters."""
     async with feed() as provider:
         bridge = await live(place, provider, FEED__START="30s")
         assert await bridge.end() == 0
@@ -120,7 +117,6 @@ async def test_a_reset_goes_to_the_start_and_keeps_the_attempts(place: Place) ->
 
 
 async def test_a_feed_that_somebody_owns_is_left_alone(place: Place) -> None:
-    """The owner is named. A dry run shows what would follow, and who owns the feed. Neither writes."""
     async with feed() as provider:
         bridge = await live(place, provider)
         owner = place.checkpoint()["owner"]
@@ -148,7 +144,6 @@ async def test_a_feed_that_somebody_owns_is_left_alone(place: Place) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 async def test_a_bridge_that_starts_meanwhile_waits(place: Place) -> None:
-    """It stands by while the command owns the feed, then goes on from the new position."""
     async with feed() as provider:
         bridge = await live(place, provider)
         assert await bridge.end() == 0
@@ -174,7 +169,6 @@ async def test_a_bridge_that_starts_meanwhile_waits(place: Place) -> None:
 
 
 async def test_a_machine_whose_clock_is_wrong_commits_nothing(place: Place) -> None:
-    """`bridge run` would stop on a gap: it would take the position for one that had followed that clock."""
     async with feed() as provider:
         bridge = await live(place, provider)
         assert await bridge.end() == 0
@@ -190,7 +184,6 @@ async def test_a_machine_whose_clock_is_wrong_commits_nothing(place: Place) -> N
 
 
 def test_what_cannot_be_moved_says_why(place: Place) -> None:
-    """No topic, no checkpoint, no confirmation, and positions that cannot be."""
     missing = place.run("checkpoint", "set", "--revision", "1h", "--yes")
     assert missing.returncode == 6
     assert "Run `bridge topics apply`" in missing.stderr
@@ -208,7 +201,6 @@ def test_what_cannot_be_moved_says_why(place: Place) -> None:
 
 
 async def test_a_position_in_the_future_or_out_of_reach_is_refused(place: Place) -> None:
-    """Nothing is written."""
     async with feed() as provider:
         bridge = await live(place, provider)
         assert await bridge.end() == 0

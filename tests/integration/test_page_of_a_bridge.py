@@ -23,7 +23,6 @@ async def waits(tab: Tab, condition: str) -> None:
 
 @pytest.mark.long
 async def test_the_page_follows_a_bridge_from_live_to_refused_to_gone(place: Place) -> None:
-    """Without being loaded again; the last bets are shown where that is allowed."""
     with browser() as tab:
         async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
             bridge = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")

@@ -20,7 +20,6 @@ QUIX = "quix-join"
 
 
 async def test_every_bet_comes_with_its_names_in_every_language(place: Place) -> None:
-    """Corrections have the values they correct; new names apply once published; no aborted records."""
     await asyncio.to_thread(set_up, QUIX)
     with Engine(place, QUIX) as early:
         assert await early.ended(60) == 1
@@ -78,7 +77,6 @@ def key(row: dict[str, Any]) -> tuple[str, int]:
 
 
 async def test_it_ends_at_the_end_with_what_the_provider_sent(place: Place) -> None:
-    """As `make examples` checks it, and a second run prints only what is new."""
     await asyncio.to_thread(set_up, QUIX)
     async with Simulator(PROVIDER) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)

@@ -36,7 +36,6 @@ READERS = (
 
 
 def test_all_readers_report_a_mistyped_prefix(place: Place) -> None:
-    """The error comes without waiting, and has the fix."""
     with ThreadPoolExecutor(2) as at_once:
         for command, ran in zip(READERS, at_once.map(lambda c: place.run(*c), READERS), strict=True):
             topic = {"gaps": "gaps", "checkpoint": "checkpoints", "limits": "checkpoints"}.get(
@@ -51,7 +50,6 @@ def test_all_readers_report_a_mistyped_prefix(place: Place) -> None:
 
 
 def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Place) -> None:
-    """A feed with a checkpoint and without gaps is no error."""
     checkpoints = topics.declare(prepared(place)).checkpoints.name
     producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
     nobody = place.run("gaps", "--feed", "one")
@@ -110,7 +108,6 @@ def write(settings: Settings, value: bytes, keys: Iterable[str], partition: int 
 
 @pytest.mark.parametrize("longer", [True, False], ids=["longer", "shorter"])
 async def test_a_recreated_topic_is_followed_from_its_beginning(place: Place, longer: bool) -> None:
-    """No record of the new topic is missed, however far the old one was read, and the log reports it."""
     settings, value = place_of_bets(place)
     admin, bets = place.admin(), topics.declare(settings).bets
     with capture_logs() as lines:
@@ -137,7 +134,6 @@ async def test_a_recreated_topic_is_followed_from_its_beginning(place: Place, lo
 
 
 async def test_partitions_that_are_added_are_followed_from_their_beginning(place: Place) -> None:
-    """All their records are new."""
     settings, value = place_of_bets(place)
     name = topics.declare(settings).bets.name
     tail = Tail(settings)
@@ -159,7 +155,6 @@ async def test_partitions_that_are_added_are_followed_from_their_beginning(place
 async def test_a_client_that_has_lost_its_brokers_is_replaced(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader that follows goes on where it was, with each bet once."""
     settings, value = place_of_bets(place)
     tail = Tail(settings)
     for number in itertools.count():
@@ -193,7 +188,6 @@ def foreign(value: bytes, other: bytes) -> list[tuple[bytes | None, bytes | None
 
 
 def test_foreign_records_are_skipped_and_logged(place: Place) -> None:
-    """`tail`, `replay` and `gaps` log the number of skipped records and the place of the first."""
     settings, value = place_of_bets(place)
     declared = topics.declare(settings)
     with Registry(settings.registry) as registry:
@@ -227,7 +221,6 @@ def test_foreign_records_are_skipped_and_logged(place: Place) -> None:
 
 
 def test_a_foreign_checkpoint_is_reported_with_its_place(place: Place) -> None:
-    """By the commands that read it, and by the bridge, which exits instead of using an older one."""
     settings, _ = place_of_bets(place)
     name = topics.declare(settings).checkpoints.name
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})

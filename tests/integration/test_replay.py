@@ -80,7 +80,6 @@ class Writer:
 
 
 async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
-    """All bets received in the half-open interval and no others; also for a single bet."""
     async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=6, resettle=0.2)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
@@ -111,7 +110,6 @@ async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
 
 
 def test_other_transactions_neither_show_nor_hold_up(place: Place) -> None:
-    """Aborted records never appear; the output is complete up to an open transaction."""
     value, now = prepared(place), time.time() * 1000
     good = Writer(place, "good")
     for partition in range(PARTITIONS):
@@ -155,7 +153,6 @@ def test_bets_come_by_time_however_they_are_spread(place: Place) -> None:
 
 
 def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> None:
-    """The timestamp of a commit marker does not end a window."""
     value, received = prepared(place), time.time() * 1000 - 3_600_000
     writer = Writer(place, "writer")
     for number in range(3):
@@ -168,7 +165,6 @@ def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> Non
 
 
 def test_what_cannot_be_replayed_says_why(place: Place) -> None:
-    """Invalid or reversed times, and a missing topic."""
     for arguments, code, reason in (
         (["--from", "noon"], 2, "'noon' is not a time"),
         (["--from", "1h", "--to", "2h"], 2, "--from 1h is not before --to 2h"),
@@ -180,7 +176,6 @@ def test_what_cannot_be_replayed_says_why(place: Place) -> None:
 
 
 def test_records_of_no_time_are_shown_as_they_are(place: Place, tmp_path: Path) -> None:
-    """A copy whose timestamps are in other units ends no command; Kafka takes such ones where it may."""
     value, topic = prepared(place), f"{place.prefix}.bets"
     lax = ConfigEntry(
         "message.timestamp.after.max.ms", str(2**63 - 1), incremental_operation=AlterConfigOpType.SET

@@ -26,7 +26,6 @@ COUNT = 12_000
 
 
 def test_a_deduplicator_is_restored_from_the_topic(place: Place) -> None:
-    """With all bets received since, whenever they were settled."""
     settings = settings_of(place)
     declared = topics.declare(settings)
     admin = clients.admin(settings.kafka)
@@ -80,7 +79,6 @@ def hurried() -> Instant:
 def test_an_open_transaction_delays_the_restore(
     place: Place, age: float, expected: set[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wait is reported with the place, also if no visible record is as young as the start."""
     monkeypatch.setattr(restore, "LETTERS", 0)
     settings = prepared(place)
     declared = topics.declare(settings)

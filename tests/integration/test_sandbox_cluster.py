@@ -83,7 +83,6 @@ def data(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Path) -> None:
-    """Records and schemas outlive a killed broker and a killed registry; close leaves no process."""
     lines = list[str]()
     with (
         quick_rival(),
@@ -124,7 +123,6 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
 
 
 def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data: Path) -> None:
-    """Two starts at once make one cluster; the next up finds records and schema ids, at the old address."""
     lines = list[str]()
     states = list[State]()
 
@@ -167,7 +165,6 @@ def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data
 
 
 def test_a_broken_start_shows_the_end_of_the_log_and_leaves_nothing(data: Path) -> None:
-    """Which server, what it said last and where to read more; the other half is stopped."""
     (data / "kafka-1" / "data").mkdir(parents=True)
     (data / "kafka-1" / "data" / "meta.properties").write_text("version=1\nnode.id=77\ncluster.id=x\n")
     with pytest.raises(DevError) as raised:
@@ -183,7 +180,6 @@ def test_a_broken_start_shows_the_end_of_the_log_and_leaves_nothing(data: Path) 
 
 
 def test_three_brokers_go_on_without_one(data: Path) -> None:
-    """Every partition has three copies, two of which suffice."""
     with start(data, brokers=3, kafka_port=0, registry_port=0) as cluster:
         servers = cluster.bootstrap_servers
         assert len(set(servers.split(","))) == 3

@@ -53,7 +53,6 @@ def registered(place: Place, schema: Schema, monkeypatch: pytest.MonkeyPatch) ->
 def test_old_and_new_consumers_read_each_others_records(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In Python and in Java; the registry refuses a field that would break one of them."""
     settings, current = prepared(place), load("settled-bet")
     ids = [registered(place, schema, monkeypatch) for schema in (current, newer())]
     breaking = newer()
@@ -97,7 +96,6 @@ def test_old_and_new_consumers_read_each_others_records(
 
 @pytest.mark.parametrize("first", ["earlier", "current"])
 async def test_an_upgrade_and_a_rollback_publish_nothing_again(place: Place, first: str) -> None:
-    """A replay brings back bets that were published without a field that they have, or with it."""
     async with Simulator(SimulatorSettings(port=0, rate=40, history_seconds=5, resettle=0.2)) as feed:
 
         def start(version: str) -> Bridge:

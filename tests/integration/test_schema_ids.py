@@ -14,7 +14,6 @@ ORDER = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type
 
 
 async def test_bets_whose_id_was_given_away_end_the_bridge(place: Place) -> None:
-    """Nothing is published again; each command says it, and the bridge goes on with the right registry."""
     before, after = FakeRegistry(), FakeRegistry()
     async with Simulator(SimulatorSettings(port=0, rate=10, history_seconds=3)) as feed:
         with served(before) as url:
@@ -59,7 +58,6 @@ async def test_bets_whose_id_was_given_away_end_the_bridge(place: Place) -> None
 
 
 async def test_a_standby_that_registered_elsewhere_does_so_again(place: Place) -> None:
-    """It was started while the registry was another one, which gave the bets an id that means nothing."""
     fake = FakeRegistry()
     async with Simulator(SimulatorSettings(port=0, rate=10, history_seconds=3)) as feed:
         with served(fake) as url:

@@ -32,7 +32,6 @@ def open_elsewhere(place: Place) -> Producer:
 
 @pytest.mark.long
 async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: Path) -> None:
-    """By a bridge that catches up, is live, and meets what there is to show; and by the snapshot jobs."""
     run(tmp_path, "--version")  # is there a tool at all?
     assert len(QUERIES) > 20
     settings = SimulatorSettings(

@@ -44,7 +44,6 @@ def talkative(place: Place, feed: Simulator, auth: str, **settings: str) -> Brid
 
 @pytest.mark.parametrize("auth", ["bearer", "header", "query"])
 async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_path: Path, auth: str) -> None:
-    """On every way to the provider, with the logs of librdkafka and all libraries."""
     # No header can hold the last character, and no bearer token a blank.
     secret = {"query": FEED, "header": FEED.replace("ü", "u"), "bearer": FEED.partition(" ")[0]}[auth]
     url = urlsplit(place.cluster.registry_url)
@@ -80,7 +79,6 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
 
 @pytest.mark.parametrize("auth", ["bearer", "query"])
 async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path, auth: str) -> None:
-    """In no file that it could have written, in its output, and in no record of its topics."""
     marker = "m4rker-of-all-secrets"
     file = tmp_path / "secret"
     file.write_text(marker)
@@ -120,7 +118,6 @@ async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path
 
 
 async def test_a_job_leaves_no_secret_behind(place: Place, tmp_path: Path) -> None:
-    """In its metrics, its report and its log, and in no record of the topics."""
     marker = "m4rker-of-all-secrets"
     async with simulated(bets=8) as provider:
         token = provider.rest.tokens.mint(provider.clock())

@@ -66,7 +66,6 @@ async def refusal(simulator: Simulator, query: str = "", **options: Any) -> int:
 
 
 async def test_a_client_gets_the_whole_truth() -> None:
-    """History by replay, then the live stream, then what was injected: every byte of the truth, in order."""
     async with (
         simulated(history_seconds=1) as simulator,
         connection(simulator, f"?revision={int(simulator.now()) - 10}") as socket,
@@ -82,7 +81,6 @@ async def test_a_client_gets_the_whole_truth() -> None:
 
 
 async def test_a_refusal_can_be_a_close_code() -> None:
-    """The handshake is accepted, and the connection closed at once with code and reason."""
     async with (
         asyncio.timeout(60),
         simulated(refusal="close", refusal_close_code=4029) as simulator,
@@ -96,7 +94,6 @@ async def test_a_refusal_can_be_a_close_code() -> None:
 
 
 async def test_the_second_can_replace_the_first() -> None:
-    """With second = replace the first is closed, even while the provider is stalled."""
     async with simulated(second="replace") as simulator, connection(simulator) as first:
         simulator.inflict(Stall())
         await asyncio.sleep(0.05)
@@ -126,7 +123,6 @@ async def test_a_client_that_ends_without_a_closing_handshake_frees_its_place() 
 
 
 async def test_long_messages_go_out_in_fragments() -> None:
-    """Frames have the size asked for, the last what is left, and the messages are whole."""
     wanted = simulated(rate=20, fragment_bytes=4000, large_every=2, large_bytes=10_000)
     async with wanted as simulator, asyncio.timeout(60):
         async with connection(simulator, "?revision=0") as socket:
@@ -157,7 +153,6 @@ async def test_an_abort_does_not_wait_for_a_client_that_does_not_read() -> None:
 
 
 async def test_a_client_that_does_not_read_holds_the_sender_up() -> None:
-    """A slow client loses nothing: the rest waits at the provider, not in its memory."""
     async with simulated(rate=20_000, history_seconds=0.5) as simulator:
         async with connection(simulator, f"?revision={int(simulator.now()) - 10}", max_queue=4) as socket:
             await asyncio.sleep(0.3)
@@ -167,7 +162,6 @@ async def test_a_client_that_does_not_read_holds_the_sender_up() -> None:
 
 
 async def test_pings_and_replies() -> None:
-    """Pings are messages with a pingId, and what the client answers can be looked up."""
     async with (
         simulated(ping_seconds=0.05) as simulator,
         connection(simulator, max_queue=None) as socket,
@@ -180,7 +174,6 @@ async def test_pings_and_replies() -> None:
 
 
 async def test_the_date_header_is_the_providers_clock() -> None:
-    """Accepted or refused, with a skew and after a jump, which does not affect the log of connections."""
     async with simulated(clock_skew_seconds=7200) as simulator:
         simulator.inflict(ClockJump(by=-3600))
         async with connection(simulator) as socket:
@@ -216,7 +209,6 @@ async def inflict(provider: Simulator, fault: str, **choices: Any) -> None:
 
 
 async def test_the_feed_continues_while_the_truth_is_read() -> None:
-    """Returning ten thousand messages takes seconds and does not delay the live stream."""
     async with (
         asyncio.timeout(60),
         simulated(control_port=0, rate=50, history_seconds=200) as provider,
@@ -261,7 +253,6 @@ async def test_faults_reach_the_feed() -> None:
 
 
 async def test_a_taken_control_port_is_an_error() -> None:
-    """It is not replaced by another port, which no client would know; the feed does not stay open."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
@@ -278,7 +269,6 @@ async def test_the_control_endpoint_closes_if_the_feed_cannot_start(tmp_path: Pa
 
 
 def test_the_command_says_where_both_are(tmp_path: Path) -> None:
-    """Both addresses come first, the token's file is there by then, and SIGTERM ends it with 0."""
     config, token = tmp_path / "provider.toml", tmp_path / "token"
     config.write_text(
         "port = 1\nrate = 50\n[sizes]\nsports = 3\nevents = 5\n"
@@ -322,7 +312,6 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--port", "--control-port", "--config"])
 def test_a_given_port_that_is_taken_is_an_error_with_its_holder(option: str, tmp_path: Path) -> None:
-    """Nothing runs elsewhere, where no client would look for it."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         (tmp_path / "provider.toml").write_text(f"port = {port}\n")
@@ -338,7 +327,6 @@ def test_a_given_port_that_is_taken_is_an_error_with_its_holder(option: str, tmp
 
 
 async def test_a_default_port_that_is_taken_is_replaced() -> None:
-    """By a free one, which the command reports."""
     async with Simulator(SimulatorSettings()) as first, Simulator(SimulatorSettings()) as second:
         assert first.port != second.port
 
@@ -357,7 +345,6 @@ def client(provider: Simulator, **options: Any) -> httpx2.AsyncClient:
 
 
 async def test_the_feed_goes_on_beside_it() -> None:
-    """Both are served on one port, and requests neither end the feed's connection nor count as one."""
     async with (
         asyncio.timeout(60),
         simulated() as provider,
@@ -372,7 +359,6 @@ async def test_the_feed_goes_on_beside_it() -> None:
 
 
 async def test_a_refusal_has_status_headers_and_the_providers_time() -> None:
-    """401 without a token, 429 with Retry-After, 404 elsewhere, each dated by the provider's clock."""
     api = RestPolicy(rate=0.01, burst=1)
     async with simulated(api=api, clock_skew_seconds=7200) as provider, client(provider) as http:
         answers = [
@@ -392,7 +378,6 @@ async def test_a_refusal_has_status_headers_and_the_providers_time() -> None:
 
 @pytest.mark.parametrize("pause", [600, "Mon, 21 Sep 2026 14:13:20 GMT"])
 async def test_a_refused_handshake_may_ask_for_a_pause(pause: int | str) -> None:
-    """Seconds or a text, as it was given."""
     async with simulated() as provider:
         provider.inflict(Refuse(count=1, retry_after=pause))
         with pytest.raises(InvalidStatus) as refused:
@@ -401,7 +386,6 @@ async def test_a_refused_handshake_may_ask_for_a_pause(pause: int | str) -> None
 
 
 async def test_faults_reach_the_client() -> None:
-    """A redirect, HTML and half an answer arrive as such; a late one makes the client give up."""
     async with simulated() as provider, client(provider, timeout=0.2) as http:
         elsewhere = {"Location": "https://elsewhere.example/"}
         provider.rest.faults.inject(RestFault(nth=1, status=307, headers=elsewhere))
@@ -422,7 +406,6 @@ async def test_faults_reach_the_client() -> None:
 
 
 async def test_two_authorization_headers_are_none() -> None:
-    """Which of them would count is anybody's guess, so neither does."""
     async with simulated() as provider, client(provider) as http:
         good = http.headers["Authorization"]
         answer = await http.get(SPORTS, headers=[("Authorization", good), ("Authorization", good)])

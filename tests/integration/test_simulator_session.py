@@ -30,7 +30,6 @@ def pattern(printed: str) -> str:
 
 
 def test_the_session_goes_as_it_is_printed(tmp_path: Path) -> None:
-    """Every command of it, in a shell, on other ports; times and counts may differ."""
     ports = {"8900": str(first := free_port()), "8901": str(free_port([first]))}
     (start, addresses), *steps, (end, nothing) = session()
     assert (start[:16], start[-2:], end, nothing) == ("bridge simulate ", " &", "kill %1", "")

@@ -96,7 +96,6 @@ def dead_transaction(settings: Settings) -> Producer:
 
 
 def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
-    """Also if a later one, with changes and tombstones, follows."""
     settings = prepared(place)
     sealer = Sealer(settings)
     assert read_snapshot(settings) is None
@@ -113,7 +112,6 @@ def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
 
 
 def test_what_a_dead_run_left_open_neither_hides_nor_shows(place: Place) -> None:
-    """The next run ends it before it reads, and no reader ever sees its records."""
     settings = prepared(place)
     sealer = Sealer(settings)
     with at_work(settings) as (_, publisher):
@@ -135,7 +133,6 @@ def test_what_a_dead_run_left_open_neither_hides_nor_shows(place: Place) -> None
 def test_a_run_whose_lock_was_taken_over_does_not_commit(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its generation is stale: that is enough, also before its successor has fenced it."""
     monkeypatch.setattr(module, "REGAIN_SECONDS", 1)
     settings = prepared(place)
     sealer = Sealer(settings)
@@ -174,7 +171,6 @@ class Interrupted(list[Record]):
 
 @pytest.mark.parametrize("when", ["before", "amid the records", "behind the records"])
 def test_a_producer_that_was_fenced(place: Place, when: str) -> None:
-    """Its rival has published nothing and does not hold the lock, so a new producer publishes."""
     settings = prepared(place)
     sealer, turns = Sealer(settings), itertools.count(1)
     reasons: list[str] = []
@@ -198,7 +194,6 @@ def test_a_producer_that_was_fenced(place: Place, when: str) -> None:
 
 
 def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
-    """The broker has aborted it, so it is written again from the beginning."""
     settings, topic = prepared(place), f"{place.prefix}.{JOB}"
     short = {**settings.kafka.model_dump(), "transaction_timeout_ms": 2_000}
     settings = settings.model_copy(update={"kafka": KafkaSettings.model_validate(short)})
@@ -228,7 +223,6 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
 
 @pytest.mark.parametrize("count", [1, KEYS])
 def test_records_of_a_clock_that_is_ahead(place: Place, count: int) -> None:
-    """The broker would refuse them for an hour. The client's error depends on their number."""
     settings, ahead = prepared(place), 2 * 3_600_000
     sealer = Sealer(settings)
     reasons: list[str] = []
@@ -256,7 +250,6 @@ def delete(place: Place, topic: str) -> None:
 @pytest.mark.parametrize("topic", ["translations", "snapshots"])
 @pytest.mark.parametrize("when", ["before", "amid the records"])
 def test_a_topic_that_is_deleted_during_the_run(place: Place, topic: str, when: str) -> None:
-    """The run cannot write to it and does not recreate it."""
     settings, name = prepared(place), f"{place.prefix}.{topic}"
     sealer = Sealer(settings)
     given: list[Record] = records(settings, 2)
@@ -271,7 +264,6 @@ def test_a_topic_that_is_deleted_during_the_run(place: Place, topic: str, when: 
 
 
 def test_a_topic_that_is_recreated_during_the_run(place: Place) -> None:
-    """It lacks the unchanged records, which the run would not write."""
     settings, topic = prepared(place), f"{place.prefix}.{JOB}"
     sealer = Sealer(settings)
 
@@ -291,7 +283,6 @@ def test_a_topic_that_is_recreated_during_the_run(place: Place) -> None:
 
 @pytest.mark.long
 def test_killed_at_any_moment(place: Place) -> None:
-    """After each of 16 kills the last snapshot is complete, and no unfinished one is readable."""
     # Several at a time, each with its own topics: most of it is waiting for what a dead one left open.
     lines = [prepared(replace(place, prefix=f"{place.prefix}-{line}")) for line in range(LINES)]
     with ThreadPoolExecutor(LINES) as pool:
@@ -341,7 +332,6 @@ def killed_again_and_again(settings: Settings) -> int:
 
 @pytest.mark.parametrize("outage", ["paused", pytest.param("killed", marks=pytest.mark.long)])
 async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) -> None:
-    """The publication waits for it and happens once."""
     settings = prepared(place)
     sealer = Sealer(settings)
     turns, broker = itertools.count(1), place.cluster.servers["kafka-1"]
@@ -363,7 +353,6 @@ async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) ->
 
 
 async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
-    """The run gives up, and the snapshot before stays the last one."""
     settings = prepared(place)
     sealer, stop, broker = Sealer(settings), threading.Event(), place.cluster.servers["kafka-1"]
 
@@ -387,7 +376,6 @@ async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
 
 
 def test_a_record_that_the_topic_will_never_take(place: Place) -> None:
-    """It ends the attempt, and no other record becomes visible."""
     settings = prepared(place)
     sealer = Sealer(settings)
     too_large = Record(topic_of(settings, JOB), b"sport:1", b"x" * 2_000_000, 0)

@@ -91,7 +91,6 @@ OF_A_LATER_RUN = (
 
 
 async def test_a_right_that_is_missing(guarded: Place) -> None:
-    """The documented exit code and the right, without a retry; the next run publishes."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(guarded, provider), Topics(guarded)
         await jobs.fill()
@@ -130,7 +129,6 @@ OFTEN_TAKEN = (
     ],
 )
 async def test_a_right_of_a_job_that_is_taken_away(guarded: Place, rights: Sequence[Lacked]) -> None:
-    """The next run ends the process with the documented code and names it; later ones publish again."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(guarded, provider)
         await jobs.fill()
@@ -148,7 +146,6 @@ async def test_a_right_of_a_job_that_is_taken_away(guarded: Place, rights: Seque
 
 
 async def test_a_right_of_a_job_that_is_taken_away_in_the_middle_of_a_run(guarded: Place) -> None:
-    """What a run needs at its end, it may have had at its beginning."""
     async with simulated(bets=8) as provider:
         jobs, right = Jobs(guarded, provider), Right(WRITE, TOPIC, "currencies")
         await jobs.fill()
@@ -201,7 +198,6 @@ async def test_a_right_of_the_feed(guarded: Place) -> None:
 
 
 async def test_a_gap_that_could_not_be_declared(guarded: Place) -> None:
-    """A bridge writes to the topic of gaps only when there is one, but learns before it connects."""
     right, (_, start) = Right(WRITE, TOPIC, "gaps"), four_days_ago()
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         with denied(guarded, right):
@@ -212,7 +208,6 @@ async def test_a_gap_that_could_not_be_declared(guarded: Place) -> None:
 
 
 async def test_a_gap_that_may_not_be_declared_any_more(guarded: Place) -> None:
-    """The bridge does not go on behind it: the next one declares it."""
     right = Right(WRITE, TOPIC, "gaps")
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10)) as feed:
         bridge = guarded.bridge(FEED__BASE_URL=feed.url)
@@ -229,7 +224,6 @@ async def test_a_gap_that_may_not_be_declared_any_more(guarded: Place) -> None:
 
 
 async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
-    """The one that owns the feed may go on without; the doctor finds it before the next one starts."""
 
     async def lacking(place: Place, right: Right) -> None:
         async with Simulator(SimulatorSettings(port=0, rate=50, odd=0.1)) as feed:
@@ -256,7 +250,6 @@ async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
 
 
 async def test_a_copy_to_a_topic_that_may_not_be_written(guarded: Place) -> None:
-    """The next attempt copies all of it."""
     async with simulated(bets=8) as provider:
         await Jobs(guarded, provider).fill()
     target, right = f"{guarded.prefix}.copy", Right(WRITE, TOPIC, "copy")
@@ -278,7 +271,6 @@ async def test_a_copy_to_a_topic_that_may_not_be_written(guarded: Place) -> None
 async def test_a_right_of_a_reader_that_is_taken_away(
     guarded: Place, operation: AclOperation, topic: str
 ) -> None:
-    """`bridge tail` ends with exit 6, also while there is nothing to read; with names, of their topic too."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(guarded, provider)
         await jobs.fill()
@@ -298,7 +290,6 @@ async def test_a_right_of_a_reader_that_is_taken_away(
 async def test_an_owner_that_does_not_see_a_topic_goes_on_and_prometheus_tells(
     guarded: Place, tmp_path: Path
 ) -> None:
-    """Nobody sees which transactions hide its records."""
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed, TimeLapse(every=1) as lapse:
         bridge = lapse.pods["a"] = guarded.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
@@ -314,7 +305,6 @@ async def test_an_owner_that_does_not_see_a_topic_goes_on_and_prometheus_tells(
 
 
 async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place) -> None:
-    """A write would recreate it here without its settings, so the job does not write."""
 
     async def lacking(place: Place, topic: str) -> None:
         async with simulated(bets=8) as provider:
@@ -333,7 +323,6 @@ async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Plac
 
 
 def test_a_look_makes_no_topic(guarded: Place) -> None:
-    """Otherwise a deleted one would exist again, without its settings."""
     client, name = guarded.admin(), f"{guarded.prefix}.bets"
     assert admin.topic_id(client, name, 10) is None
     with pytest.raises(KafkaUnavailable, match=f"{name} does not exist"):

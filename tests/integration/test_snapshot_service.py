@@ -29,7 +29,6 @@ PUBLISHED, FAILED = "snapshot published", "snapshot failed, the last one is unch
 
 
 async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) -> None:
-    """Log, metrics and readiness report the failure. SIGTERM during a run publishes nothing."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         await jobs.fill()

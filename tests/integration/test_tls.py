@@ -43,7 +43,6 @@ class Keys:
 
 
 async def test_certificates_and_passwords_of_all_servers_are_rotated(place: Place, tmp_path: Path) -> None:
-    """A bridge and a job go on without a restart, once they have the new ones."""
     keys = Keys(tmp_path / "keys")
     settings = SimulatorSettings(
         port=0, rate=20, limits_scale=1000, sizes=SMALL, api=RestPolicy(languages=LANGUAGES, rate=1000)

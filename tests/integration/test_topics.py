@@ -33,7 +33,6 @@ def make(client: AdminClient, topic: str) -> None:
 
 
 async def test_a_recreated_topic_has_another_id(place: Place) -> None:
-    """A missing topic has none; a missing broker gives no answer."""
     client, topic = place.admin(), f"{place.prefix}.anew"
     assert admin.topic_id(client, topic) is None
     make(client, topic)
@@ -91,7 +90,6 @@ def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
 def test_apply_corrects_a_topic_that_would_lose_records(
     place: Place, config: dict[str, str], size: int, age: float, refused: str | None, harmful: bool
 ) -> None:
-    """By the plan, which names the setting; until then no bridge starts if it would lose bets."""
     settings = made_by_somebody(place, config)
     name = topics.declare(settings).bets.name
     assert refusal(settings, size, age) == refused
@@ -112,7 +110,6 @@ def test_apply_corrects_a_topic_that_would_lose_records(
 
 
 def test_other_segments_than_wished_are_no_difference(place: Place) -> None:
-    """As where a cluster forbids small ones. `apply` asks for them."""
     assert place.run("topics", "apply").returncode == 0
     client, name = place.admin(), topics.declare(settings_of(place)).checkpoints.name
     entry = ConfigEntry(name="segment.ms", value="7200000", incremental_operation=AlterConfigOpType.SET)
@@ -126,7 +123,6 @@ def test_other_segments_than_wished_are_no_difference(place: Place) -> None:
 
 
 def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
-    """With a broker whose clock is behind, the deduplicator would miss records."""
     for config, stamp in (({}, 0), ({"message.timestamp.type": "LogAppendTime"}, 3600)):
         settings = made_by_somebody(place, config)
         assert refusal(settings, 1, 3600) is None
@@ -137,7 +133,6 @@ def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
 
 
 async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Place) -> None:
-    """Beside bets, checkpoints that are gone are created by an operator; empty ones need a start."""
     settings, client = settings_of(place), place.admin()
     declared = topics.ensure(client, settings, topics.Topics.of_feed)
     lost, bets = declared.checkpoints.name, declared.bets.name
@@ -169,7 +164,6 @@ async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Pla
 
 
 async def test_a_standby_judges_the_topics_before_it_owns_the_feed(place: Place) -> None:
-    """They may have changed since it started: it ends as it would have at its start, and asks nothing."""
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         owner, standby = (place.bridge(FEED__BASE_URL=feed.url) for _ in range(2))
         await until(lambda: "Live" in owner.states() + standby.states(), "live")
@@ -189,7 +183,6 @@ async def test_a_standby_judges_the_topics_before_it_owns_the_feed(place: Place)
 
 
 def test_numbers_at_their_ends_make_topics(place: Place) -> None:
-    """The broker accepts all values within the settings' bounds: the largest record fits and is read back."""
     shape = TopicsSettings(prefix=place.prefix, partitions=1, min_compaction_lag_days=36_500)
     feed = FeedSettings(max_message_bytes=64 * 1024 * 1024)
     settings = settings_of(place)
@@ -208,7 +201,6 @@ def test_numbers_at_their_ends_make_topics(place: Place) -> None:
 
 
 def test_fewer_partitions_than_declared_are_one_verdict(place: Place) -> None:
-    """They stay, or keys would move: nothing is to be done about it."""
     assert place.run("topics", "apply").returncode == 0
     more = {"TOPICS__PARTITIONS": "12"}
     words = f"{place.prefix}.bets: leave as it is: it has 6 partitions, but 12 are declared"

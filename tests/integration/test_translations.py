@@ -18,7 +18,6 @@ FIVE = ("en", "sv", "de", "el", "ja")
 
 @pytest.mark.long
 async def test_a_large_provider(place: Place) -> None:
-    """All records match; a second run writes nothing, later ones only changes."""
     lacking: dict[str, Any] = {"only_in_lists": {"ja"}, "only_in_all": {"el"}, "event_members": "ids"}
     async with simulated(LARGE, bets=60, languages=FIVE, **lacking) as provider:
         jobs, topics, catalogue = (
@@ -62,7 +61,6 @@ async def test_a_large_provider(place: Place) -> None:
 
 
 async def test_no_refusal_at_the_rate_that_is_allowed(place: Place) -> None:
-    """The run spreads its requests evenly. That it uses the whole rate is tested in virtual time."""
     rate = 60
     async with simulated(rate=rate, burst=8, only_in_lists={"de"}) as provider:
         jobs = Jobs(place, provider, requests_per_second=rate, concurrency=8)
@@ -75,7 +73,6 @@ async def test_no_refusal_at_the_rate_that_is_allowed(place: Place) -> None:
 
 
 async def test_every_id_of_a_bet_joins_with_its_text(place: Place) -> None:
-    """In each language, from the topics alone; two lines of one market type have separate names."""
     async with simulated(bets=150) as provider:
         jobs, topics = Jobs(place, provider), Topics(place)
         wanted = expected(provider, await jobs.fill())

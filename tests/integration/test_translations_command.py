@@ -17,7 +17,6 @@ from tests.integration.snapshots import Jobs, Topics, expected, quiet, simulated
 
 
 async def test_a_plan_asks_nothing_and_holds(place: Place) -> None:
-    """It creates no topic; the following run sends as many requests as planned."""
     async with simulated(only_in_lists={"de"}) as provider:
         jobs = Jobs(place, provider)
         first = await jobs.plan()
@@ -47,7 +46,6 @@ async def test_a_plan_asks_nothing_and_holds(place: Place) -> None:
 
 
 async def test_a_narrowed_run(place: Place) -> None:
-    """It fetches the given events, kinds and languages, and leaves the rest for the next run."""
     async with simulated(bets=60) as provider:
         jobs, topics, catalogue = Jobs(place, provider), Topics(place), provider.rest.catalogue
         bets = await jobs.fill()
@@ -96,7 +94,6 @@ async def test_a_narrowed_run(place: Place) -> None:
     ],
 )
 def test_wrong_options(place: Place, arguments: list[str], says: str) -> None:
-    """They are reported before anything is done, with exit 2."""
     settings = {"API__LANGUAGES": '["en","sv","de"]', "API__BASE_URL": "http://127.0.0.1:1"}
     refused = place.run("translations", *arguments, **settings)
     assert refused.returncode == 2
@@ -104,7 +101,6 @@ def test_wrong_options(place: Place, arguments: list[str], says: str) -> None:
 
 
 async def test_two_runs_never_overlap(place: Place) -> None:
-    """The second reports the lock; after Ctrl-C ends the first, another can run."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
         await jobs.fill()
@@ -123,7 +119,6 @@ async def test_two_runs_never_overlap(place: Place) -> None:
 
 
 async def test_metrics_for_a_collector_of_files(place: Place) -> None:
-    """The file is complete, and absent after a failed run."""
     file = place.directory / "bridge.prom"
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider, attempts=1)

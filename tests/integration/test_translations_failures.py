@@ -23,7 +23,6 @@ FAILURES: list[tuple[Endpoint, dict[str, Any], int, str]] = [
 
 
 async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
-    """A reader at its ends has exactly it, and no record of the failed run."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         await jobs.fill()
@@ -46,7 +45,6 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
 
 @pytest.mark.parametrize(("status", "code"), [(401, 3), (404, 10)])
 async def test_a_failed_process(place: Place, status: int, code: int) -> None:
-    """It prints the error in one line and ends with its code, without a snapshot."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
         provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, status=status))

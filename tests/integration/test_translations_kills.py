@@ -85,5 +85,4 @@ async def killed_at_random(place: Place, kills: int, seed: int) -> Datum:
 
 @pytest.mark.long
 async def test_killed_at_random(place: Place) -> None:
-    """A reader at the ends has exactly the last snapshot, and no record of a killed run."""
     await killed_at_random(place, kills=5, seed=3)

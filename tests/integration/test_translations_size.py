@@ -27,7 +27,6 @@ def place(place: Place) -> Place:
 
 
 async def test_a_large_snapshot_takes_little_memory(place: Place) -> None:
-    """Both in the first run, which writes everything, and the second, which only compares."""
     async with simulated(SIZES, bets=0) as provider:
         jobs = Jobs(place, provider, timeout_seconds=120)
         first, most_at_first = await finished(jobs.start("translations", "--json"))
@@ -40,7 +39,6 @@ async def test_a_large_snapshot_takes_little_memory(place: Place) -> None:
 
 
 async def test_a_list_that_is_written_with_escapes_is_taken(place: Place) -> None:
-    """34 MiB of competitors, a third of which is kept."""
     async with simulated(SMALL, bets=0) as provider:
         name = "Αθλητικός Σύλλογος Αθ".encode("ascii", "backslashreplace").decode()
         item = f'{{"id":%d,"language":"en","translation":"{name} %d"}}'

@@ -68,7 +68,6 @@ async def plant(place: Place, *feeds: tuple[str, int]) -> None:
 
 
 async def test_a_second_feed_is_refused_before_it_connects(place: Place) -> None:
-    """It would take the other's bets for its own: these would be lost, and count as repeated."""
     async with feed() as one, feed() as two:
         first = place.bridge(**settings("one", one))
         await until(lambda: "Live" in first.states(), "live", so_far=first.text)
@@ -93,7 +92,6 @@ async def test_a_second_feed_is_refused_before_it_connects(place: Place) -> None
 
 
 async def test_of_two_that_start_together_one_goes_on(place: Place) -> None:
-    """On a new prefix neither can see the other before its own first checkpoint."""
     async with feed() as one, feed() as two:
         await asyncio.to_thread(prepared, place)
         bridges = {
@@ -116,7 +114,6 @@ async def test_of_two_that_start_together_one_goes_on(place: Place) -> None:
 
 
 async def test_of_two_that_have_begun_together_the_first_one_goes_on(place: Place) -> None:
-    """Whichever is started again, also during the other's handshake, in which that one commits nothing."""
     await plant(place, ("one", 0), ("two", 0))
     async with Silent() as one, Silent() as two:
         lost = place.bridge(**settings("two", two))
@@ -132,7 +129,6 @@ async def test_of_two_that_have_begun_together_the_first_one_goes_on(place: Plac
 
 @pytest.mark.long
 async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Place) -> None:
-    """Also with its connection attempts. The old one cannot return, and the audit holds."""
     async with feed() as provider:
         old, new = settings("old", provider), settings("new", provider)
         bridge = place.bridge(**old)
@@ -187,7 +183,6 @@ async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Pla
 
 
 async def test_a_feed_that_was_renamed_before_goes_on(place: Place) -> None:
-    """By an earlier version of the bridge: the old name has written nothing since."""
     await plant(place, ("old", 5), ("new", 5))
     async with feed() as provider:
         bridge = place.bridge(**settings("new", provider))

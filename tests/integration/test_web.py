@@ -22,7 +22,6 @@ def metric(text: str, name: str) -> float:
 
 
 async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
-    """Only the owner exposes position and counters."""
     async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5, ping_seconds=0.5)) as feed:
         owner = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")
         await until(lambda: "Live" in owner.states(), "live")
@@ -54,7 +53,6 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
 
 
 async def test_a_registry_that_does_not_answer_is_named_while_the_bridge_starts(place: Place) -> None:
-    """A probe would end a process that only starts, for minutes."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         bridge = place.bridge(FEED__BASE_URL="http://127.0.0.1:1", REGISTRY__URL=url)
@@ -66,7 +64,6 @@ async def test_a_registry_that_does_not_answer_is_named_while_the_bridge_starts(
 
 
 async def test_a_load_balancer_without_its_registry_is_waited_for(place: Place) -> None:
-    """The reason has its address and its answer. Then one that takes no writes is enough."""
     fake = FakeRegistry()
     with served(fake) as url:
         Registry(RegistrySettings(url=url)).register(place.prefix)
@@ -82,7 +79,6 @@ async def test_a_load_balancer_without_its_registry_is_waited_for(place: Place) 
 
 
 async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Place) -> None:
-    """With the end of the wait."""
     async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__PROPER_CONNECTIONS="1")
         await until(lambda: "Live" in bridge.states(), "live")

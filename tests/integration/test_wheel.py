@@ -79,7 +79,6 @@ def compiler(directory: Path, script: str) -> str:
 
 
 def test_the_wheel_stands_alone(small: Path, tmp_path: Path) -> None:
-    """In an empty environment, outside the checkout: it checks its schemas, it is compiled."""
     quick = compiler(tmp_path, 'exec cc "$@" -O0')  # nobody measures its speed here
     build = [*PIP, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", "..", "."]
     wheel, names = built(small, *build, CC=quick)
@@ -118,7 +117,6 @@ def test_the_wheel_stands_alone(small: Path, tmp_path: Path) -> None:
 
 
 def test_the_simulator_needs_no_bridge(source: Path, tmp_path: Path) -> None:
-    """Nor Kafka's client, nor Java: what the wheel brings passes the example of its page."""
     build = [*PIP, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", ".."]
     wheel, names = built(source, *build, "./sandbox")
     assert "bridge_sandbox/py.typed" in names
@@ -146,7 +144,6 @@ def test_the_simulator_needs_no_bridge(source: Path, tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_fails_leaves_plain_python(small: Path, tmp_path: Path) -> None:
-    """Also if it fails only for the shared library, and an earlier build has left its modules."""
     earlier = small / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     earlier.mkdir(parents=True)
     (earlier / f"bridge__mypyc{sysconfig.get_config_var('EXT_SUFFIX')}").touch()
@@ -156,7 +153,6 @@ def test_a_compiler_that_fails_leaves_plain_python(small: Path, tmp_path: Path) 
 
 
 def test_what_mypy_refuses_is_plain_python(small: Path) -> None:
-    """A newer mypy may find errors; with BRIDGE_MUST_COMPILE the build fails instead."""
     with (small / "bridge" / "messages" / "scalars.py").open("a", encoding="utf-8") as module:
         module.write("\nWRONG: int = str()\n")
     with pytest.raises(subprocess.CalledProcessError):

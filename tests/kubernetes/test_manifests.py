@@ -124,7 +124,6 @@ def until_a_pod(kubectl: Kubectl, namespace: str, label: str) -> None:
 
 
 def test_the_ten_steps_end_in_pods(kubectl: Kubectl, applied: str) -> None:
-    """In a namespace that enforces the restricted standard, without a warning."""
     assert "Warning" not in applied
     until(lambda: len(items(kubectl, "settlement", "pods", "-l", BRIDGE)) == 2, "owner and standby")
     for job in JOBS:
@@ -139,7 +138,6 @@ def test_the_ten_steps_end_in_pods(kubectl: Kubectl, applied: str) -> None:
 
 
 def test_a_second_apply_changes_nothing(kubectl: Kubectl, applied: str, steps_at: Path) -> None:
-    """The API server keeps what the manifests say, and no default of its own gets in their way."""
     kinds = ("deployments", "cronjobs", "poddisruptionbudgets", "networkpolicies", "services")
     before = {kind: generations(kubectl, kind) for kind in kinds}
     again = kubectl("apply", "-k", str(steps_at / "k8s" / "overlays" / "production")).splitlines()
@@ -160,7 +158,6 @@ def generations(kubectl: Kubectl, kind: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("folder", ROOTS, ids=lambda folder: folder.name)
 def test_no_field_is_unknown(kubectl: Kubectl, applied: str, folder: Path) -> None:
-    """Of every kustomization, as the server sees it; those of operators are for them to check."""
     resources = built(folder)
     said = kubectl(
         "create",
@@ -183,7 +180,6 @@ def local(resources: list[Resource]) -> list[Resource]:
 
 
 def test_the_other_overlay_has_a_namespace_of_its_own(kubectl: Kubectl, applied: str) -> None:
-    """And its jobs are CronJobs, which a command can start."""
     kubectl("apply", "-f", str(K8S / "overlays" / "dev" / "namespace.yaml"))
     kubectl("apply", "-k", str(K8S / "overlays" / "dev"))
     until_a_pod(kubectl, "settlement-dev", BRIDGE)
@@ -199,7 +195,6 @@ def test_the_other_overlay_has_a_namespace_of_its_own(kubectl: Kubectl, applied:
 
 
 def test_a_pod_that_is_not_restricted_is_refused(kubectl: Kubectl, applied: str) -> None:
-    """So the namespace does what its labels say."""
     template = of_kind("Deployment", built(PRODUCTION))["settlement-bridge"]["spec"]["template"]
     pod = {"apiVersion": "v1", "kind": "Pod", **template}
     pod["metadata"] = {"name": "as-it-is", "namespace": "settlement"}
@@ -213,7 +208,6 @@ def test_a_pod_that_is_not_restricted_is_refused(kubectl: Kubectl, applied: str)
 
 
 def test_deleting_the_programs_leaves_the_rest(kubectl: Kubectl, applied: str) -> None:
-    """The Secrets, the topics and the namespace. It is the last test, because it deletes."""
     secrets = names(kubectl, "settlement", "secrets")
     kubectl("delete", "-k", str(PRODUCTION))
     until(lambda: not items(kubectl, "settlement", "pods", "-l", BRIDGE), "no pod")

@@ -70,7 +70,6 @@ def changes(sequence: Contents) -> Contents:
 
 
 def test_a_bet_that_was_changed_back_is_published() -> None:
-    """A, B were published; the replay begins after them."""
     feed = Feed([A, B, A])
     feed.connect(0, 2, to_its_end=True)
     feed.connect(2, 3, to_its_end=True)
@@ -78,7 +77,6 @@ def test_a_bet_that_was_changed_back_is_published() -> None:
 
 
 def test_a_bet_that_was_changed_back_is_held_until_the_connection_breaks() -> None:
-    """The position stays before it, so the next replay brings it again."""
     feed = Feed([A, B, A])
     feed.connect(0, 2, to_its_end=True)
     feed.connect(2, 3, to_its_end=False)
@@ -95,7 +93,6 @@ def test_a_bet_that_was_changed_back_is_held_until_the_connection_breaks() -> No
 def test_no_content_is_doubled_and_the_last_one_is_that_of_the_provider(
     sequence: Contents, draw: st.DataObject
 ) -> None:
-    """Whatever a replay leaves out of what is published, also where that cannot be told from new contents."""
     feed = Feed(sequence)
     for _ in range(draw.draw(st.integers(1, 4), "connections")):
         start = draw.draw(st.integers(0, feed.reached), "start")
@@ -110,7 +107,6 @@ def test_no_content_is_doubled_and_the_last_one_is_that_of_the_provider(
 @settings(max_examples=150, deadline=None)
 @given(sequence=st.lists(st.sampled_from([A, B, C]), max_size=7), reached=st.integers(0, 7))
 def test_nothing_is_left_out_of_what_ends_otherwise(sequence: Contents, reached: int) -> None:
-    """A replay of new contents alone loses none, unless the last one of what is published is among them."""
     feed = Feed(sequence)
     reached = min(reached, len(sequence))
     feed.connect(0, reached, to_its_end=True)

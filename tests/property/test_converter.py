@@ -51,7 +51,6 @@ def avro(value: Any) -> bytes:
 @settings(max_examples=150, deadline=None)
 @given(MESSAGE, RANDOM)
 def test_a_message_becomes_its_record(message: Node, random: Random) -> None:
-    """Every field has its exact value, and the bytes do not depend on the order in the message."""
     decoded = PARSER.parse(spelt(message, random).encode())
     assert decoded.bet is not None
     record = CODEC.encode(decoded.bet)
@@ -87,7 +86,6 @@ def test_a_malformed_message_is_refused_with_its_place(
 @settings(max_examples=300, deadline=None)
 @given(MESSAGE, RANDOM, st.binary(max_size=4), st.integers(0))
 def test_damaged_bytes_never_crash(message: Node, random: Random, damage: bytes, where: int) -> None:
-    """The result is a message that can be encoded, or a ConversionError."""
     data = bytearray(spelt(message, random).encode())
     where %= len(data)
     data[where : where + len(damage)] = damage

@@ -196,7 +196,6 @@ def test_numbers_are_those_of_a_checkpoint_that_can_be_used_or_a_schema_error(da
     ],
 )
 def test_an_impossible_number_is_named(path: str, number: float) -> None:
-    """By its field, so that whoever has written it can be found."""
     datum = CHECKPOINT.to_avro()
     *parents, name = path.split(".")
     place: Any = datum
@@ -210,7 +209,6 @@ def test_an_impossible_number_is_named(path: str, number: float) -> None:
 
 
 def test_an_undamaged_record_is_read_as_it_was_written() -> None:
-    """Also one of an early settlementTime, and with a long ledger."""
     for checkpoint in (
         CHECKPOINT,
         Checkpoint("f", 0, State.LIVE, ATTEMPTS * 5_000, Counters(), 0.0, "", newest=-62_135_596_800.0),
@@ -222,7 +220,6 @@ def test_an_undamaged_record_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("length", [b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\xfe\xff\xff\xff\x0f"])
 def test_a_length_that_is_a_lie_takes_no_memory(length: bytes) -> None:
-    """Wherever it is: of a text, of a list, or as a number."""
     data = WRITTEN["checkpoint"]
     tracemalloc.start()
     try:
@@ -240,7 +237,6 @@ def test_a_length_that_is_a_lie_takes_no_memory(length: bytes) -> None:
 @damaged
 @given(damaged_bytes(WRITTEN["gap"]) | hostile_data(GAP.to_avro()).map(lambda datum: GAP_CODEC.encode(datum)))
 def test_bytes_are_a_gap_that_can_be_shown_or_a_schema_error(data: bytes) -> None:
-    """Of `bridge gaps` and of the reader alike."""
     try:
         datum = GAP_CODEC.decode(data)
         gap = Gap.from_avro(datum)
@@ -313,7 +309,6 @@ def damaged_headers(draw: st.DrawFn) -> list[Header]:
 @damaged
 @given(st.lists(damaged_headers(), max_size=4), st.sampled_from([KEY, KEY, KEY, b"\xff", b"short"]))
 def test_letters_and_marks_are_read_whole_or_not_at_all(records: list[list[Header]], key: bytes) -> None:
-    """What is read can be shown and written again; a damaged mark changes nothing."""
     letters = dict[str, Letter]()
     for offset, headers in enumerate(records):
         message = Message("t", 0, offset, key, b"{}", headers)
@@ -342,7 +337,6 @@ def test_letters_and_marks_are_read_whole_or_not_at_all(records: list[list[Heade
 def test_headers_are_those_of_a_letter_that_can_be_written_again_or_not_ours(
     headers: list[Header],
 ) -> None:
-    """For the commands, the reader and the audit."""
     text = text_of(headers)
     message = Message("t", 0, 0, KEY, b"{}", headers)
     place = {"topic": "t", "partition": 0, "offset": 0, "timestamp": 0, "key": KEY.decode()}
@@ -375,7 +369,6 @@ def test_undamaged_headers_are_read_as_they_were_written() -> None:
 )
 @pytest.mark.parametrize("name", ["revision", "received", "size", "tries", "redriven"])
 def test_a_number_is_written_in_digits(name: str, value: str) -> None:
-    """Python would read most of these as a number."""
     read: Callable[[dict[str, str]], object] = MarkHeaders.read if name in MARK else LetterHeaders.read
     with pytest.raises(NotOurs):
         read(LETTER | MARK | {"kind": "error", name: value})
@@ -404,7 +397,6 @@ def test_a_number_is_within_its_bounds(
 
 
 def test_a_damaged_mark_leaves_a_letter_open() -> None:
-    """What is right in it must not count alone."""
 
     def message(offset: int, headers: dict[str, str]) -> Message:
         return Message("t", 0, offset, KEY, b"{}", [*headers.items()])

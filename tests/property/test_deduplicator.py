@@ -59,7 +59,6 @@ def latest_start(sequence: list[Message], published: int) -> int:
 @settings(max_examples=400, deadline=None)
 @given(data=st.data(), sequence=sequences())
 def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list[Message]) -> None:
-    """Through crashes, reconnections and replays from anywhere, nothing is lost, doubled or out of order."""
     topic: list[Message] = []  # what is committed
     written: list[Message] = []  # the same, each as its schema has it
     reached = 0
@@ -95,7 +94,6 @@ def test_bets_do_not_affect_each_other(sequence: list[Message], others: list[Mes
 @settings(deadline=None)
 @given(sequence=sequences(), caught_up=st.integers(0, 12))
 def test_going_live_in_the_middle_changes_nothing(sequence: list[Message], caught_up: int) -> None:
-    """New contents are published whether the connection replays or not."""
     deduplicator = Deduplicator()
     deduplicator.connected()
     topic = feed(deduplicator, sequence[:caught_up])

@@ -19,7 +19,6 @@ SEED = st.integers(0, 2**32)
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(OWN) | schemas(), POOL, SEED)
 def test_valid_data_are_written_as_by_fastavro(form: str, schema: Schema, pool: Pool, seed: int) -> None:
-    """By the encoder itself, byte for byte."""
     maker = Maker(schema, pool, seed)
     for _ in range(BATCH):
         datum = maker.exact()
@@ -34,7 +33,6 @@ def test_valid_data_are_written_as_by_fastavro(form: str, schema: Schema, pool: 
 def test_other_data_are_written_as_by_fastavro_or_refused_with_a_reason(
     form: str, schema: Schema, pool: Pool, seed: int
 ) -> None:
-    """What fastavro refuses is always refused; an unusual value, such as a tuple for an array, may be."""
     maker = Maker(schema, pool, seed)
     codec = Codec(schema, 1)
     for _ in range(BATCH):

@@ -40,7 +40,6 @@ def sent(draw: st.DrawFn) -> tuple[bytes, list[bytes], list[bytes]]:
 @settings(deadline=None, max_examples=100)
 @given(sent=sent(), sizes=st.lists(st.integers(1, 70_000), min_size=1, max_size=5))
 def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]], sizes: list[int]) -> None:
-    """The same messages and control frames are read from chunks of any size, in small fragments."""
     data, bodies, controls = sent
     reader, client = Reader(), Client()
     for chunk in chunks(client.accepted + data, sizes, most=2000):
@@ -55,7 +54,6 @@ def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]]
 @settings(deadline=None, max_examples=25)
 @given(body=payloads(), cut=st.integers(0, 300_000))
 def test_byte_by_byte_is_no_different(body: bytes, cut: int) -> None:
-    """The header of a frame may be cut anywhere."""
     body = body[: SLICE_BYTES + 2000]
     data = message(body, [cut % (len(body) + 1)], frame(Opcode.PING, b"?")) + message(b"next")
     reader, client = Reader(), Client()

@@ -20,7 +20,6 @@ STEP = st.tuples(
 @settings(deadline=None, max_examples=200)
 @given(steps=st.lists(STEP, max_size=100))
 def test_a_table_is_an_ordered_dictionary(steps: list[tuple[str, bytes, bytes]]) -> None:
-    """Keys are found, put and dropped in an order that makes the arrays grow and shrink."""
     table, model = DigestTable(3), dict[bytes, bytes]()
     for actions, key, payload in steps:
         for action in actions.split():

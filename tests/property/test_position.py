@@ -67,7 +67,6 @@ def timelines(draw: st.DrawFn) -> list[Published]:
 def test_catching_up_follows_the_lowest_of_the_last_50_plausible_times(
     steps: list[tuple[int, int, int] | None],
 ) -> None:
-    """Each step is a number of bets, the first time and the distance between them; None is a reconnection."""
     position, now = Position(SETTINGS, int(BEGAN)), BEGAN + 100_000
     revision, last = BEGAN, list[float]()
     for step in steps:
@@ -129,7 +128,6 @@ _STOPS = st.sampled_from([0.0, 0.0, 14.0, 16.0, 100.0, 600.0])
 def test_everything_before_the_revision_has_been_received(
     data: st.DataObject, messages: list[Published]
 ) -> None:
-    """After each single message or ping: a crash right then and a replay from the revision lose nothing."""
     ahead = data.draw(st.sampled_from([0.0, 0.0, 20.0, -20.0]), "skew")
     reader = Reader(messages, Position(SETTINGS, int(BEGAN) - 200), ahead)
     now = BEGAN + data.draw(
@@ -145,7 +143,6 @@ def test_everything_before_the_revision_has_been_received(
 def test_a_live_feed_that_falls_behind_and_pauses_promises_nothing(
     data: st.DataObject, messages: list[Published]
 ) -> None:
-    """At first it sends what it publishes at once, then it falls behind, again and again."""
     ahead = data.draw(st.sampled_from([0.0, 20.0, -20.0]), "skew")
     reader = Reader(messages, Position(SETTINGS, int(BEGAN) - 200), ahead)
     reader.position.connected(Skew(ahead, ahead))

@@ -175,7 +175,6 @@ def test_no_limit_is_ever_broken(
 @settings(deadline=None)
 @given(SEEDS, st.lists(st.tuples(st.floats(0, 1900), st.floats(-1e6, 1e6)), min_size=1, max_size=30))
 def test_a_clock_set_by_any_amount_breaks_no_window(seed: int, moves: list[tuple[float, float]]) -> None:
-    """Without a revision the age does not matter, and the clocks may differ by days."""
     world = World(Random(seed))
     for seconds, wall in moves:
         world.revision = None
@@ -188,7 +187,6 @@ def test_a_clock_set_by_any_amount_breaks_no_window(seed: int, moves: list[tuple
 
 
 def test_a_thousand_crashes_break_no_limit() -> None:
-    """The bridge is restarted at once each time."""
     world = World(Random(1), skew=3.0)
     for _ in range(1000):
         world.connect()
@@ -198,7 +196,6 @@ def test_a_thousand_crashes_break_no_limit() -> None:
 @settings(deadline=None)
 @given(SEEDS, st.sampled_from([1.5, 5.0, 15.0]), st.sampled_from([0, 60, 5000, 400_000]))
 def test_hosts_whose_clocks_differ_take_over_from_each_other(seed: int, skew: float, recovery: int) -> None:
-    """After each attempt the next host becomes the owner and connects as soon as its limiter allows."""
     world = World(Random(seed), skew=skew)
     for _ in range(40):
         world.revision = None if recovery == 400_000 else int(world.time) - recovery
@@ -210,7 +207,6 @@ def test_hosts_whose_clocks_differ_take_over_from_each_other(seed: int, skew: fl
 @settings(deadline=None)
 @given(SEEDS, st.lists(st.sampled_from([None, 0, 60, 3595, 5000, 259_190, 400_000]), max_size=40))
 def test_revisions_of_every_age_break_no_limit(seed: int, recoveries: list[int | None]) -> None:
-    """In any order, one right after the other; 0 and too old ones count as large recoveries, too."""
     world = World(Random(seed), skew=1.5)
     for recovery in recoveries:
         world.revision = None if recovery is None else int(world.time) - recovery
@@ -247,7 +243,6 @@ def test_a_shortened_ledger_decides_as_the_whole_one(
 def test_the_limiter_returns_the_earliest_time(
     seed: int, outages: list[float], ask: int | None, shares: list[float], may_overflow: bool
 ) -> None:
-    """The attempt is allowed then, and at no time before."""
     world = World(Random(seed), may_overflow=may_overflow)
     limits = LimitsSettings(bucket_may_overflow=may_overflow)
     for seconds in outages:

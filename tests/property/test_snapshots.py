@@ -68,7 +68,6 @@ def test_a_run_over_an_unchanged_provider_writes_nothing(
     other: tuple[int, Random],
     full: bool,
 ) -> None:
-    """Full or not, whatever its policy, and if bets mention less than before."""
     provider, topic = provider_of(policy), Topic()
     run(provider, topic, bets_on(first | later), order, False)
     assert run(provider, topic, bets_on(first | later), other, full) == (set(), set())
@@ -83,7 +82,6 @@ def test_a_run_over_an_unchanged_provider_writes_nothing(
 def test_what_is_published_is_true(
     policy: dict[str, Any], mentioned: frozenset[int], order: tuple[int, Random], full: bool
 ) -> None:
-    """And whole: of what bets mention, every text that there is."""
     provider, topic = provider_of(policy), Topic()
     references = bets_on(mentioned)
     run(provider, topic, references, order, full)
@@ -105,7 +103,6 @@ def test_as_many_questions_are_asked_as_were_foreseen(
     full: bool,
     kinds: tuple[Any, ...],
 ) -> None:
-    """For each endpoint between the least and the most, and none that was not foreseen."""
     provider, topic = provider_of(policy), Topic()
     order = 3, Random(1)
     run(provider, topic, bets_on(known), order, False)
@@ -170,6 +167,5 @@ def test_a_currency_survives_its_codec(record: Currency) -> None:
     )
 )
 def test_a_snapshot_survives_its_codec(record: Snapshot) -> None:
-    """Times are exact to the millisecond and finer."""
     codec = Codec(load("snapshot"), 1)
     assert Snapshot.from_avro(codec.decode(codec.encode(record.to_avro()))) == record

@@ -23,14 +23,12 @@ CHEAP = sorted({*MUTATIONS} - {*COSTLY})
 
 
 def test_every_message_of_the_simulator_is_transcoded() -> None:
-    """These have every field, enum value and spelling of the interface."""
     assert [data for data in SIMULATED if not STRICT.outcome(data).accepted] == []
 
 
 @settings(max_examples=100, deadline=None)
 @given(MESSAGE, RANDOM)
 def test_a_valid_message_is_transcoded(message: Node, random: Random) -> None:
-    """In any spelling."""
     assert STRICT.outcome(spelt(message, random).encode()).accepted
 
 
@@ -43,7 +41,6 @@ def test_a_malformed_message_is_not_transcoded(kind: str) -> None:
 
 @pytest.mark.long
 def test_a_mutated_message_has_the_same_result() -> None:
-    """Pings, missing and unknown fields, keys twice, other values and damaged bytes, up to three at once."""
     taken: Counter[tuple[str, bool]] = Counter()
 
     @settings(max_examples=1200, deadline=None)

@@ -16,13 +16,11 @@ ROWS = [
 
 
 def test_every_row_says_where_and_what_then() -> None:
-    """An assumption, a place that rests on it, and a setting or the harm."""
     assert len(ROWS) > 30
     assert [row for row in ROWS if len(row) != 3 or not all(row)] == []
 
 
 def test_every_place_is_there() -> None:
-    """As a file of the project, from its root or from the page."""
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", PAGE.read_text("utf-8"))
     assert [link for link in links if not (PAGE.parent / link).exists()] == []
     paths = {path for _, where, _ in ROWS for path in re.findall(r"`([\w./-]+)`", where)}
@@ -31,7 +29,6 @@ def test_every_place_is_there() -> None:
 
 
 def test_every_setting_is_there() -> None:
-    """By the name of its variable, without BRIDGE_."""
     known = {
         f"{section}__{name}".upper()
         for section, field in Settings.model_fields.items()

@@ -55,7 +55,6 @@ def test_there_are_enough() -> None:
 
 
 def test_rules_can_be_called_like_what_they_replace() -> None:
-    """In plain Python: compiled functions do not tell. What is replaced is so wherever it is imported."""
     ran = run("-c", CHECK, **PLAIN)
     assert ran.returncode == 0, ran.stderr
 

@@ -81,12 +81,10 @@ DRIVERS = {
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_drivers_read_the_clock(module: str) -> None:
-    """No other module mentions one, nor sleeps."""
     found = [f"{name} in line {line}" for name, line in called(module) if name in CLOCKS]
     assert not found or module in DRIVERS
 
 
 @pytest.mark.parametrize("module", DRIVERS)
 def test_no_driver_is_listed_without_need(module: str) -> None:
-    """A module that reads no clock any more is a core, or could be."""
     assert any(name in CLOCKS for name, _ in called(module))

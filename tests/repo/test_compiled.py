@@ -22,12 +22,10 @@ LIBRARIES = sorted(PACKAGE.rglob(f"*{EXTENSION_SUFFIXES[0]}"))
 
 
 def test_no_compiled_module_is_older_than_its_source() -> None:
-    """It would run in its place, and edits would have no effect: `make setup` compiles it anew."""
     assert outdated(PACKAGE) == []
 
 
 def test_nothing_else_is_compiled() -> None:
-    """A library whose module is not in the list any more would still be imported."""
     sources = {library.with_name(f"{library.name.partition('.')[0]}.py") for library in LIBRARIES}
     listed = {ROOT / name for name in COMPILED}
     assert all(source.exists() for source in listed)
@@ -36,7 +34,6 @@ def test_nothing_else_is_compiled() -> None:
 
 @pytest.mark.parametrize("path", ["", str(PLAIN)])
 def test_the_plain_form_is_used_where_it_is_asked_for(path: str) -> None:
-    """By one entry in the environment, so that it reaches every process of a run."""
     ran = subprocess.run(
         [sys.executable, "-c", "from bridge.avro.encoder import compiled; print(compiled())"],
         cwd=ROOT,
@@ -49,11 +46,9 @@ def test_the_plain_form_is_used_where_it_is_asked_for(path: str) -> None:
 
 
 def test_this_run_uses_the_form_it_should() -> None:
-    """The compiled one, where there is one, unless the plain one was asked for."""
     assert compiled() == (bool(LIBRARIES) and str(PLAIN) not in os.environ.get("PYTHONPATH", ""))
 
 
 def test_what_builds_the_wheel_is_what_is_locked() -> None:
-    """The requirements of an isolated build are those of the group from which the lock is made."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert project["build-system"]["requires"] == project["dependency-groups"]["build"]

@@ -31,7 +31,6 @@ def instructions(name: str, text: str = TEXT) -> list[str]:
 
 
 def test_hadolint_finds_nothing() -> None:
-    """No instruction is wrong, deprecated or known to be a bad idea."""
     hadolint = Path(sys.executable).parent / "hadolint"
     if not hadolint.exists():
         lacking("there is no hadolint for this platform")
@@ -40,7 +39,6 @@ def test_hadolint_finds_nothing() -> None:
 
 
 def test_what_is_copied_is_there() -> None:
-    """And is let through to the build; nothing else is."""
     sources = {
         s.rstrip("/") for copy in instructions("COPY") if "--from" not in copy for s in copy.split()[:-1]
     }
@@ -59,7 +57,6 @@ def _in_order(sources: set[str]) -> list[str]:
 
 
 def test_what_is_installed_is_locked() -> None:
-    """The lock has all that the package needs and what builds it, and pip insists on its hashes."""
     name = re.compile(r"^[a-z0-9-]+", re.MULTILINE)
     for lines, lock in (
         (PROJECT["dependencies"], "runtime"),
@@ -78,7 +75,6 @@ def _lock(name: str) -> str:
 
 
 def test_python_is_one_that_the_package_supports() -> None:
-    """The same in both stages, by a tag that says which."""
     [image] = {stage.split()[0] for stage in instructions("FROM")}
     match = re.fullmatch(r"python:(3\.\d+)-slim-\w+", image)
     assert match is not None
@@ -86,7 +82,6 @@ def test_python_is_one_that_the_package_supports() -> None:
 
 
 def test_it_runs_the_bridge_as_the_user_that_the_manifests_name() -> None:
-    """The entry point is the package's own command, without a shell; the user is a number, and not root."""
     last_stage = TEXT.rpartition("\nFROM ")[2]
     [entry] = instructions("ENTRYPOINT", last_stage)
     [command] = instructions("CMD", last_stage)
@@ -102,7 +97,6 @@ def test_it_runs_the_bridge_as_the_user_that_the_manifests_name() -> None:
 
 @pytest.mark.parametrize("given", [[], ["IMAGE=registry.example/bridge:1"]], ids=["by itself", "named"])
 def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str]) -> None:
-    """With its version. Without a name it gets the one that the overlay on this machine runs, and its own."""
     make = shutil.which("make")
     if make is None:
         lacking("there is no make")
@@ -126,7 +120,6 @@ def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str])
 
 
 def test_the_labels_say_what_the_package_says() -> None:
-    """Name, description and licence."""
     [labels] = instructions("LABEL")
     said = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]*)"', labels))
     assert said == {

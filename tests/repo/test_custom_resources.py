@@ -74,7 +74,6 @@ def unfit(value: Any, form: Any, at: str = "") -> list[str]:
 
 @pytest.mark.parametrize("resource", CUSTOM, ids=lambda r: r["metadata"]["name"])
 def test_a_resource_of_an_operator_has_the_keys_of_its_kind(resource: Resource) -> None:
-    """At each level, and no other."""
     kind = resource["kind"]
     assert resource["apiVersion"] == VERSIONS[kind]
     labels = {} if kind == "KafkaUser" else {"labels": LABELS}
@@ -83,7 +82,6 @@ def test_a_resource_of_an_operator_has_the_keys_of_its_kind(resource: Resource) 
 
 
 def test_each_kind_of_an_operator_is_there() -> None:
-    """A kind that is new needs its form."""
     assert {resource["kind"] for resource in CUSTOM} == SPECS.keys()
     assert SPECS.keys() == OF_OPERATORS - {"KafkaTopic"}
 
@@ -102,12 +100,10 @@ def test_each_kind_of_an_operator_is_there() -> None:
     ],
 )
 def test_another_form_is_found(value: Any, places: list[str]) -> None:
-    """Whatever a manifest could be by mistake."""
     assert unfit(value, {"a": str, "b": [str], "c?": int}) == places
 
 
 def test_the_alert_of_what_is_not_scraped_knows_the_job_of_the_monitor() -> None:
-    """The operator names it NAMESPACE/NAME, unless the monitor has another label for it."""
     [monitor] = of_kind("PodMonitor", RESOURCES)
     [down] = [alert["expr"] for alert in ALERTS if alert["alert"] == "SettlementTargetDown"]
     [pattern] = re.findall(r'up\{job=~"([^"]*)"\}', down)

@@ -23,12 +23,10 @@ from tools.docs import generated
 
 @pytest.mark.parametrize("path", generated(), ids=str)
 def test_a_generated_file_is_up_to_date(path: Path) -> None:
-    """`make docs` writes it."""
     assert (ROOT / path).read_text("utf-8") == generated()[path]
 
 
 def test_every_place_that_names_the_version_has_this_one() -> None:
-    """Those that the page for contributors says to set for a release, and the head of its changes."""
     manifests = ("k8s/base/kustomization.yaml", "k8s/components/serving-jobs/kustomization.yaml")
     for path in (*manifests, "k8s/README.md", "docs/install.md"):
         named = re.findall(
@@ -41,7 +39,6 @@ def test_every_place_that_names_the_version_has_this_one() -> None:
 
 
 def test_the_drawing_of_the_packages_shows_the_levels() -> None:
-    """Each package once, below all that may import it."""
     height: dict[str, float] = {}
     for line in (ROOT / "docs" / "architecture" / "rooms.txt").read_text("utf-8").splitlines():
         if box := re.match(r'box \S+ +\S+ +(\S+) .*"(.*)"', line):
@@ -52,7 +49,6 @@ def test_the_drawing_of_the_packages_shows_the_levels() -> None:
 
 
 def test_the_example_file_holds_the_defaults() -> None:
-    """Also once every # is removed: the values are TOML."""
     text = (ROOT / "bridge.example.toml").read_text("utf-8")
     values = tomllib.loads(re.sub(r"^#(\w+ = )", r"\1", text, flags=re.MULTILINE))
     defaults = Settings().model_dump(mode="json", exclude_none=True)
@@ -61,7 +57,6 @@ def test_the_example_file_holds_the_defaults() -> None:
 
 
 def test_the_page_of_kafka_lists_its_secrets_and_what_is_the_bridges_own() -> None:
-    """Exactly those that the settings take, and refuse."""
     page = (ROOT / "docs" / "kafka.md").read_text("utf-8")
     own = re.search(r"The bridge sets these properties itself.*?\n\n", page, re.DOTALL)
     secrets = re.search(r"^\| secret \|.*?\n\n", page, re.DOTALL | re.MULTILINE)
@@ -72,7 +67,6 @@ def test_the_page_of_kafka_lists_its_secrets_and_what_is_the_bridges_own() -> No
 
 
 def test_the_page_of_exit_codes_lists_them_all() -> None:
-    """Exactly those of the errors, of success and of Ctrl-C."""
     page = (ROOT / "docs" / "exit-codes.md").read_text("utf-8")
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
     assert listed == {0, 130} | {error.exit_code for error in below(BridgeError)}
@@ -87,7 +81,6 @@ CODE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 
 
 def test_every_relative_link_resolves() -> None:
-    """File and anchor, on every page."""
     broken = []
     for page in own_files():
         if page.suffix != ".md":
@@ -113,7 +106,6 @@ MEASURED = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 
 
 def test_the_pages_use_the_words_of_the_glossary() -> None:
-    """In prose; code, tables of metrics and of measurements have the names of their source."""
     found = []
     for page in sorted((ROOT / "docs").rglob("*.md")):
         text = MEASURED.sub("", CODE.sub("", page.read_text("utf-8")))
@@ -126,7 +118,6 @@ PATH = re.compile(r"`((?:bridge|benchmarks|docs|examples|k8s|schemas|tests|tools
 
 
 def test_every_path_that_a_page_names_is_there() -> None:
-    """From the root or from the page: a file, a folder or a pattern. The changelog names what was."""
     missing = [
         f"{page.relative_to(ROOT)}: {path}"
         for page in own_files()
@@ -145,7 +136,6 @@ COMMAND = re.compile(
 
 
 def test_every_command_that_a_page_types_is_one() -> None:
-    """With the options that are typed behind it: a page is read when something does not work."""
     group: Any = get_command(app)
     wrong = []
     for page in own_files():

@@ -110,21 +110,18 @@ def within(name: str, *prefixes: str) -> bool:
 
 
 def test_every_module_has_a_place() -> None:
-    """And every place has a module."""
     usage = {room(module) for module in MODULES} - {None}
     assert usage == {name for names in LEVELS for name in names}
     assert {module for module in MODULES if room(module) is None} == {"bridge", "bridge_sandbox"}
 
 
 def test_few_modules_are_loose() -> None:
-    """What is not in a package has to be found by its name."""
     packages = {module.rpartition(".")[0] for module in MODULES}
     assert len({m for m in MODULES if within(m, "bridge") and m.count(".") == 1} - packages) + 1 <= MOST_LOOSE
 
 
 @pytest.mark.parametrize("module", sorted(set(MODULES) - {"bridge", "bridge_sandbox"}))
 def test_a_module_imports_only_from_lower_levels(module: str) -> None:
-    """Nothing knows what is built on top of it, or beside it."""
     own = room(module)
     assert own is not None
     others = {name: found for name in imports(module) if (found := room(name)) not in (None, own)}
@@ -135,34 +132,28 @@ def test_a_module_imports_only_from_lower_levels(module: str) -> None:
 
 @pytest.mark.parametrize("module", [m for m in sorted(MODULES) if within(m, *CORES)])
 def test_cores_do_no_io(module: str) -> None:
-    """No socket, no thread, no event loop, no Kafka."""
     assert {name for name in outside(module) if name.split(".")[0] in IO} == set()
 
 
 def test_there_is_no_cycle() -> None:
-    """Neither within a package."""
     order = TopologicalSorter({module: imports(module) for module in MODULES}).static_order()
     assert set(order) == set(MODULES)
 
 
 @pytest.mark.parametrize("module", [m for m in sorted(MODULES) if within(m, "bridge_sandbox.provider")])
 def test_the_simulator_shares_nothing_with_the_bridge(module: str) -> None:
-    """So that each checks the other."""
     assert {name for name in imports(module) if not within(name, "bridge_sandbox.provider")} == set()
 
 
 def test_the_bridge_does_not_name_the_sandbox() -> None:
-    """Neither in an import nor in a text: it is another distribution, which brings its commands itself."""
     assert [file for file in PACKAGE.rglob("*.py") if "bridge_sandbox" in file.read_text("utf-8")] == []
 
 
 def test_the_verification_shares_nothing_with_the_conversion() -> None:
-    """What arrived is judged by other code than what wrote it."""
     assert imports("bridge_sandbox.demo.verify") <= {"bridge", "bridge_sandbox.demo"}
 
 
 def test_the_clients_are_each_wrapped_once() -> None:
-    """Outside the modules named here nobody talks to a library of Kafka or WebSocket by itself."""
     wrappers = {
         "websockets": [
             "bridge.feed.client",
@@ -194,7 +185,6 @@ def test_the_clients_are_each_wrapped_once() -> None:
 
 
 def test_the_judge_knows_nothing_of_the_bridge() -> None:
-    """Nor do the modules that it imports: it reads the topics and the simulator as a stranger would."""
     files = [*(ROOT / "tests" / "judge").glob("*.py"), ROOT / "tests" / "interface.py"]
     named = {file.stem: set(dotted(ast.parse(file.read_text("utf-8")))) for file in files}
     own = ("tests.judge", "tests.interface")

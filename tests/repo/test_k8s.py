@@ -88,7 +88,6 @@ def settings(component: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def test_no_manifest_is_forgotten() -> None:
-    """Each file is part of what is applied, a namespace by itself; or it is the README."""
     used = {file for root in ROOTS for file in build(root).files}
     alone = {K8S / "README.md", *(overlay / "namespace.yaml" for overlay in OVERLAYS)}
     assert {file for file in K8S.rglob("*") if file.is_file()} - used == alone
@@ -99,13 +98,11 @@ def test_no_manifest_is_forgotten() -> None:
     "resource", [*RESOURCES, *SERVING], ids=lambda r: f"{r['kind']}-{r['metadata']['name']}"
 )
 def test_a_resource_is_what_its_kind_allows(resource: Resource, version: str) -> None:
-    """Against the schemas of Kubernetes itself, which know every field."""
     kubernetes_validate.validate(resource, version, strict=True)
 
 
 @pytest.mark.parametrize("folder", ROOTS, ids=lambda folder: folder.name)
 def test_kustomize_builds_what_is_tested_here(folder: Path) -> None:
-    """The same resources, each as its kind allows."""
     built = kustomized(folder)
     names = {(r["kind"], _unhashed(r)) for r in built}
     assert names == {(r["kind"], r["metadata"]["name"]) for r in build(folder).resources}
@@ -143,7 +140,6 @@ def met(selector: Resource) -> set[str]:
 
 
 def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
-    """Those of the Deployment, its spread, the budget and the Service."""
     deployment = of_kind("Deployment")["settlement-bridge"]
     [service] = of_kind("Service").values()
     [budget] = of_kind("PodDisruptionBudget").values()
@@ -158,13 +154,11 @@ def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
 
 
 def test_a_node_that_takes_no_pods_of_ours_does_not_keep_the_standby_waiting() -> None:
-    """By default a tainted one counts as an empty place, and then the only other node is full."""
     for constraint in spec("bridge")["topologySpreadConstraints"]:
         assert constraint["nodeTaintsPolicy"] == "Honor"
 
 
 def test_the_monitor_meets_what_can_serve() -> None:
-    """The jobs by their component, whether they stay and serve or not; nobody scrapes the shell."""
     [monitor] = of_kind("PodMonitor", build(K8S / "observe").resources).values()
     assert met(monitor["spec"]["selector"]) == {"bridge", *JOBS, *STAYING}
 
@@ -174,7 +168,6 @@ def test_the_monitor_meets_what_can_serve() -> None:
 
 @each_pod
 def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
-    """Named once for all, so that one line says where it really is."""
     assert {each["image"] for each in containers(PODS[component])} == {"settlement-bridge"}
     for folder in (BASE, SERVING_JOBS):
         assert kustomization(folder)["images"] == [{"name": "settlement-bridge", "newTag": RELEASE}]
@@ -182,7 +175,6 @@ def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
 
 @each_pod
 def test_the_arguments_are_a_command(component: str) -> None:
-    """With options that it has."""
     for each in containers(PODS[component]):
         if "command" in each:
             continue  # the shell's
@@ -193,13 +185,11 @@ def test_the_arguments_are_a_command(component: str) -> None:
 
 @each_pod
 def test_the_settings_are_settings(component: str, settings: Settings) -> None:
-    """All that a pod is given loads, and nothing is missing that its command needs."""
     assert settings.missing(*NEEDS[component]) == []
 
 
 @each_pod
 def test_secrets_are_files_of_mounted_secrets(component: str) -> None:
-    """None is in a variable, and each file is one that the README says how to make."""
     volumes = {v["name"]: v["secret"]["secretName"] for v in spec(component)["volumes"] if "secret" in v}
     mounts = [m for m in container(component)["volumeMounts"] if m["name"] in volumes]
     mounted = {m["mountPath"]: volumes.pop(m["name"]) for m in mounts}
@@ -252,7 +242,6 @@ def test_a_pod_may_do_nothing_that_it_need_not(component: str) -> None:
 
 
 def test_an_export_has_room_in_the_shell() -> None:
-    """A folder of its own that ends with the pod, less than what the pod may take of the node's disk."""
     [room] = [v["emptyDir"]["sizeLimit"] for v in spec("shell")["volumes"] if "emptyDir" in v]
     limit = container("shell")["resources"]["limits"]["ephemeral-storage"]
     assert int(room.removesuffix("Gi")) < int(limit.removesuffix("Gi"))
@@ -274,7 +263,6 @@ def test_the_doctor_looks_at_what_the_bridge_is_given() -> None:
 
 @pytest.mark.parametrize("component", ["bridge", *STAYING])
 def test_probes_and_scrapers_find_what_is_served(component: str, settings: Settings) -> None:
-    """Paths and port are those of the bridge, which listens where they can reach it."""
     [port] = container(component)["ports"]
     [scraped] = of_kind("Service")["settlement-bridge"]["spec"]["ports"]
     assert settings.web.host == "::"
@@ -292,7 +280,6 @@ def test_probes_and_scrapers_find_what_is_served(component: str, settings: Setti
 
 @each_job
 def test_a_snapshot_is_not_tried_again_where_a_person_has_to_act(job: str) -> None:
-    """And never runs beside another of its kind, nor for ever."""
     cron = of_kind("CronJob")[f"settlement-bridge-{job}"]["spec"]
     assert cron["concurrencyPolicy"] == "Forbid"
     inner = cron["jobTemplate"]["spec"]
@@ -307,7 +294,6 @@ def test_a_snapshot_is_not_tried_again_where_a_person_has_to_act(job: str) -> No
 
 @each_job
 def test_a_job_that_serves_is_the_same_pod(job: str) -> None:
-    """As that of the CronJob: settings, secrets and sizes. Only an interval, a port and probes are added."""
     once, staying = deepcopy(PODS[job]), deepcopy(PODS[f"serving-{job}"])
     assert once["spec"].pop("restartPolicy") == "Never"
     [once_run], [runs] = (pod["spec"]["containers"] for pod in (once, staying))
@@ -319,7 +305,6 @@ def test_a_job_that_serves_is_the_same_pod(job: str) -> None:
 
 @each_job
 def test_a_job_that_serves_runs_as_often(job: str) -> None:
-    """As the CronJob: at each so many minutes, or once an hour."""
     minute, *others = of_kind("CronJob")[f"settlement-bridge-{job}"]["spec"]["schedule"].split()
     assert others == ["*"] * 4
     minutes = int(minute.removeprefix("*/")) if minute.startswith("*/") else 60
@@ -328,7 +313,6 @@ def test_a_job_that_serves_runs_as_often(job: str) -> None:
 
 @each_job
 def test_a_job_that_serves_is_one_process_until_the_next_one_has_published(job: str) -> None:
-    """Which may take as long as a run of the CronJob."""
     name = f"settlement-bridge-{job}"
     asked = of_kind("Deployment", SERVING)[name]["spec"]
     assert asked["replicas"] == 1
@@ -343,7 +327,6 @@ def test_a_job_that_serves_is_one_process_until_the_next_one_has_published(job: 
 
 @pytest.mark.parametrize("component", ["bridge"])
 def test_the_topics_are_the_declared_ones(component: str, settings: Settings) -> None:
-    """Name, partitions and settings, as the bridge itself would create them with so many copies."""
     for declared in (topics.declare(settings), topics.declare(Settings())):
         assert [shape(resource) for resource in TOPICS] == [
             (topic.name, topic.partitions, topics.as_created(topic, 3)) for topic in declared.all()
@@ -362,7 +345,6 @@ def shape(resource: Resource) -> tuple[str, int, dict[str, str]]:
 
 
 def test_topics_and_programs_name_the_same_cluster() -> None:
-    """Strimzi's name of the brokers begins with that of the cluster."""
     [labels] = kustomization(K8S / "topics")["labels"]
     brokers = environment(PODS["bridge"])["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"]
     assert brokers == f"{labels['pairs']['strimzi.io/cluster']}-kafka-bootstrap:9093"

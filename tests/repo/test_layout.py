@@ -27,7 +27,6 @@ def own_files() -> list[Path]:
 
 
 def test_every_module_says_what_it_is() -> None:
-    """And so does every public class and function in it; a script's `main` is its module."""
     silent = [
         f"{name}: {getattr(node, 'name', 'module')}"
         for name, tree in MODULES.items()
@@ -52,7 +51,6 @@ def public(node: ast.Module | ast.ClassDef) -> Iterator[Documented]:
 
 
 def test_no_file_names_a_registry() -> None:
-    """Where packages come from is the business of whoever installs them."""
     hosts = [".".join(parts) for parts in _REGISTRIES]
     named = [
         f"{file.relative_to(ROOT)}: {host}"
@@ -79,7 +77,6 @@ _REGISTRIES = [
 
 @pytest.mark.parametrize("file", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda file: file.name)
 def test_requirements_are_locked_by_hash_and_name_no_address(file: Path) -> None:
-    """Each with its version and at least one hash."""
     text = file.read_text("utf-8")
     assert "://" not in text
     requirements = [r for r in re.split(r"(?<!\\)\n", text) if r and not r.startswith("#")]

@@ -16,7 +16,6 @@ from tools import licences, sbom
 
 @pytest.mark.parametrize("name", licences.locked())
 def test_a_package_has_a_known_licence_and_no_copyleft(name: str) -> None:
-    """By what the installed package declares, in the version that is locked."""
     installed = metadata.metadata(name)
     assert installed["Version"] == licences.locked()[name]
     assert licences.refused(name, licences.declared(installed)) == set()
@@ -40,7 +39,6 @@ def package(**fields: str) -> Message:
     ],
 )
 def test_a_licence_is_found_where_packages_declare_it(fields: dict[str, str], licence: str) -> None:
-    """The newest field first."""
     assert licences.declared(package(**fields)) == licence  # type: ignore[arg-type]
 
 
@@ -54,7 +52,6 @@ def test_a_licence_is_found_where_packages_declare_it(fields: dict[str, str], li
     ],
 )
 def test_a_licence_that_is_not_clear_is_unknown(fields: dict[str, str]) -> None:
-    """And the error names the package."""
     with pytest.raises(licences.UnknownLicence, match="something"):
         licences.declared(package(**fields))  # type: ignore[arg-type]
 
@@ -71,13 +68,11 @@ def test_a_licence_that_is_not_clear_is_unknown(fields: dict[str, str]) -> None:
     ],
 )
 def test_copyleft_is_refused(name: str, expression: str, refused: set[str]) -> None:
-    """But for the packages that are named for it, with their licence."""
     assert licences.refused(name, expression) == refused
 
 
 @pytest.mark.long
 def test_the_bill_of_materials_has_what_is_locked(tmp_path: Path) -> None:
-    """Every package with its version, a licence and what needs it; nothing else; nothing of this machine."""
     sbom.write(tmp_path / "dist" / "sbom.cdx.json")
     text = (tmp_path / "dist" / "sbom.cdx.json").read_text("utf-8")
     assert str(tmp_path) not in text

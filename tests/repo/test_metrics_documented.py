@@ -58,7 +58,6 @@ METRICS = [*PROCESS, *FEED, *SNAPSHOTS]
 
 
 def test_every_metric_is_documented() -> None:
-    """With type, labels, who exposes it and meaning, in the order of the code."""
     documented = [
         Row(name, kind, set(re.findall(r"`(\w+)`", labels)), by, meaning)
         for name, kind, labels, by, meaning in ROW.findall(DOCUMENT)
@@ -67,7 +66,6 @@ def test_every_metric_is_documented() -> None:
 
 
 def test_no_other_metric_is_mentioned() -> None:
-    """An alert on a metric that does not exist never fires; the dashboard shows all of them."""
     names = {metric.name for metric in METRICS}
     for text in (DOCUMENT, RUNBOOK, RULES, DASHBOARD):
         mentioned = {name.removesuffix("_bucket") for name in re.findall(r"\bbridge_\w+", text)}
@@ -76,7 +74,6 @@ def test_no_other_metric_is_mentioned() -> None:
 
 
 def test_names_follow_the_conventions() -> None:
-    """Prefix, base units, `_total` for counters alone, help that is a sentence; no name is used twice."""
     for metric in METRICS:
         assert re.fullmatch(r"bridge(_[a-z]+)+", metric.name)
         assert (metric.kind == "counter") == metric.name.endswith("_total")
@@ -87,7 +84,6 @@ def test_names_follow_the_conventions() -> None:
 
 
 def test_every_alert_matches_values_that_exist() -> None:
-    """A matcher with a misspelt value never selects anything."""
     matched = "|".join(re.findall(r'bridge_\w+\{\w+=~?"([^"]+)"\}', RULES)).split("|")
     listed = DOCUMENT.partition("| label | values |")[2].partition("\n\n")[0]
     known = {state.value for state in State} | set(re.findall(r"`(\w+)`", listed))

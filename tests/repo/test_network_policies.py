@@ -79,7 +79,6 @@ def ports(
 @pytest.mark.parametrize("component", ["bridge", "translations", "currencies", "shell"])
 @each_build
 def test_a_pod_is_let_out_to_what_it_needs_and_in_by_its_scraper(folder: Path, component: str) -> None:
-    """Everything else is denied; the shell serves nothing, and jobs only where they stay."""
     resources = built(folder)
     labels = pods(resources)[component]["metadata"]["labels"]
     serving = {"bridge", "translations", "currencies"} if folder == PRODUCTION else {"bridge"}
@@ -90,12 +89,10 @@ def test_a_pod_is_let_out_to_what_it_needs_and_in_by_its_scraper(folder: Path, c
     "labels", [{}, {"app.kubernetes.io/component": "bridge"}, {"app": "settlement-bridge"}]
 )
 def test_no_policy_meets_a_pod_of_something_else(labels: Resource) -> None:
-    """What shares the namespace goes on as before."""
     assert ways(labels) == Ways(None, None)
 
 
 def test_without_the_other_policies_everything_is_denied() -> None:
-    """The one named like the programs only denies, in both directions."""
     denying = [
         r for r in RESOURCES if r["kind"] == "NetworkPolicy" and r["metadata"]["name"] == "settlement-bridge"
     ]
@@ -106,7 +103,6 @@ def test_without_the_other_policies_everything_is_denied() -> None:
 
 @each_build
 def test_the_ports_are_those_of_the_addresses(folder: Path) -> None:
-    """Of Kafka, the registry and the provider, as the settings of each build name them."""
     resources = built(folder)
     given: dict[str, str] = {}
     for pod in pods(resources).values():
@@ -131,7 +127,6 @@ def _port(url: str) -> int:
 
 
 def test_kafka_is_the_cluster_that_the_topics_name() -> None:
-    """Its brokers, not the operators and tools beside them, in whichever namespace they are."""
     [peer] = rule(KAFKA)["to"]
     [labels] = kustomization(K8S / "topics")["labels"]
     cluster = labels["pairs"]["strimzi.io/cluster"]
@@ -161,7 +156,6 @@ def test_kafka_is_the_cluster_that_the_topics_name() -> None:
     ],
 )
 def test_the_provider_is_outside(address: str, reached: bool) -> None:
-    """Neither pods nor services of the cluster, nor the cloud's metadata service."""
     host = ip_address(address)
     blocks = [peer["ipBlock"] for peer in rule(PROVIDER)["to"]]
     assert reached == any(
@@ -172,7 +166,6 @@ def test_the_provider_is_outside(address: str, reached: bool) -> None:
 
 @each_build
 def test_the_scraper_reaches_what_serves(folder: Path) -> None:
-    """The pods with a port of the name that the PodMonitor reads, which meets them; of the others none."""
     resources = built(folder)
     [monitor] = of_kind("PodMonitor", build(K8S / "observe").resources).values()
     [scraped] = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
@@ -192,7 +185,6 @@ def ports_of(pod: Resource) -> set[str]:
 
 @pytest.mark.parametrize("name", [DNS, KAFKA, REGISTRY, SCRAPER])
 def test_a_way_within_the_cluster_leads_to_pods_of_one_kind(name: str) -> None:
-    """Not to a whole namespace; those of DNS and of the scraper are in a namespace of a name."""
     policy = of_kind("NetworkPolicy")[name]["spec"]
     [[peer]] = [r.get("to") or r["from"] for r in policy.get("egress") or policy["ingress"]]
     assert peer["podSelector"]["matchLabels"]

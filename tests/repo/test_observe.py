@@ -49,7 +49,6 @@ def fires(
 
 
 def test_prometheus_takes_the_rules(tmp_path: Path) -> None:
-    """Each expression can be parsed, and each template expanded; a rule that is wrong is found."""
     ran = check(RULES, tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert f"{len(ALERTS)} rules found" in ran.stdout
@@ -58,7 +57,6 @@ def test_prometheus_takes_the_rules(tmp_path: Path) -> None:
 
 
 def test_prometheus_takes_the_queries_of_the_dashboard(tmp_path: Path) -> None:
-    """With a feed and an interval in place of Grafana's variables."""
     rules = [{"record": f"query_{number}", "expr": query} for number, query in enumerate(QUERIES)]
     ran = check({"groups": [{"name": "g", "rules": rules}]}, tmp_path)
     assert ran.returncode == 0, ran.stderr
@@ -66,7 +64,6 @@ def test_prometheus_takes_the_queries_of_the_dashboard(tmp_path: Path) -> None:
 
 
 def test_panels_lie_within_the_grid_and_not_on_each_other() -> None:
-    """Grafana would move them, to below the next heading."""
     panels = json.loads((ROOT / "k8s" / "observe" / "dashboard.json").read_text("utf-8"))["panels"]
     taken: Counter[tuple[int, int]] = Counter()
     for place in (panel["gridPos"] for panel in panels):
@@ -77,7 +74,6 @@ def test_panels_lie_within_the_grid_and_not_on_each_other() -> None:
 
 
 def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:
-    """In the same order; the entry begins with the command to type."""
     assert re.findall(r"^## (.+)$", RUNBOOK, re.MULTILINE) == ["A shell", *NAMES]
     assert re.findall(r"^\| `(Settlement\w+)` \| (\w+) \|", PAGE, re.MULTILINE) == [
         (alert["alert"], alert["labels"]["severity"]) for alert in ALERTS
@@ -88,7 +84,6 @@ def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:
 
 
 def test_the_entry_of_old_names_begins_where_the_cause_is() -> None:
-    """In the log of the job: a plan sends nothing to the provider. The alert says which job."""
     entry = RUNBOOK.partition("\n## SettlementNamesOld\n")[2].partition("\n## ")[0]
     deployments = of_kind("Deployment", build(SERVING_JOBS).resources)
     [logged] = re.findall(r"^kubectl -n settlement logs deployment/(\S+) ", entry, re.MULTILINE)
@@ -113,7 +108,6 @@ WRITTEN = {"SettlementNamesNotPublished"}
 
 
 def test_each_alert_fires_in_a_test() -> None:
-    """By its cause; that of one is only written down, as series. `Scrapes.judge` sees that it clears."""
     calls = [node for file in FIRED for node in ast.walk(ast.parse((TESTS / file).read_text("utf-8")))]
     given = [word.arg or "" for call in calls if isinstance(call, ast.Call) for word in call.keywords]
     fired = {name for name in given if name.startswith("Settlement")}
@@ -130,7 +124,6 @@ CRASH_LOOP = " ".join(["0x3 stale _x8"] * 40)
 
 
 def test_a_feed_without_a_process_is_told_beside_others(tmp_path: Path) -> None:
-    """One was scaled to 0 after ten minutes, and the other ones go on."""
     one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="two",pod="b"}'
     standby = 'bridge_leader{feed="two",pod="c"}'
     fires(
@@ -143,7 +136,6 @@ def test_a_feed_without_a_process_is_told_beside_others(tmp_path: Path) -> None:
 
 
 def test_a_feed_whose_process_dies_again_and_again_has_no_owner(tmp_path: Path) -> None:
-    """It is scraped now and then, and never owns."""
     one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="two",pod="b"}'
     looping = {"1m": [], "3m": [{"feed": "one"}], "20m": [{"feed": "one"}], "60m": [{"feed": "one"}]}
     fires(tmp_path, "SettlementNobodyOwns", {one: CRASH_LOOP}, looping)
@@ -151,7 +143,6 @@ def test_a_feed_whose_process_dies_again_and_again_has_no_owner(tmp_path: Path) 
 
 
 def test_a_feed_that_changes_its_owner_is_owned(tmp_path: Path) -> None:
-    """For a moment by none, and then by another process."""
     one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
     fires(
         tmp_path,
@@ -162,14 +153,12 @@ def test_a_feed_that_changes_its_owner_is_owned(tmp_path: Path) -> None:
 
 
 def test_no_bridge_at_all_is_told(tmp_path: Path) -> None:
-    """As where the last one has gone, or none ever started."""
     fires(tmp_path, "SettlementNobodyOwns", {}, {"1m": [], "3m": [{}]})
     one = 'bridge_leader{feed="one",pod="a"}'
     fires(tmp_path, "SettlementNobodyOwns", {one: "1x40 stale"}, {"15m": [{"feed": "one"}]})
 
 
 def test_a_transaction_that_hangs_is_told_as_soon_as_it_is_scraped(tmp_path: Path) -> None:
-    """By the age that its bridges measured: the clocks of two machines do not matter."""
     name = 'bridge_open_transaction_seconds{feed="one",topic="t",partition="3",pod='
     hanging = {f'{name}"a"}}': "5 20 35 50 65 stale", f'{name}"b"}}': "0 15 30 45 stale"}
     told = [{"feed": "one", "topic": "t", "partition": "3"}]
@@ -179,7 +168,6 @@ def test_a_transaction_that_hangs_is_told_as_soon_as_it_is_scraped(tmp_path: Pat
 
 
 def test_transactions_that_nobody_looks_for_are_told(tmp_path: Path) -> None:
-    """One process that looks is enough, and one that starts again and again has not looked."""
     name = 'bridge_transactions_looked_timestamp_seconds{feed="one",pod='
     leader = {'bridge_leader{feed="one",pod="a"}': ALIVE, 'bridge_leader{feed="one",pod="c"}': CRASH_LOOP}
     blind, looking = leader | {f'{name}"a"}}': "60x100"}, {f'{name}"b"}}': "0+15x100"}
@@ -191,7 +179,6 @@ def test_transactions_that_nobody_looks_for_are_told(tmp_path: Path) -> None:
 
 
 def test_a_gap_is_told_for_an_hour_and_not_again(tmp_path: Path) -> None:
-    """Whether its owner goes on or ends at once; a scrape that fails, or a pause of all, is no new gap."""
     one, told = 'bridge_last_gap_timestamp_seconds{feed="one",pod="a"}', [{"feed": "one"}]
     expected = {"5m": [], "11m": told, "69m": told, "71m": [], "2h10m": [], "4h": [], "4h8m": []}
     fires(tmp_path, "SettlementGap", {one: "_x40 600x439 stale _x47 600x2000"}, expected)
@@ -205,14 +192,12 @@ def test_a_gap_is_told_for_an_hour_and_not_again(tmp_path: Path) -> None:
 
 
 def test_names_of_a_job_without_a_process_grow_old(tmp_path: Path) -> None:
-    """Its pod is pending, or scaled to 0."""
     series = {'bridge_snapshot_timestamp_seconds{snapshot="translations",pod="a"}': "0+15x720 stale"}
     found = [{"snapshot": "translations"}]
     fires(tmp_path, "SettlementNamesOld", series, {"4h": [], "9h": [], "9h10m": found, "3d": found})
 
 
 def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:
-    """A restart is no reason to say so, nor a pod that takes six minutes to come."""
     one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
     fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: CRASH_LOOP}, {"40m": [{"feed": "one"}]})
     restart: dict[str, list[dict[str, str]]] = {f"{minute}m": [] for minute in range(5, 60)}
@@ -221,7 +206,6 @@ def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_again_and_again_is_down(tmp_path: Path) -> None:
-    """Though it can be scraped now and then."""
     one, two = 'up{job="m/settlement-bridge",instance="a"}', 'up{job="m/settlement-bridge",instance="b"}'
     looping = " ".join(["1x3 0x7"] * 40)
     down = {"job": "m/settlement-bridge", "instance": "a"}
@@ -231,7 +215,6 @@ def test_a_process_that_dies_again_and_again_is_down(tmp_path: Path) -> None:
 
 
 def test_a_feed_that_never_stays_live_is_told_though_it_dies_in_between(tmp_path: Path) -> None:
-    """And so is one that lives and is not live."""
     live, one = 'bridge_state{feed="one",pod="a",state="Live"}', {"feed": "one"}
     fires(tmp_path, "SettlementNotLive", {live: CRASH_LOOP}, {"20m": [], "45m": [one]})
     fires(tmp_path, "SettlementNotLive", {live: "1x40 0x400"}, {"30m": [], "55m": [one]})
@@ -239,13 +222,11 @@ def test_a_feed_that_never_stays_live_is_told_though_it_dies_in_between(tmp_path
 
 
 def test_an_old_position_is_told_though_its_owner_dies_in_between(tmp_path: Path) -> None:
-    """Each process has the position for a minute only."""
     series = {'bridge_revision_timestamp_seconds{feed="one",pod="a"}': CRASH_LOOP.replace("0x3", "-90000x3")}
     fires(tmp_path, "SettlementRevisionOld", series, {"4m": [], "30m": [{"feed": "one"}]})
 
 
 def test_an_old_position_is_told_though_nobody_knows_it_any_more(tmp_path: Path) -> None:
-    """As without Kafka, or without a process. The position of an owner counts, even if it was moved back."""
     one = 'bridge_revision_timestamp_seconds{feed="one",pod="a"}'
     two = 'bridge_revision_timestamp_seconds{feed="one",pod="b"}'
     gone = {one: "0+15x40 stale"}
@@ -268,7 +249,6 @@ def test_an_old_position_is_told_though_nobody_knows_it_any_more(tmp_path: Path)
 def test_another_namespace_hides_nothing(
     tmp_path: Path, alert: str, metric: str, ill: str, well: str
 ) -> None:
-    """It may have an installation of the same feed, such as for development."""
     name, _, label = metric.partition("{")
     kind = "snapshot" if "snapshot" in name else "feed"
 
@@ -281,7 +261,6 @@ def test_another_namespace_hides_nothing(
 
 
 def test_a_standby_that_comes_minutes_later_is_waited_for(tmp_path: Path) -> None:
-    """At the first start, and where there was none at all: images are pulled, and a doctor looks first."""
     one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
     never: dict[str, list[dict[str, str]]] = {f"{minute}m": [] for minute in range(60)}
     fires(tmp_path, "SettlementNoStandby", {one: "1x300", two: "_x16 0x300"}, never)
@@ -290,14 +269,12 @@ def test_a_standby_that_comes_minutes_later_is_waited_for(tmp_path: Path) -> Non
 
 
 def test_another_namespace_is_no_standby(tmp_path: Path) -> None:
-    """Each has one process."""
     series = {f'bridge_leader{{namespace="{place}",feed="one"}}': ALIVE for place in ("production", "dev")}
     found = [{"namespace": place, "feed": "one"} for place in ("production", "dev")]
     fires(tmp_path, "SettlementNoStandby", series, {"30m": found})
 
 
 def test_a_snapshot_job_that_never_succeeded_is_told(tmp_path: Path) -> None:
-    """As one whose last success is too long ago; the time of the first six hours counts from its creation."""
     name = "settlement-bridge-translations"
     labels = f'{{cronjob="{name}",namespace="n"}}'
     created, succeeded = (

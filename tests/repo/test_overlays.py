@@ -32,18 +32,15 @@ def images(overlay: Path) -> set[str]:
 
 
 def test_production_names_its_image_by_digest() -> None:
-    """A tag can come to mean another image, a digest cannot. The placeholder is no image."""
     [image] = images(PRODUCTION)
     assert re.fullmatch(r"registry\.example/settlement-bridge@sha256:0{64}", image)
 
 
 def test_dev_takes_the_image_that_was_built_beside_it() -> None:
-    """By the tag of this version."""
     assert images(DEV) == {f"settlement-bridge:{RELEASE}"}
 
 
 def test_production_has_an_owner_and_a_standby_and_dev_only_an_owner() -> None:
-    """And dev asks for less than production at every resource, or the same."""
     replicas = {
         o: of_kind("Deployment", kustomized(o))["settlement-bridge"]["spec"]["replicas"] for o in OVERLAYS
     }
@@ -56,7 +53,6 @@ def test_production_has_an_owner_and_a_standby_and_dev_only_an_owner() -> None:
 
 
 def test_production_runs_the_jobs_as_processes_that_stay_and_dev_as_cron_jobs() -> None:
-    """Each job in one way: two would only take turns at its lock."""
     jobs = {"settlement-bridge-currencies", "settlement-bridge-translations"}
     ways = {kind: {o: of_kind(kind, kustomized(o)).keys() & jobs for o in OVERLAYS} for kind in KINDS}
     assert ways == {"CronJob": {DEV: jobs, PRODUCTION: set()}, "Deployment": {DEV: set(), PRODUCTION: jobs}}
@@ -71,7 +67,6 @@ def _amount(text: str) -> float:
 
 @each_overlay
 def test_an_overlay_is_in_a_namespace_that_allows_only_restricted_pods(overlay: Path) -> None:
-    """The namespace comes in a file of its own: deleting an overlay must not delete the Secrets."""
     [namespace] = yaml.safe_load_all((overlay / "namespace.yaml").read_text("utf-8"))
     kubernetes_validate.validate(namespace, "1.36", strict=True)
     labels = namespace["metadata"]["labels"]
@@ -85,7 +80,6 @@ def test_an_overlay_is_in_a_namespace_that_allows_only_restricted_pods(overlay: 
 
 @each_overlay
 def test_its_pods_are_restricted(overlay: Path) -> None:
-    """Each rule of the pod security standard `restricted` that these pods could break."""
     for pod in pods(kustomized(overlay)).values():
         spec = pod["spec"]
         assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC", "ephemeralContainers"}
@@ -102,7 +96,6 @@ def test_its_pods_are_restricted(overlay: Path) -> None:
 
 @each_overlay
 def test_an_overlay_changes_settings_that_the_base_has(overlay: Path) -> None:
-    """A misspelt one would be added beside the right one, and the bridge would refuse to start."""
     base = of_kind("ConfigMap", build(BASE).resources)
     for name, changed in of_kind("ConfigMap", build(overlay).resources).items():
         assert changed["data"].keys() == base[name]["data"].keys()

@@ -26,7 +26,6 @@ def operation(name: str) -> AclOperation:
 
 
 def test_the_table_has_the_declared_rights() -> None:
-    """Its rows by resource; the two in addition each by itself."""
     rows = re.findall(r"^\| ([a-z ]+?)(?: `(\S+)`, prefixed)? \| (\w+(?:, \w+)*) \| ", PAGE, re.MULTILINE)
     told = {
         KINDS[kind]: frozenset(map(operation, names.split(", ")))
@@ -39,7 +38,6 @@ def test_the_table_has_the_declared_rights() -> None:
 
 
 def test_the_commands_grant_them_and_creation() -> None:
-    """Each on the prefix, whatever comes after it."""
     granted: defaultdict[ResourceType, frozenset[AclOperation]] = defaultdict(frozenset)
     for option, prefix, rest in re.findall(
         r"^\$acl --([\w-]+) (\S+) --resource-pattern-type prefixed((?:.*\\\n)*.*)", PAGE, re.MULTILINE
@@ -56,7 +54,6 @@ def user(folder: str = "user") -> Resource:
 
 
 def test_strimzi_s_user_has_them_and_no_other() -> None:
-    """No Create: Strimzi creates the topics."""
     authorization = user()["spec"]["authorization"]
     assert authorization["type"] == "simple"
     granted = {}
@@ -69,7 +66,6 @@ def test_strimzi_s_user_has_them_and_no_other() -> None:
 
 
 def test_who_ends_a_transaction_has_what_the_page_says_and_no_other() -> None:
-    """The topics of the prefix; all transactional ids, because the owner may be any program."""
     [sentence] = re.findall(r"^Who ends a transaction.*?\.$", PAGE, re.MULTILINE | re.DOTALL)
     told = dict(
         re.findall(r"(\w+) on (?:the|all) (topics|transactional ids|cluster)", " ".join(sentence.split()))
@@ -92,7 +88,6 @@ def test_who_ends_a_transaction_has_what_the_page_says_and_no_other() -> None:
 
 
 def test_it_is_the_user_of_the_programs() -> None:
-    """By its name, its way to log in and the cluster that it belongs to."""
     found = user()
     assert (found["apiVersion"], found["spec"]["authentication"]) == (
         "kafka.strimzi.io/v1",

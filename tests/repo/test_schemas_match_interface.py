@@ -91,14 +91,12 @@ NAMED = named_types(load("settled-bet"))
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_model_has_the_interfaces_fields(table: str) -> None:
-    """Each TypedDict has exactly its table's fields, types and nullability."""
     hints = get_type_hints(RECORDS[table], include_extras=True)
     assert {name: described_model(hint) for name, hint in hints.items()} == expected(table)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_exactly_the_nullable_fields_may_be_missing(table: str) -> None:
-    """A field may be missing from a message if and only if it may be null."""
     hints = get_type_hints(RECORDS[table], include_extras=True)
     nullable = {name for name, type_ in expected(table).items() if type_.endswith("?")}
     assert {name for name, hint in hints.items() if get_origin(hint) is NotRequired} == nullable
@@ -106,7 +104,6 @@ def test_exactly_the_nullable_fields_may_be_missing(table: str) -> None:
 
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "SettlementFeedMessageDto"])
 def test_avro_has_the_interfaces_fields(table: str) -> None:
-    """Each Avro record has exactly its table's fields, types and nullability, in the table's order."""
     wanted = expected(table)
     fields = NAMED[RECORDS[table].__name__]["fields"]
     assert [field["name"] for field in fields] == list(wanted)
@@ -115,14 +112,12 @@ def test_avro_has_the_interfaces_fields(table: str) -> None:
 
 
 def test_avro_has_no_other_record() -> None:
-    """Nothing is in the schema that is not in the interface."""
     records = {name for name, node in NAMED.items() if node["type"] == "record"}
     assert records | {"FeedMessage"} == {record.__name__ for record in RECORDS.values()}
 
 
 @pytest.mark.parametrize("enum", ENUMS)
 def test_enums_have_the_interfaces_names(enum: str) -> None:
-    """Model and Avro know exactly the interface's names, and Avro readers Unknown."""
     words = ENUMS[enum].split()
     table = dict(zip(map(int, words[::2]), words[1::2], strict=True))
     in_model = {"SettlementResult": model.SETTLEMENT_RESULTS, "BetItemType": model.BET_ITEM_TYPES}

@@ -35,7 +35,6 @@ def in_tables(document: str) -> set[str]:
 
 
 def test_every_setting_is_in_a_table() -> None:
-    """By its name in Python, on the page of its side."""
     assert SimulatorSettings.model_fields.keys() <= in_tables(FEED)
     assert RestPolicy.model_fields.keys() <= in_tables(REST)
     assert Sizes.model_fields.keys() <= in_tables(REST)
@@ -44,14 +43,12 @@ def test_every_setting_is_in_a_table() -> None:
 
 
 def test_every_option_is_in_a_table() -> None:
-    """And none is there that the command does not have."""
     options = {option.opts[0] for option in OPTIONS.values()}
     assert {name for name in in_tables(FEED) if name.startswith("--")} == options
     assert set(re.findall(r"`(--[a-z-]+)", FEED + REST)) <= options
 
 
 def test_every_fault_is_in_a_table_with_its_choices() -> None:
-    """Those of the feed on one page, those of requests on the other."""
     for name, kind in FAULTS.items():
         row = next(line for line in FEED.splitlines() if line.startswith(f"| `{name}` |"))
         assert set(re.findall(r"`(\w+)`", row.split("|")[2])) == kind.model_fields.keys(), name
@@ -60,7 +57,6 @@ def test_every_fault_is_in_a_table_with_its_choices() -> None:
 
 
 def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() -> None:
-    """A line that can be copied, with the method that it takes."""
     settings = SimulatorSettings(sizes=Sizes(events=1))
     stream = settings.stream(0)
     control = Control(
@@ -81,7 +77,6 @@ def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() ->
 
 
 def test_help_names_the_defaults_of_the_settings() -> None:
-    """An option that is not given leaves its setting as it is."""
     defaults = SimulatorSettings()
     shown = {name: option.default for name, option in OPTIONS.items() if option.default is not None}
     assert (shown.pop("history"), shown.pop("api_rate")) == ("0s", defaults.api.rate)

@@ -61,7 +61,6 @@ def analyzed(tmp_path: Path) -> Path:
 
 
 def test_systemd_finds_nothing_wrong(analyzed: Path) -> None:
-    """No directive is unknown, no value cannot be parsed, no unit is missing."""
     units = [str(file) for file in sorted(analyzed.iterdir())]
     ran = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False
@@ -71,7 +70,6 @@ def test_systemd_finds_nothing_wrong(analyzed: Path) -> None:
 
 @each_unit
 def test_systemd_rates_it_as_well_protected(analyzed: Path, unit: Path) -> None:
-    """By all that a service could be denied."""
     command = ["systemd-analyze", "security", "--offline=yes", f"--threshold={WORST_EXPOSURE}", "--no-pager"]
     ran = subprocess.run([*command, str(analyzed / unit.name)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
@@ -79,7 +77,6 @@ def test_systemd_rates_it_as_well_protected(analyzed: Path, unit: Path) -> None:
 
 @each_process
 def test_it_runs_a_command_of_the_bridge(component: str) -> None:
-    """With options that it has."""
     unit, instance = PROCESSES[component]
     [command] = directives(unit)["ExecStart"]
     program, name, *options = command.replace("%i", instance).split()
@@ -105,13 +102,11 @@ def settings(component: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @each_process
 def test_nothing_is_missing_of_what_its_command_needs(component: str, settings: Settings) -> None:
-    """With the file that the page shows."""
     assert settings.missing(*NEEDS[component]) == []
 
 
 @each_unit
 def test_secrets_are_credentials_that_the_page_installs(unit: Path) -> None:
-    """Each is read by one setting, from the folder that systemd makes for this process alone."""
     given = directives(unit)
     credentials = dict(value.split(":") for value in given["LoadCredential"])
     variables = dict(value.split("=") for value in given["Environment"])
@@ -122,7 +117,6 @@ def test_secrets_are_credentials_that_the_page_installs(unit: Path) -> None:
 
 
 def test_the_shell_of_the_runbook_has_what_the_units_have() -> None:
-    """A command there sees the same secrets, in their own place: without one it would be refused."""
     runbook = (ROOT / "docs" / "runbook.md").read_text("utf-8")
     section = runbook.partition("\n## A shell\n")[2].partition("\n## ")[0]
     exported = dict(re.findall(r"^export (\w+)=(\S+)$", section, re.MULTILINE))
@@ -135,14 +129,12 @@ def test_the_shell_of_the_runbook_has_what_the_units_have() -> None:
 
 
 def test_it_is_not_started_again_where_a_person_has_to_act() -> None:
-    """The exit codes that the manifests treat so for the jobs, and those of a feed; it leaves nothing out."""
     [codes] = directives(RUN)["RestartPreventExitStatus"]
     final = {error.exit_code for error in (*FINAL, GapError, Unconvertible)} - {LeftOut.exit_code}
     assert {int(code) for code in codes.split()} == final
 
 
 def test_a_bridge_that_hangs_is_ended_and_started_again() -> None:
-    """By the beats of its own process, which stop once the event loop has been silent for too long."""
     given = directives(RUN)
     assert given["NotifyAccess"] == ["main"]
     assert "AF_UNIX" in given["RestrictAddressFamilies"][0]
@@ -154,7 +146,6 @@ def test_a_bridge_that_hangs_is_ended_and_started_again() -> None:
 
 
 def test_it_has_the_bounds_of_the_manifests() -> None:
-    """Seconds to end in, and memory."""
     for component, (unit, _) in PROCESSES.items():
         given, pod = directives(unit), spec(component)
         assert given["TimeoutStopSec"] == [str(pod["terminationGracePeriodSeconds"])]
@@ -163,7 +154,6 @@ def test_it_has_the_bounds_of_the_manifests() -> None:
 
 
 def test_the_timers_start_the_jobs() -> None:
-    """Each its own."""
     units = {re.sub(r".*-(\w+)\.timer", r"\1", timer.name): directives(timer)["Unit"] for timer in TIMERS}
     assert units == {
         job: [f"settlement-bridge-snapshot@{job}.service"] for job in ("translations", "currencies")
@@ -202,7 +192,6 @@ test "$*" = "describe --tags --always" && echo "$RELEASE"
 
 
 def test_the_commands_that_install_also_upgrade(tmp_path: Path) -> None:
-    """They touch nothing that is running, and what an earlier build has left is in no release."""
     section = INSTALL.partition("\n## A wheel\n")[2].partition("\n## ")[0]
     commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)[0].replace("/opt/", f"{tmp_path}/opt/")
     (tmp_path / "opt").mkdir()

@@ -86,25 +86,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
 
 
 def test_every_step_has_its_commands() -> None:
-    """None is only told."""
     assert all(steps())
 
 
 def test_what_is_applied_is_valid(cluster: list[Resource]) -> None:
-    """As Kubernetes sees it, which refuses a field that it does not know."""
     for resource in cluster:
         if "apiVersion" in resource and resource["kind"] not in OF_OPERATORS:
             kubernetes_validate.validate(resource, "1.36", strict=True)
 
 
 def test_the_programs_run_the_image_that_was_pushed(cluster: list[Resource]) -> None:
-    """All three, by its digest."""
     images = {c["image"] for pod in pods(cluster).values() for c in containers(pod)}
     assert images == {f"registry.example/settlement-bridge@{DIGEST}"}
 
 
 def test_each_program_is_waited_for_and_the_doctor_has_the_settings_of_all(cluster: list[Resource]) -> None:
-    """In the shell, which is none of them, and is gone again at the end."""
     last = steps()[-1]
     waited = set(re.findall(r"rollout status deployment/(\S+)", last))
     assert waited == of_kind("Deployment", cluster).keys()
@@ -117,7 +113,6 @@ def test_each_program_is_waited_for_and_the_doctor_has_the_settings_of_all(clust
 
 
 def test_the_programs_find_their_secrets(cluster: list[Resource]) -> None:
-    """Each file that a setting names is in the Secret that is mounted there, in the same namespace."""
     secrets = {n: r["data"] for n, r in of_kind("Secret", cluster).items() if "data" in r}
     for pod in pods(cluster).values():
         [container] = pod["spec"]["containers"]
@@ -133,7 +128,6 @@ def test_the_programs_find_their_secrets(cluster: list[Resource]) -> None:
 
 
 def test_kafka_has_the_topics_and_the_user(cluster: list[Resource]) -> None:
-    """Where Strimzi's operators look, with the name that the programs log in by."""
     [user] = of_kind("KafkaUser", cluster)
     assert {environment(pod, cluster)["BRIDGE_KAFKA__SASL_USERNAME"] for pod in pods(cluster).values()} == {
         user

@@ -15,7 +15,6 @@ class Machine:
 
 
 def test_an_anchored_clock_goes_on_steadily() -> None:
-    """However the wall clock is set; it reports by how much, and adopts it only when anchored."""
     machine = Machine()
     clock = AnchoredClock(machine)
     assert (clock(), clock.stepped) == (Instant(1000.0, 7.0), 0)
@@ -28,6 +27,5 @@ def test_an_anchored_clock_goes_on_steadily() -> None:
 
 
 def test_the_machine_has_clocks() -> None:
-    """The monotonic one goes forward."""
     first, second = now(), AnchoredClock()()
     assert first.monotonic <= second.monotonic

@@ -24,7 +24,6 @@ AT = 1_790_000_000.0
     ],
 )
 def test_a_date_bounds_the_skew(asked: float, received: float, skew: Skew) -> None:
-    """It was written between question and answer, and cut to whole seconds."""
     assert from_dates([DATE], asked, received) == skew
 
 
@@ -32,7 +31,6 @@ def test_a_date_bounds_the_skew(asked: float, received: float, skew: Skew) -> No
 @pytest.mark.parametrize("latency", [0.0, 0.3, 4.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.25, 0.999])
 def test_the_true_skew_is_within_the_bounds(offset: float, latency: float, fraction: float) -> None:
-    """Wherever in a second and wherever on the way the date is written."""
     for share in (0.0, 0.5, 1.0):
         asked = AT + fraction
         header = formatdate(asked + share * latency + offset, usegmt=True)
@@ -53,7 +51,6 @@ def test_the_true_skew_is_within_the_bounds(offset: float, latency: float, fract
     ],
 )
 def test_the_least_skew_that_explains_it(skew: Skew, seconds: float) -> None:
-    """Nobody is accused of a wrong clock without need."""
     assert skew.seconds == seconds
 
 
@@ -61,12 +58,10 @@ def test_the_least_skew_that_explains_it(skew: Skew, seconds: float) -> None:
     "header", ["", "yesterday", "Mon, 99 Sep 2026 14:13:20 GMT", "-1", DATE.replace("GMT", "9" * 20)]
 )
 def test_what_is_no_date_says_nothing(header: str) -> None:
-    """A provider may send anything."""
     assert from_dates([header], AT, AT) is None
 
 
 def test_several_dates_count_where_they_agree() -> None:
-    """A proxy may add its own; where they do not, nobody knows which is the provider's."""
     later = DATE.replace(":20", ":21")
     assert from_dates([DATE, DATE], AT, AT) == Skew(0.0, 1.0)
     assert from_dates([DATE, later], AT, AT) == from_dates([later, DATE], AT, AT) == Skew(0.0, 2.0)
@@ -76,7 +71,6 @@ def test_several_dates_count_where_they_agree() -> None:
 
 
 def test_a_skew_by_another_clock() -> None:
-    """One that is ahead sees the provider's that much less so."""
     assert Skew(9.5, 11.0).by(10.0) == Skew(-0.5, 1.0)
 
 
@@ -91,5 +85,4 @@ def _far_from_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_far_from_greenwich")
 def test_a_date_without_a_zone_is_in_utc() -> None:
-    """As HTTP has it, wherever we are."""
     assert from_dates([DATE.removesuffix(" GMT")], AT, AT) == Skew(0.0, 1.0)

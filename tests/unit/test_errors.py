@@ -23,7 +23,6 @@ def drawn() -> list[tuple[int, str, str]]:
 
 
 def test_the_drawing_shows_the_tree() -> None:
-    """Every class with its parent, and its exit code wherever that is not the ordinary one."""
     parents: list[str] = []
     found: dict[str, tuple[str | None, str]] = {}
     for depth, name, code in drawn():
@@ -37,7 +36,6 @@ def test_the_drawing_shows_the_tree() -> None:
 
 
 def test_exit_codes_are_not_shared_by_strangers() -> None:
-    """Two errors have the same code only where one is a kind of the other."""
     coded = [error for error in tree(BridgeError) if "exit_code" in vars(error)]
     coded.remove(ProviderPause)  # it is no ApiError, which leaves one thing out and goes on
     assert ProviderPause.exit_code == ApiError.exit_code
@@ -53,13 +51,11 @@ def test_exit_codes_are_not_shared_by_strangers() -> None:
     ],
 )
 def test_a_refusal_has_its_status(detail: str, text: str) -> None:
-    """With the provider's words, where it has any."""
     error = FeedRefused("HTTP 429", detail, 429)
     assert (str(error), error.status) == (text, 429)
     assert FeedRefused("close code 1013").status is None
 
 
 def test_a_conversion_error_remembers_the_ping() -> None:
-    """A broken bet in a ping does not leave the ping unanswered."""
     error = ConversionError("data.betId: wrong", ping_id="7")
     assert (str(error), error.reason, error.ping_id) == ("data.betId: wrong", "data.betId: wrong", "7")

@@ -37,7 +37,6 @@ AT, DATE = 1_790_000_000.0, "Mon, 21 Sep 2026 14:13:20 GMT"
     ],
 )
 def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
-    """Of whole seconds where it is one; a time that no calendar has is formatted too."""
     assert format_utc(seconds) == text
 
 
@@ -62,7 +61,6 @@ def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
     ],
 )
 def test_a_duration_has_its_two_largest_units(seconds: float, text: str) -> None:
-    """Of which the second is left out where it is nothing."""
     assert format_duration(seconds) == text
 
 
@@ -98,7 +96,6 @@ def test_a_moment_has_its_zone() -> None:
 
 
 def test_a_port_without_tls_is_named_as_such() -> None:
-    """Whichever code this OpenSSL has for it."""
 
     def answer() -> None:
         with server.accept()[0] as connection:
@@ -124,7 +121,6 @@ def test_a_port_without_tls_is_named_as_such() -> None:
     ],
 )
 def test_an_error_in_words_has_no_code_of_python(error: Exception, words: str) -> None:
-    """The address stays."""
     assert plain_error(error) == words
 
 
@@ -151,5 +147,4 @@ def test_an_error_in_words_has_no_code_of_python(error: Exception, words: str) -
     ],
 )
 def test_a_retry_after_is_read(header: str | None, date: str | None, seconds: float | None) -> None:
-    """As seconds, or as a moment by the provider's clock; anything else is ignored."""
     assert retry_after(header, date, AT) == seconds

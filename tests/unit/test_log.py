@@ -37,7 +37,6 @@ def restored() -> Iterator[None]:
 
 
 def test_elsewhere_than_on_a_terminal_it_is_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """One object a line on stderr, with level, time and whatever was said; nothing on stdout."""
     log.configure()
     log.get().info("owning the feed", feed="f", revision=17, path=object)
     out, err = capsys.readouterr()
@@ -55,7 +54,6 @@ def test_elsewhere_than_on_a_terminal_it_is_json(capsys: pytest.CaptureFixture[s
 
 
 def test_for_people_it_is_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same, to be read."""
     log.configure(json=False)
     log.get().warning("no longer the owner", reason="paused")
     _, err = capsys.readouterr()
@@ -66,7 +64,6 @@ def test_for_people_it_is_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("library", ["librdkafka", "websockets", "asyncio"])
 def test_what_libraries_say_is_shown_on_demand(library: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their errors are mostly a broker or a provider that is away, which the bridge reports itself."""
     log.configure()
     logging.getLogger(library).error("a broker is away")
     assert capsys.readouterr().err == ""
@@ -77,7 +74,6 @@ def test_what_libraries_say_is_shown_on_demand(library: str, capsys: pytest.Capt
 
 
 def test_an_exception_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """With its traceback as a field."""
     log.configure()
     try:
         raise ValueError("what went wrong")
@@ -119,7 +115,6 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS)
 def test_no_form_of_a_secret_is_shown(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wherever in an event it is: in a text, an exception, a list, a table, or an object."""
     masking.conceal(SECRET, "a test's", "me")
     masking.conceal("and another", "another test's")
 
@@ -139,7 +134,6 @@ def test_no_form_of_a_secret_is_shown(form: str, capsys: pytest.CaptureFixture[s
 
 
 def test_nor_in_what_a_library_says_nor_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each is its own way into the log."""
     masking.conceal(SECRET, "a test's")
     log.configure(verbose=True)
     logging.getLogger("websockets").debug("> Authorization: %s %s", "Bearer", SECRET)
@@ -160,7 +154,6 @@ def test_nor_in_what_a_library_says_nor_in_a_traceback(capsys: pytest.CaptureFix
 def test_nor_in_what_ends_the_process(
     error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Foreseen or not."""
 
     def ends(**_: Any) -> None:
         raise error
@@ -176,7 +169,6 @@ def test_nor_in_what_ends_the_process(
 
 
 def test_a_short_secret_leaves_words_and_numbers_legible(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is masked where it stands alone; level and time stay what they are."""
     for number, short in enumerate(("a", "20", "info")):
         masking.conceal(short, f"short {number}")
     found = shown(capsys, reason="a bank said a: 2026, 20 informants")
@@ -186,7 +178,6 @@ def test_a_short_secret_leaves_words_and_numbers_legible(capsys: pytest.CaptureF
 
 
 def test_a_secret_that_is_rotated_for_ever_takes_no_more_memory() -> None:
-    """The newest values are masked; nobody is let in by the older ones."""
     for number in range(100):
         masking.conceal(f"rotated {number}", "rotated")
     assert (
@@ -195,13 +186,11 @@ def test_a_secret_that_is_rotated_for_ever_takes_no_more_memory() -> None:
 
 
 def test_nothing_is_no_secret() -> None:
-    """It would be everywhere."""
     masking.conceal("", "empty")
     assert masking.concealed("as it was") == "as it was"
 
 
 def test_what_is_no_utf_8_is_a_secret_and_a_line_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """As Python reads it from the environment. A line that cannot be written is shown raw by `logging`."""
     secret = "hush\udce9hush"
     masking.conceal(secret, "no text", "m\udce9")
     found = shown(capsys, reason=f"caf\udce9 {secret} hush%E9hush")
@@ -236,7 +225,6 @@ def read(end: int, until: str) -> list[dict[str, Any]]:
 
 
 def test_what_finds_no_room_is_counted_and_told() -> None:
-    """Once somebody reads again; nobody waits, not even the end of the process for long."""
     with unread() as end:
         for number in range(1_500):
             log.get().info("said", number=number, text="x" * 1_000)
@@ -249,7 +237,6 @@ def test_what_finds_no_room_is_counted_and_told() -> None:
 
 
 def test_the_last_lines_are_written_before_the_end() -> None:
-    """What has a reader is not lost: they are in the pipe by then."""
     with unread() as end:
         log.get().info("stopped")
         log.drain()

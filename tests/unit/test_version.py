@@ -52,7 +52,6 @@ def built(source: Path, hook: str, **environment: str) -> str:
 
 
 def test_a_checkout_has_the_commit_and_what_is_built_from_it_too(checkout: Path) -> None:
-    """However it was installed: it asks git. The release itself has the tag, and nothing changed."""
     commit = git(checkout, "rev-parse", "--short=8", "HEAD")
     assert version_of(checkout) == f"{RELEASE}+g{commit}"
     git(checkout, "tag", f"v{RELEASE}")
@@ -68,7 +67,6 @@ def test_a_checkout_has_the_commit_and_what_is_built_from_it_too(checkout: Path)
 
 @pytest.mark.parametrize("project", [".", "sandbox"])
 def test_an_sdist_keeps_the_version(project: str, checkout: Path, tmp_path: Path) -> None:
-    """Whatever the environment says, and whatever it is unpacked beside."""
     commit = git(checkout, "rev-parse", "--short=8", "HEAD")
     assert built(checkout / project, "build_sdist") == f"{RELEASE}+g{commit}"
     [archive] = (checkout / project).parent.glob("*.tar.gz")
@@ -81,7 +79,6 @@ def test_an_sdist_keeps_the_version(project: str, checkout: Path, tmp_path: Path
 
 @pytest.mark.parametrize("given", ["", "0.2.0+7.g12345678"])
 def test_a_build_without_git_has_the_version_that_it_is_given(given: str, checkout: Path) -> None:
-    """Or says that it does not know the commit."""
     (checkout / ".git").rename(checkout.parent / "git")
     found = built(checkout, "prepare_metadata_for_build_wheel", BRIDGE_VERSION=given, PYTHONNOUSERSITE="1")
     assert found == (given or f"{RELEASE}+unknown")
@@ -104,7 +101,6 @@ def test_an_installed_package_has_the_version_of_its_wheel(
 
 
 def test_the_command_says_it() -> None:
-    """It runs from this checkout."""
     ran = subprocess.run(
         [sys.executable, "-m", "bridge", "--version"], cwd=ROOT, capture_output=True, text=True
     )

@@ -119,14 +119,12 @@ def observed(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Call
 
 @observed()
 async def test_dead_letters(world: World, prometheus: Prometheus) -> None:
-    """For a quarter of an hour."""
     world.inflict(Garbage(count=3))
     await prometheus.fires(MINUTE, 16 * MINUTE, SettlementDeadLetters=FEED)
 
 
 @observed(rate=1 / MINUTE, feed={"unconverted_messages": 1, "unconverted_seconds": 0})
 async def test_nothing_that_can_be_converted(world: World, prometheus: Prometheus) -> None:
-    """Until minutes after the next bet."""
     world.inflict(Garbage())
     await asyncio.sleep(2 * MINUTE)
     prometheus.expect(SettlementNothingConverted=FEED, SettlementDeadLetters=FEED)
@@ -135,7 +133,6 @@ async def test_nothing_that_can_be_converted(world: World, prometheus: Prometheu
 
 @observed()
 async def test_dead_letters_before_the_first_scrape_of_an_owner(world: World, prometheus: Prometheus) -> None:
-    """A new one converts what came meanwhile within seconds."""
     world.inflict(Garbage(count=3))
     await asyncio.sleep(17 * MINUTE)
     prometheus.expect()
@@ -148,7 +145,6 @@ async def test_dead_letters_before_the_first_scrape_of_an_owner(world: World, pr
 
 @observed()
 async def test_a_refusal_before_the_first_scrape_of_an_owner(world: World, prometheus: Prometheus) -> None:
-    """Its first attempt is refused."""
     await world.kill()
     prometheus.owner = "c"
     world.inflict(Refuse(count=1, status=429))
@@ -158,7 +154,6 @@ async def test_a_refusal_before_the_first_scrape_of_an_owner(world: World, prome
 
 @observed()
 async def test_a_refusal(world: World, prometheus: Prometheus) -> None:
-    """For half an hour, though the next attempt succeeds."""
     world.inflict(Refuse(count=1, status=429))
     world.inflict(Drop())
     await prometheus.fires(3 * MINUTE, 31 * MINUTE, SettlementRefused=FEED)
@@ -166,7 +161,6 @@ async def test_a_refusal(world: World, prometheus: Prometheus) -> None:
 
 @observed()
 async def test_a_limit_that_is_nearly_spent(world: World, prometheus: Prometheus) -> None:
-    """Before the bridge has to wait for it."""
     for _ in range(4):
         world.inflict(Drop())
         await asyncio.sleep(20)
@@ -176,7 +170,6 @@ async def test_a_limit_that_is_nearly_spent(world: World, prometheus: Prometheus
 @pytest.mark.long
 @observed(scale=100)
 async def test_a_gap(world: World, prometheus: Prometheus) -> None:
-    """Nobody owned the feed for longer than the provider remembers, which is told as well while it lasts."""
     await world.kill()
     prometheus.standby = False
     await asyncio.sleep(HOUR)
@@ -205,7 +198,6 @@ async def test_a_provider_out_of_reach(world: World, prometheus: Prometheus) -> 
 
 @observed()
 async def test_kafka_out_of_reach(world: World, prometheus: Prometheus) -> None:
-    """For longer than a session: nobody owns the feed then, and the state of all says why."""
     world.kafka.away(20 * MINUTE)
     await prometheus.fires(8 * MINUTE, 15 * MINUTE, SettlementNobodyOwns=FEED, SettlementWaitingForKafka=FEED)
 
@@ -213,7 +205,6 @@ async def test_kafka_out_of_reach(world: World, prometheus: Prometheus) -> None:
 @pytest.mark.long
 @observed()
 async def test_kafka_out_of_reach_for_hours(world: World, prometheus: Prometheus) -> None:
-    """The position grows older although nobody tells it."""
     world.kafka.away(7 * HOUR)
     await asyncio.sleep(6.5 * HOUR)
     prometheus.expect(
@@ -228,7 +219,6 @@ async def test_kafka_out_of_reach_for_hours(world: World, prometheus: Prometheus
 
 @observed()
 async def test_an_event_loop_that_has_stopped(world: World, prometheus: Prometheus) -> None:
-    """All metrics stay as they are but for the time of day: the last commit grows old."""
     prometheus.stuck = True
     hanging = {**FEED, "pod": "a"}
     await asyncio.sleep(4 * MINUTE)
@@ -242,7 +232,6 @@ async def test_an_event_loop_that_has_stopped(world: World, prometheus: Promethe
 
 @observed()
 async def test_nobody_stands_by(world: World, prometheus: Prometheus) -> None:
-    """A restart is no reason to say so."""
     prometheus.standby = False
     await asyncio.sleep(15 * MINUTE)
     prometheus.expect()
@@ -255,7 +244,6 @@ async def test_nobody_stands_by(world: World, prometheus: Prometheus) -> None:
 
 @observed()
 async def test_a_process_that_has_died(world: World, prometheus: Prometheus) -> None:
-    """And no standby that could take over gets the feed."""
     await world.kill()
     await asyncio.sleep(7 * MINUTE)
     down = {"job": "monitoring/settlement-bridge", "instance": "a"}

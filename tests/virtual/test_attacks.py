@@ -45,7 +45,6 @@ def doubled(world: World) -> int:
 @pytest.mark.parametrize("cut", ["drop", "kill"])
 @in_world(rate=0.5)
 async def test_bets_received_before_a_clock_step_are_known_in_the_replay(world: World, cut: str) -> None:
-    """Paused for ten minutes, set right at once, connected all the time; the connection breaks 40 s later."""
     world.start()
     await asyncio.sleep(300)
     world.pause(600)
@@ -80,7 +79,6 @@ async def promise_an_hour_too_far(world: World) -> int:
 # hours or days, when the deduplicator has long evicted the bets since.
 @in_world(rate=0.2)
 async def test_a_second_position_in_the_future_does_not_go_back_to_the_first(world: World) -> None:
-    """A provider without Date, and a clock that is wrong for an hour twice in one term."""
     await promise_an_hour_too_far(world)
     world.start()
     await asyncio.sleep(2 * HOUR)
@@ -104,7 +102,6 @@ async def test_a_second_position_in_the_future_does_not_go_back_to_the_first(wor
 # It may repeat everything from the revision that it requested, however far the position has advanced.
 @in_world(rate=0.5)
 async def test_a_replay_that_pauses_for_more_than_an_hour_doubles_nothing(world: World) -> None:
-    """Connected all the time, with pings; the provider sends its Date."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(300)
@@ -116,7 +113,6 @@ async def test_a_replay_that_pauses_for_more_than_an_hour_doubles_nothing(world:
 
 @in_world(rate=0.5, policy=Policy(replay_rate=1))
 async def test_a_replay_that_pauses_near_its_end_for_ten_minutes_doubles_nothing(world: World) -> None:
-    """Its first bets were near now, so pings count after two minutes; the other known bets come later."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(300)
@@ -132,7 +128,6 @@ async def test_a_replay_that_pauses_near_its_end_for_ten_minutes_doubles_nothing
 @pytest.mark.parametrize("cut", ["drop", "kill"])
 @in_world(rate=0.5, odd=0.1)
 async def test_a_replay_that_begins_earlier_than_requested_doubles_nothing(world: World, cut: str) -> None:
-    """By ten minutes."""
     world.network.early = 600
     world.start()
     await asyncio.sleep(1200)
@@ -162,7 +157,6 @@ def held(world: World) -> int:
 async def test_bets_that_were_changed_back_during_a_restart_are_published(
     world: World, away: float, killed: bool
 ) -> None:
-    """Nothing of a replay that repeats both is published again."""
     world.start()
     await world.until(State.LIVE)
     settled_at = int(world.feed.moment() * 1e6)
@@ -203,7 +197,6 @@ async def test_bets_that_were_changed_back_during_a_restart_are_published(
 @pytest.mark.parametrize("pause", [HOUR / 2, 2 * HOUR, 4 * DAY])
 @in_world(rate=0.05)
 async def test_a_machine_that_was_paused_and_is_refused_breaks_no_limit(world: World, pause: float) -> None:
-    """The provider refuses with 503 for an hour after the pause."""
     world.start()
     await asyncio.sleep(HOUR)
     world.inflict(Refuse(seconds=HOUR + pause))
@@ -215,7 +208,6 @@ async def test_a_machine_that_was_paused_and_is_refused_breaks_no_limit(world: W
 
 @in_world(rate=0.5, policy=Policy(replay_rate=1))
 async def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no_limit(world: World) -> None:
-    """Nothing is refused: the replay is cut after some seconds and requested again."""
     world.start()
     await asyncio.sleep(HOUR)
     world.inflict(Drop(abort=True))
@@ -231,7 +223,6 @@ async def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no
 # certain, hours ago, and the attempt is made without asking the limiter for *that* recovery.
 @in_world(rate=0.2, history=5 * HOUR, feed={"start": "4h"}, policy=Policy(replay_rate=1))
 async def test_a_position_that_is_taken_back_is_judged_again(world: World) -> None:
-    """Five large recoveries in ten minutes, then a checkpoint of a clock that was two hours ahead."""
     for _ in range(5):
         world.start()
         await asyncio.sleep(70)
@@ -249,7 +240,6 @@ async def test_a_position_that_is_taken_back_is_judged_again(world: World) -> No
 @pytest.mark.parametrize("counter", ["redriven", "stale", "received"])
 @in_world(rate=0.5)
 async def test_a_rollback_is_not_the_end_of_the_feed(world: World, counter: str) -> None:
-    """The checkpoint is of a newer version, which counts more."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(60)
@@ -269,7 +259,6 @@ async def test_a_rollback_is_not_the_end_of_the_feed(world: World, counter: str)
 # believed) and the provider cannot be asked just now, the ledger of the last term looks an hour older.
 @in_world(rate=0.5)
 async def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(world: World) -> None:
-    """Leadership is lost and won again while the wall clock is wrong and the provider away for 5 s."""
     world.anchored = clock = AnchoredClock(world.clock)  # one for the process, as in `bridge.service.app`
     world.start()
     await world.until(State.LIVE)
@@ -297,7 +286,6 @@ async def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(world: W
 async def test_a_standby_that_started_with_a_wrong_clock_keeps_the_age_of_the_ledger(
     world: World, ahead: float
 ) -> None:
-    """The clock is right by now."""
     world.start()
     await world.until(State.LIVE)
     for _ in range(4):
@@ -318,7 +306,6 @@ async def test_a_standby_that_started_with_a_wrong_clock_keeps_the_age_of_the_le
 # the clock was corrected, and the bridge ended all the same, with a reason that was no longer true.
 @in_world(rate=1 / 12_000, history=11_990)
 async def test_a_standby_that_started_with_a_clock_that_was_behind_takes_over(world: World) -> None:
-    """The last bet is older than the clock was wrong."""
     world.start()
     await asyncio.sleep(3 * HOUR)
     assert world.last.newest
@@ -342,7 +329,6 @@ async def test_a_standby_that_started_with_a_clock_that_was_behind_takes_over(wo
 # the first ping with a time of the new one promises everything of the pause.
 @in_world(rate=0.5, max_records=1)
 async def test_messages_queued_before_a_clock_step_do_not_advance_the_position(world: World) -> None:
-    """They were published while the machine was paused, and the process dies."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(300)
@@ -366,7 +352,6 @@ async def test_messages_queued_before_a_clock_step_do_not_advance_the_position(w
 @pytest.mark.parametrize("quiet", [False, True])
 @in_world(rate=0.006)
 async def test_a_machine_that_was_paused_for_four_days_declares_the_gap(world: World, quiet: bool) -> None:
-    """Its wall clock is right again before it connects; the provider sends its Date."""
     world.start()
     await asyncio.sleep(HOUR)
     if quiet:
@@ -389,7 +374,6 @@ BURST = {"rate": 60 / 7200, "burst": 60}
 async def test_a_position_in_the_future_is_a_gap_even_if_it_passes_before_the_connection(
     world: World, shows_date: bool
 ) -> None:
-    """The provider is unreachable for an hour; bets published meanwhile are received or in the gap."""
     world.network.shows_date = False
     await asyncio.sleep(100)
     world.set_by = HOUR
@@ -412,7 +396,6 @@ async def test_a_position_in_the_future_is_a_gap_even_if_it_passes_before_the_co
 # at `updated_at`, which lies in the future as well.
 @in_world(rate=60 / 7200, burst=60)
 async def test_a_position_that_only_a_wrong_clock_can_have_committed_is_a_gap(world: World) -> None:
-    """No Date, a clock 150 s ahead for two hours; killed, set right, started after a minute and a burst."""
     world.network.shows_date = False
     await asyncio.sleep(100)
     world.set_by = 150
@@ -437,7 +420,6 @@ async def test_a_position_that_only_a_wrong_clock_can_have_committed_is_a_gap(wo
 # position is later than `updated_at`.
 @with_desk(revision=EPOCH + 37, connect_timeout_seconds=30.0)
 async def test_a_reset_is_committed_however_long_the_second_question_takes(desk: Desk) -> None:
-    """The position is 17 s in the future after the first answer, and 3 s past after the second."""
     await desk.checkpointer.commit()
     desk.answer_seconds, desk.connector.certain_revision = 20, int(EPOCH - 4 * DAY)
     await desk.connector.connect()
@@ -447,7 +429,6 @@ async def test_a_reset_is_committed_however_long_the_second_question_takes(desk:
 # answer is read on the next one; if the machine was paused in between, it is wrong by as much.
 @in_world(rate=0.5)
 async def test_an_answer_from_before_a_pause_does_not_count_after_it(world: World) -> None:
-    """A clock step of 3 s, a question, a drop, a pause of two minutes, a new connection."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(100)
@@ -468,7 +449,6 @@ async def test_an_answer_from_before_a_pause_does_not_count_after_it(world: Worl
 # authority's file or the proxy cannot be used just now, such as while it is rotated.
 @in_world(rate=0.5)
 async def test_a_question_that_cannot_be_asked_does_not_end_the_process(world: World) -> None:
-    """The clock steps by 3 s while feed.ca_file is being replaced."""
     away = False
     ask = world.feed.ask_time
 
@@ -497,7 +477,6 @@ async def test_a_question_that_cannot_be_asked_does_not_end_the_process(world: W
 async def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(
     world: World, root: str
 ) -> None:
-    """Paused for ten minutes: two hours later the position would not have moved by a second."""
 
     async def ask_time(_settings: FeedSettings) -> None:
         if root == "no answer":
@@ -519,7 +498,6 @@ async def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(
 @pytest.mark.parametrize("far", ["0001-01-01", "an hour ago"])
 @in_world(rate=0.00001)
 async def test_far_and_near_bets_in_turn_do_not_hold_the_position(world: World, far: str) -> None:
-    """For two hours."""
     world.start()
     await world.until(State.CATCHING_UP)
     for number in range(10):  # near now: it goes live
@@ -543,7 +521,6 @@ async def test_far_and_near_bets_in_turn_do_not_hold_the_position(world: World, 
 @pytest.mark.parametrize("margin", [0.0, 1.0, 1.9])
 @in_world(rate=0.2)
 async def test_a_small_safety_margin_does_not_hold_the_position(world: World, margin: float) -> None:
-    """Two hours of an ordinary feed."""
     world.start(safety_margin_seconds=margin, max_clock_skew_seconds=0.0)
     await asyncio.sleep(2 * HOUR)
     assert world.feed.moment() - world.last.revision < HOUR
@@ -554,7 +531,6 @@ async def test_a_small_safety_margin_does_not_hold_the_position(world: World, ma
 # by a clock that nobody has confirmed.
 @in_world(rate=0.05)
 async def test_a_stop_during_the_question_declares_no_gap(world: World) -> None:
-    """A clock four days ahead: the first question fails, the second is under way."""
     world.start()
     await asyncio.sleep(HOUR)
     await world.kill()
@@ -581,7 +557,6 @@ EVERYTHING = Policy(zero="everything", replay_rate=5)
 async def test_a_first_start_that_is_stopped_during_the_question_is_repeated(
     world: World, off: float
 ) -> None:
-    """The bridge has not connected and commits no position, so the next start is the first."""
     world.network.there = 5.0
     world.set_by = off
     world.start()
@@ -598,7 +573,6 @@ async def test_a_first_start_that_is_stopped_during_the_question_is_repeated(
 
 @in_world(rate=0.2, history=HOUR / 2, policy=EVERYTHING)
 async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
-    """Kafka takes 15 s for the first checkpoint: the attempt is not made, and the next one is the first."""
     restored = world.kafka.deduplicator
 
     def deduplicator(since: float, give_up: GiveUp, on_status: Callable[[str], None]) -> Deduplicator:
@@ -619,7 +593,6 @@ async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
 # declared as `TooOld` as well.
 @in_world(rate=0.05)
 async def test_the_certain_position_is_within_memory_at_the_connection(world: World) -> None:
-    """The provider is away for a minute after the start."""
     world.network.shows_date = False
     world.set_by = 12 * HOUR
     world.start()
@@ -637,7 +610,6 @@ async def test_the_certain_position_is_within_memory_at_the_connection(world: Wo
 # bet end the bridge.
 @in_world(rate=0.5)
 async def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_while_only(world: World) -> None:
-    """A feed without a bet for four hours, connected all the time, then one drop."""
     world.network.altered = lambda body: body if b'"data"' in body else body[:-1] + b',"at":1}'
     world.start(on_gap="stop")
     await world.until(State.LIVE)
@@ -657,7 +629,6 @@ async def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_whil
 async def test_what_comes_again_and_again_does_not_hide_that_the_provider_has_forgotten(
     world: World, seconds: float
 ) -> None:
-    """A heartbeat that the interface does not have, every ten seconds and at once on each connection."""
 
     async def beat() -> None:
         while True:
@@ -679,7 +650,6 @@ async def test_what_comes_again_and_again_does_not_hide_that_the_provider_has_fo
 # it. So the bet may go back for as long as the replay takes, and ends right.
 @in_world(rate=0.5)
 async def test_a_correction_that_was_too_large_is_published_once_the_limit_is_raised(world: World) -> None:
-    """A replay brings what was an oversized dead letter."""
 
     def as_oversized(body: bytes) -> bytes | Oversized:
         return body if len(body) < 100_000 else Oversized(len(body), sha256(body).hexdigest(), body[:65_536])
@@ -708,7 +678,6 @@ async def test_a_correction_that_was_too_large_is_published_once_the_limit_is_ra
 async def test_a_first_start_whose_clock_steps_before_the_network_is_up_asks_for_everything(
     world: World,
 ) -> None:
-    """It is restarted meanwhile."""
     world.unreachable(4)
     world.start()
     await asyncio.sleep(0.5)
@@ -735,7 +704,6 @@ def reopened(number: int, at: float, *, valid: bool = True, variant: int = 0) ->
 async def test_a_replay_that_begins_with_a_former_dead_letter_and_pauses_doubles_nothing(
     world: World, replayed: float
 ) -> None:
-    """Ten minutes of pings move the position."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(300)
@@ -755,7 +723,6 @@ async def test_a_replay_that_begins_with_a_former_dead_letter_and_pauses_doubles
 @pytest.mark.parametrize("replayed", [34, 36, 42])
 @in_world(rate=0.5, policy=Policy(replay_rate=1))
 async def test_a_replay_that_pauses_takes_no_content_back(world: World, replayed: float) -> None:
-    """It looked live before."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(300)
@@ -773,7 +740,6 @@ async def test_a_replay_that_pauses_takes_no_content_back(world: World, replayed
 
 @in_world(rate=1 / 40_000, history=39_000)
 async def test_a_correction_after_hours_of_pings_is_no_repetition(world: World) -> None:
-    """A, B before the connection ended, and then A again as the first message."""
     world.start()
     await asyncio.sleep(200)
     now = world.feed.moment()
@@ -794,7 +760,6 @@ async def test_a_correction_after_hours_of_pings_is_no_repetition(world: World) 
 @pytest.mark.parametrize("refused", [False, True])
 @in_world(rate=0.05)
 async def test_a_pause_during_the_handshake_makes_the_attempt_longer(world: World, refused: bool) -> None:
-    """For fifty minutes; the wall clock is right at once."""
     world.network.there = 1.0
     world.start()
     await asyncio.sleep(HOUR)
@@ -812,7 +777,6 @@ async def test_a_pause_during_the_handshake_makes_the_attempt_longer(world: Worl
 @pytest.mark.parametrize("pause", [HOUR / 2, 2 * HOUR, 4 * DAY])
 @in_world(rate=0.05)
 async def test_a_clock_that_stood_still_is_seen_by_a_refusal(world: World, pause: float) -> None:
-    """A machine without an agent of its hypervisor: nothing steps."""
     world.start()
     await asyncio.sleep(HOUR)
     world.inflict(Refuse(seconds=HOUR + pause))

@@ -13,29 +13,24 @@ from tests.virtual.world import HOUR, World, play
 
 @pytest.mark.long
 def test_a_thousand_restarts_at_random_moments() -> None:
-    """A crash loop, with outages of seconds to hours in between, on limits ten times as fast."""
     assert play(partial(restarts, count=1000), rate=0.2, scale=10) > 1000
 
 
 def test_restarts_with_the_limits_as_they_are() -> None:
-    """A shorter crash loop without scaled limits."""
     assert play(partial(restarts, count=100), rate=0.1, seed=2) > 500
 
 
 @pytest.mark.parametrize("count", [26, pytest.param(260, marks=pytest.mark.long)])
 def test_faults_of_all_kinds_in_four_hours(count: int) -> None:
-    """Drops, aborts, half-open sockets, stalls, refusals, lost answers, outages of Kafka and the network."""
     assert play(partial(disconnections, count=count, seconds=4 * HOUR), rate=0.1) > 1400
 
 
 @pytest.mark.parametrize("ahead", [-5, 0, 5])
 def test_everything_at_once(ahead: float) -> None:
-    """Faults and kills, a clock that is off and another that is set, garbage, odd messages, wrong times."""
     assert play(partial(everything, seconds=2 * HOUR), rate=0.1, odd=0.1, ahead=ahead, seed=7) > 680
 
 
 def test_each_fault_has_its_state() -> None:
-    """Each reason why nothing was published is committed as a state."""
 
     async def story(world: World) -> set[State]:
         await disconnections(world, 26, 4 * HOUR)

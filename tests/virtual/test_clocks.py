@@ -19,7 +19,6 @@ from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
 @pytest.mark.parametrize("ahead", [-10, 10])
 @pytest.mark.parametrize("shows_date", [False, True])
 def test_a_provider_whose_clock_is_ten_seconds_off(ahead: float, shows_date: bool) -> None:
-    """Measured or not, nothing is lost and no limit is broken, whatever goes wrong besides."""
 
     async def story(world: World) -> None:
         world.network.shows_date = shows_date
@@ -31,14 +30,12 @@ def test_a_provider_whose_clock_is_ten_seconds_off(ahead: float, shows_date: boo
 
 @pytest.mark.parametrize("ahead", [-10, 10])
 def test_restarts_with_a_clock_that_is_off(ahead: float) -> None:
-    """Kills at random moments; two thirds of the skew that is allowed."""
     assert play(partial(restarts, count=20), rate=0.1, ahead=ahead) > 100
 
 
 @pytest.mark.parametrize(("ahead", "side"), [(20, "ahead of"), (-20, "behind")])
 @in_world(rate=0.2)
 async def test_a_clock_that_is_too_far_off_stops_the_bridge(world: World, ahead: float, side: str) -> None:
-    """By the handshake's Date, with the reason in the checkpoint; once it is right all is as it was."""
     world.start()
     await asyncio.sleep(600)
     world.inflict(ClockJump(by=ahead))
@@ -55,7 +52,6 @@ async def test_a_clock_that_is_too_far_off_stops_the_bridge(world: World, ahead:
 
 @in_world(rate=0.2, ahead=20)
 async def test_a_clock_that_is_too_far_ahead_is_seen_by_the_data(world: World) -> None:
-    """Without a Date, fifty bets in a row from the future say so too."""
     world.network.shows_date = False
     world.start()
     error = await world.ended()
@@ -70,7 +66,6 @@ async def test_a_clock_that_is_too_far_ahead_is_seen_by_the_data(world: World) -
 async def test_our_clock_is_set_by_an_hour_and_back(
     world: World, step: float, shows_date: bool, cut: str
 ) -> None:
-    """Stopped by it or not, in the end everything is there and no limit was broken."""
     world.network.shows_date = shows_date
     world.start()
     await asyncio.sleep(300)
@@ -97,7 +92,6 @@ async def test_our_clock_is_set_by_an_hour_and_back(
 async def test_a_machine_that_is_behind_declares_nothing_before_the_provider_answers(
     world: World, on_gap: str
 ) -> None:
-    """It comes back an hour behind and without a network, while the feed is quiet: its clock is wrong."""
     world.start(on_gap=on_gap)
     await asyncio.sleep(300)
     world.inflict(Pause(seconds=3 * HOUR))
@@ -118,7 +112,6 @@ async def test_a_machine_that_is_behind_declares_nothing_before_the_provider_ans
 async def test_our_clock_is_wrong_for_minutes_while_the_feed_is_quiet(
     world: World, step: float, shows_date: bool, cut: str
 ) -> None:
-    """Pings promise nothing by it: once it is right everything is there, without a stop and without a gap."""
     world.network.shows_date = shows_date
     world.start()
     await asyncio.sleep(750)  # 150 after the last bets
@@ -140,7 +133,6 @@ async def test_our_clock_is_wrong_for_minutes_while_the_feed_is_quiet(
 
 @in_world(rate=0.5)
 async def test_a_machine_that_is_paused_is_set_right_by_the_provider(world: World) -> None:
-    """Its clocks stood still, then the wall clock was set: a new connection, and bets are near now."""
     world.start()
     await world.until(State.LIVE)
     world.inflict(ClockJump(by=600))  # seen from the machine it is the others that have jumped
@@ -157,7 +149,6 @@ async def test_a_machine_that_is_paused_is_set_right_by_the_provider(world: Worl
 async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_shows_the_time(
     world: World, time: str
 ) -> None:
-    """Fifty in a row and more, in each replay: the handshake says that the clocks agree."""
     world.start()
     await world.until(State.LIVE)
     for number in range(120):
@@ -182,7 +173,6 @@ async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_
 async def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(
     world: World, on_gap: str, quiet: bool
 ) -> None:
-    """Of a provider that does not show the time, after an hour of pings: nothing is lost but the promise."""
     world.network.shows_date = False
     world.set_by = HOUR
     world.start()
@@ -210,7 +200,6 @@ async def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(
 
 
 def test_clock_steps_at_random() -> None:
-    """Seconds to and fro, by NTP say, while everything else goes wrong as well."""
 
     async def steps(world: World) -> None:
         while True:

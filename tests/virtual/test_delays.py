@@ -19,7 +19,6 @@ SLOW = Policy(replay_rate=1)
 @pytest.mark.parametrize("after", [30, 700])
 @in_world(rate=0.2, policy=SLOW)
 async def test_a_provider_that_pauses_in_a_replay_and_pings(world: World, cut: str, after: float) -> None:
-    """Ten minutes of pings do not count as having caught up: what it dies of brings nothing of harm."""
     world.start()
     await asyncio.sleep(300)
     await world.kill()
@@ -41,7 +40,6 @@ async def test_a_provider_that_pauses_in_a_replay_and_pings(world: World, cut: s
 @pytest.mark.parametrize("after", [5, 601, 660])
 @in_world(rate=1, max_records=10)
 async def test_a_bridge_that_cannot_write_for_ten_minutes_while_live(world: World, after: float) -> None:
-    """What it reads behind that was published long ago, and it dies of it at some moment."""
     world.start()
     await asyncio.sleep(300)
     world.kafka.away(600)
@@ -54,7 +52,6 @@ async def test_a_bridge_that_cannot_write_for_ten_minutes_while_live(world: Worl
 
 @in_world(rate=1, max_records=10)
 async def test_a_bridge_that_waits_for_kafka_reads_on_when_it_is_back(world: World) -> None:
-    """Its queue is full and the feed held back meanwhile; the state says why."""
     world.start()
     await asyncio.sleep(300)
     world.kafka.away(600)
@@ -70,7 +67,6 @@ async def test_a_bridge_that_waits_for_kafka_reads_on_when_it_is_back(world: Wor
 @pytest.mark.parametrize("kbytes", [1, 2])
 @in_world(rate=1)
 async def test_a_catch_up_under_a_quota(world: World, kbytes: int) -> None:
-    """Hardly more than the live rate: the batches get small, and a kill in one costs nothing."""
     world.start()
     await asyncio.sleep(300)
     world.unreachable(1500)
@@ -93,7 +89,6 @@ async def test_a_catch_up_under_a_quota(world: World, kbytes: int) -> None:
 
 @in_world(rate=200 / 900, burst=200, max_records=50)
 async def test_bursts(world: World) -> None:
-    """Two hundred bets at one moment, each quarter of an hour, and a kill in the middle of a replay."""
     for _ in range(4):
         world.start()
         await asyncio.sleep(902)
@@ -107,7 +102,6 @@ async def test_bursts(world: World) -> None:
 
 @in_world()
 async def test_a_burst_and_then_silence(world: World) -> None:
-    """The bets are committed as early as a single one would be: after the 500 ms of these settings."""
     world.start()
     await world.until(State.LIVE)
     before = len(world.kafka.records("settlement.bets"))
@@ -119,7 +113,6 @@ async def test_a_burst_and_then_silence(world: World) -> None:
 
 @in_world(rate=0.2, policy=SLOW)
 async def test_a_settlement_time_that_lies_near_now_in_a_replay(world: World) -> None:
-    """One or two of them do not make the feed live."""
     world.start()
     await asyncio.sleep(600)
     await world.kill()
@@ -139,7 +132,6 @@ async def test_a_settlement_time_that_lies_near_now_in_a_replay(world: World) ->
 
 @in_world(rate=0.2)
 async def test_late_resettlements(world: World) -> None:
-    """Bets that were settled hours or years ago come now and then, and kills between them."""
     random = world.random
     for number in range(60):
         world.start()
@@ -154,7 +146,6 @@ async def test_late_resettlements(world: World) -> None:
 
 @in_world(rate=0.1)
 async def test_a_bet_that_changes_to_and_fro(world: World) -> None:
-    """One version, this content, that one, and this again: live, in a replay, and across a kill."""
     world.start()
     await asyncio.sleep(300)
     for number in range(12):
@@ -171,7 +162,6 @@ async def test_a_bet_that_changes_to_and_fro(world: World) -> None:
 
 @in_world(rate=0.2)
 async def test_a_feed_that_falls_behind_while_live(world: World) -> None:
-    """Slower than it publishes for half an hour, killed meanwhile, and it catches up in the end."""
     world.start()
     await asyncio.sleep(300)
     world.inflict(Slow(per_second=0.1, seconds=HOUR / 2))
@@ -184,7 +174,6 @@ async def test_a_feed_that_falls_behind_while_live(world: World) -> None:
 
 @in_world(rate=0.1)
 async def test_what_is_no_bet_is_among_the_dead_letters_once(world: World) -> None:
-    """Garbage comes again with each replay, and is known again."""
     for _ in range(10):
         world.start()
         await asyncio.sleep(60)

@@ -40,7 +40,6 @@ def assert_bounds(world: World, revision: int) -> None:
 
 @in_world(rate=RATE)
 async def test_an_outage_of_four_days_is_a_gap_of_one(world: World) -> None:
-    """With `continue` the bridge goes on behind it, and has everything that the provider still had."""
     revision = await outage(world, 4 * DAY)
     world.start()
     await world.check(Cause.TOO_OLD)
@@ -50,7 +49,6 @@ async def test_an_outage_of_four_days_is_a_gap_of_one(world: World) -> None:
 
 @in_world(rate=RATE)
 async def test_a_gap_is_one_after_any_number_of_attempts(world: World) -> None:
-    """It ends at the revision that the provider accepted; the edge of memory has moved on by then."""
     revision = await outage(world, 4 * DAY)
     world.unreachable(HOUR / 2)
     world.inflict(Refuse(count=4))
@@ -66,7 +64,6 @@ async def test_a_gap_is_one_after_any_number_of_attempts(world: World) -> None:
 async def test_a_provider_that_never_tells_its_time_does_not_keep_the_bridge_away(
     world: World, on_gap: str
 ) -> None:
-    """A gateway may answer nothing but handshakes: after some questions, their Date confirms the gap."""
     revision = await outage(world, 4 * DAY)
 
     async def ask_time(_settings: FeedSettings) -> None:
@@ -87,7 +84,6 @@ async def test_a_provider_that_never_tells_its_time_does_not_keep_the_bridge_awa
 
 @in_world(rate=RATE)
 async def test_with_stop_the_gap_is_declared_without_an_attempt(world: World) -> None:
-    """A restart makes none either; with `continue` the bridge goes on from the end of the gap."""
     revision = await outage(world, 4 * DAY)
     world.start(on_gap="stop")
     error = await world.ended()
@@ -107,7 +103,6 @@ async def test_with_stop_the_gap_is_declared_without_an_attempt(world: World) ->
 
 @in_world(rate=RATE)
 async def test_an_outage_just_within_memory_is_no_gap(world: World) -> None:
-    """Three days less the longest attempt, and everything is there."""
     await outage(world, 3 * DAY - 180)
     world.start(on_gap="stop")
     await world.check()
@@ -115,7 +110,6 @@ async def test_an_outage_just_within_memory_is_no_gap(world: World) -> None:
 
 @in_world(rate=RATE)
 async def test_a_process_that_dies_at_the_gap_declares_it_once(world: World) -> None:
-    """The gap is committed with the checkpoint behind it, whether the process receives the answer or not."""
     await outage(world, 4 * DAY)
     world.kafka.away(30)
     world.start()
@@ -132,7 +126,6 @@ async def test_a_process_that_dies_at_the_gap_declares_it_once(world: World) -> 
 @pytest.mark.parametrize("cut", ["drop", "kill"])
 @in_world(rate=0.1)
 async def test_a_provider_that_discards_silently_is_detected(world: World, cut: str) -> None:
-    """A replay that repeats no known bet is a gap, up to where it begins."""
     world.start()
     await asyncio.sleep(HOUR)
     revision = world.last.revision
@@ -155,7 +148,6 @@ async def test_a_provider_that_discards_silently_is_detected(world: World, cut: 
 
 @in_world(rate=0.1)
 async def test_with_stop_a_silent_gap_stops_the_bridge_too(world: World) -> None:
-    """Bets received behind the gap are committed with it; with `continue` it goes on without another gap."""
     await silent_gap(world)
     assert isinstance(await world.ended(), GapError)
     assert world.last.state is State.STOPPED_ON_GAP
@@ -196,7 +188,6 @@ async def test_sigterm_while_a_gap_is_committed_does_not_lift_the_stop(world: Wo
 
 @in_world(rate=0.1)
 async def test_a_slow_kafka_when_a_gap_is_found_does_not_lift_the_stop(world: World) -> None:
-    """The commit that is under way then makes the bridge wait for Kafka."""
     await silent_gap(world)
     await world.entered(State.CATCHING_UP, lambda: world.kafka.away(600))
     assert isinstance(await world.ended(), GapError)
@@ -206,7 +197,6 @@ async def test_a_slow_kafka_when_a_gap_is_found_does_not_lift_the_stop(world: Wo
 
 @in_world(rate=0.05)
 async def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared(world: World) -> None:
-    """It stops the bridge. Once the clock is right, everything is still there."""
     await outage(world, HOUR)
     world.set_by = 4 * DAY
     world.start()
@@ -220,7 +210,6 @@ async def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared(world: Wor
 
 @pytest.mark.parametrize("bets", [1, 2])
 def test_what_a_short_connection_has_brought_does_not_hide_a_gap(bets: int) -> None:
-    """The next one repeats it, but it was not known when the provider was first asked for what is missing."""
 
     @in_world(rate=0.1)
     async def story(world: World) -> None:

@@ -15,7 +15,6 @@ from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, in_world
 
 @pytest.mark.parametrize(("minutes", "refused"), [(10, False), (30, True)])
 def test_reconnecting_every_five_minutes(minutes: int, refused: bool) -> None:
-    """With 10 minutes of recovery the provider accepts it for a week, with 30 it refuses within the hour."""
     provider = Provider(Stream(ENTITIES, EPOCH, StreamSettings(rate=1)), Limits())
     answers = []
     for number in range(7 * 24 * 12):
@@ -30,7 +29,6 @@ def test_reconnecting_every_five_minutes(minutes: int, refused: bool) -> None:
 
 @in_world(rate=0.1)
 async def test_a_bridge_that_needs_half_an_hour_every_five_minutes_is_never_refused(world: World) -> None:
-    """It waits for the bucket, reports that, and has everything in the end."""
     world.start()
     await asyncio.sleep(600)
     await world.kill()

@@ -11,7 +11,6 @@ from tests.virtual.loop import run
 
 
 def test_a_month_takes_no_time() -> None:
-    """Timers end in the order of their times, each at its own."""
 
     async def story() -> list[tuple[str, float]]:
         loop = asyncio.get_running_loop()
@@ -30,7 +29,6 @@ def test_a_month_takes_no_time() -> None:
 
 
 def test_a_call_from_outside_is_no_deadlock() -> None:
-    """The loop wakes itself through its own socket."""
 
     async def story() -> float:
         loop, done = asyncio.get_running_loop(), asyncio.Event()
@@ -51,7 +49,6 @@ def test_a_deadlock_fails_instead_of_hanging() -> None:
 
 
 def test_a_livelock_fails() -> None:
-    """A task that never waits would stop the clock."""
 
     async def story() -> None:
         loop = asyncio.get_running_loop()

@@ -14,7 +14,6 @@ from tests.virtual.world import DAY, HOUR, World, in_world, play
 
 @pytest.mark.parametrize(("rate", "slow"), [(0.5, 0.1), (0.1, 0.02)])
 def test_a_feed_that_was_seen_to_be_behind_is_not_trusted_for_its_pings(rate: float, slow: float) -> None:
-    """It falls behind, pauses while it pings, and the process dies: with many far data as with few."""
 
     async def story(world: World) -> None:
         world.start()
@@ -37,7 +36,6 @@ def test_a_feed_that_was_seen_to_be_behind_is_not_trusted_for_its_pings(rate: fl
 @pytest.mark.parametrize("off", [-HOUR, HOUR])
 @in_world(rate=0.2)
 async def test_a_first_start_with_a_wrong_clock_commits_no_position(world: World, off: float) -> None:
-    """The bridge asks the provider for the time first: it commits nothing, and does not connect."""
     world.set_by = off
     world.start()
     assert isinstance(await world.ended(), ClockError)
@@ -50,7 +48,6 @@ async def test_a_first_start_with_a_wrong_clock_commits_no_position(world: World
 
 @in_world(rate=0.2)
 async def test_processes_on_machines_whose_clocks_differ_break_no_limit(world: World) -> None:
-    """Each takes over the ledger of the other, whose clock is up to twice the allowed skew from its own."""
     for turn in range(60):
         world.set_by = -14.0 if turn % 2 else 14.0
         world.start()
@@ -64,7 +61,6 @@ async def test_processes_on_machines_whose_clocks_differ_break_no_limit(world: W
 @pytest.mark.parametrize("on_gap", ["stop", pytest.param("continue", marks=pytest.mark.long)])
 @in_world(rate=0.02)
 async def test_while_the_provider_is_away_nothing_is_skipped(world: World, on_gap: str) -> None:
-    """However long it lasts, without anyone to ask for the time: it is one gap, once the provider is back."""
     world.start(on_gap=on_gap)
     await asyncio.sleep(HOUR)
     world.unreachable(4 * DAY)
@@ -82,7 +78,6 @@ async def test_while_the_provider_is_away_nothing_is_skipped(world: World, on_ga
 
 @in_world(rate=0.5)
 async def test_a_provider_that_closes_every_few_minutes_is_reconnected_at_once(world: World) -> None:
-    """As long as the limits allow it: a connection that lasted a minute was no failure."""
     world.start()
     for _ in range(12):
         await world.until(State.LIVE, State.QUIET)

@@ -36,7 +36,6 @@ def credential(tmp_path: Path) -> Credential:
 
 @in_world(rate=0.2)
 async def test_a_credential_that_was_rotated_is_read_again(world: World, credential: Credential) -> None:
-    """The file had another one by the time of the refusal: one more attempt, and nothing is lost."""
     credential.write("old")
     credential.start(world, "old")
     await asyncio.sleep(300)
@@ -56,7 +55,6 @@ async def test_a_credential_that_was_rotated_is_read_again(world: World, credent
 async def test_a_credential_that_stays_wrong_stops_the_bridge(
     world: World, changes: int, credential: Credential
 ) -> None:
-    """After one attempt, or two if the file changed meanwhile, however often; the error names the setting."""
 
     async def change() -> None:
         await world.until(State.CONNECTING)  # the first attempt is under way
@@ -81,7 +79,6 @@ async def test_a_credential_that_stays_wrong_stops_the_bridge(
 async def test_a_supervisor_that_restarts_it_with_a_wrong_credential_breaks_no_limit(
     world: World, credential: Credential
 ) -> None:
-    """A refused credential counts in the ledger as it does at the provider: no more than five in a row."""
     credential.write("wrong")
     for _ in range(12):
         credential.start(world, "right")
@@ -95,7 +92,6 @@ async def test_a_supervisor_that_restarts_it_with_a_wrong_credential_breaks_no_l
 
 @in_world(rate=0.2)
 async def test_a_missing_file_at_an_attempt_costs_nothing(world: World, credential: Credential) -> None:
-    """The last credential is used."""
     credential.write("right")
     credential.start(world, "right")
     await asyncio.sleep(300)
@@ -110,7 +106,6 @@ async def test_a_missing_file_at_an_attempt_costs_nothing(world: World, credenti
 async def test_a_refusal_while_the_file_is_away_decides_nothing(
     world: World, content: str, credential: Credential
 ) -> None:
-    """No attempt is made until it can be read; then the same credential is wrong, and another is tried."""
     credential.write("old")
     credential.start(world, "old")
     await asyncio.sleep(300)
@@ -142,7 +137,6 @@ REFUSALS = [
 @pytest.mark.parametrize("refuse", REFUSALS, ids=lambda fault: str(fault.close_code or fault.status))
 @in_world(rate=0.1)
 async def test_a_refusal_is_recorded_and_followed_by_a_longer_pause(world: World, refuse: Refuse) -> None:
-    """One that means `not now` is in the ledger as such; the pauses grow, from 15 s or from 1 s."""
     meant = refuse.close_code in (1008, 1013) or (not refuse.close_code and refuse.status in (403, 429))
     world.start()
     await asyncio.sleep(400)
@@ -167,7 +161,6 @@ async def test_a_refusal_is_recorded_and_followed_by_a_longer_pause(world: World
 async def test_the_pause_that_a_refusal_asks_for_is_given(
     world: World, status: int, asked: int, waited: float
 ) -> None:
-    """With `Retry-After`, up to an hour by default; state, reason and end of the wait tell it."""
     world.start()
     await world.until(State.LIVE)
     world.inflict(Refuse(count=1, status=status, retry_after=asked))
@@ -185,7 +178,6 @@ async def test_the_pause_that_a_refusal_asks_for_is_given(
 @pytest.mark.parametrize("ends", ["killed", "stopped"])
 @in_world(rate=0.1)
 async def test_a_bridge_that_is_restarted_gives_that_pause_all_the_same(world: World, ends: str) -> None:
-    """It is in the checkpoint, with the attempt."""
     world.start()
     await world.until(State.LIVE)
     world.inflict(Refuse(count=1, retry_after=600))

@@ -37,14 +37,12 @@ def accepted(section: str, name: str, value: float) -> bool:
 
 
 def test_there_are_ends() -> None:
-    """Most are tried; those that fit no other default are refused by name."""
     assert {"idle_timeout_seconds", "initial_window_seconds", "max_age_ms"} <= {*chain(*map(tuple, ends()))}
 
 
 @pytest.mark.parametrize(("section", "name", "value"), [*ends()])
 @in_world(history=60)
 async def test_a_setting_at_its_end_works(world: World, section: str, name: str, value: float) -> None:
-    """The bridge publishes everything once, and breaks no limit."""
     changed = getattr(world.settings, section).model_copy(update={name: value})
     world.settings = world.settings.model_copy(update={section: changed})
     world.start()

@@ -50,7 +50,6 @@ def test_a_first_start_that_is_killed(zero: Zero, lived: float) -> None:
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
 @pytest.mark.parametrize("trouble", ["no answer", "refused", "unreachable", "killed", "dropped"])
 def test_a_first_start_asks_for_zero_until_all_that_it_replays_has_come(zero: Zero, trouble: str) -> None:
-    """Whatever 0 replays: the history if there is one, and what was published since the first attempt."""
 
     async def story(world: World) -> None:
         match trouble:
@@ -83,7 +82,6 @@ def test_a_first_start_asks_for_zero_until_all_that_it_replays_has_come(zero: Ze
 
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
 def test_a_first_start_that_dies_at_any_moment_after_a_refusal(zero: Zero) -> None:
-    """In the connection that asks for 0, at its end, in the next one: nothing is lost, no gap is declared."""
 
     async def story(world: World) -> None:
         world.inflict(Refuse(count=1))
@@ -101,7 +99,6 @@ def test_a_first_start_that_dies_at_any_moment_after_a_refusal(zero: Zero) -> No
 
 @in_world(rate=0.2, history=3 * HOUR, feed={"start": "2h"}, policy=Policy(replay_rate=5))
 async def test_a_first_start_from_an_age_has_everything_since(world: World) -> None:
-    """However often it is killed before it has caught up."""
     for _ in range(5):
         world.start()
         await asyncio.sleep(60)
@@ -116,7 +113,6 @@ async def test_a_first_start_from_an_age_has_everything_since(world: World) -> N
 async def test_a_feed_on_the_topics_of_another_never_connects(
     world: World, other: Literal["before", "meanwhile"], committed: int
 ) -> None:
-    """One that was there has nothing written beside it; of one that began meanwhile, only the attempt is."""
     world.other_feed = other
     world.start()
     assert isinstance(await world.ended(), TopologyError)
@@ -127,7 +123,6 @@ async def test_a_feed_on_the_topics_of_another_never_connects(
 
 @in_world(rate=0.5)
 async def test_a_feed_that_goes_on_asks_for_no_other_that_has_begun(world: World) -> None:
-    """Only before it had received something could both have begun."""
     world.start()
     await world.until(State.LIVE)
     world.other_feed = "meanwhile"
@@ -138,7 +133,6 @@ async def test_a_feed_that_goes_on_asks_for_no_other_that_has_begun(world: World
 
 @in_world(rate=0.5)
 async def test_a_feed_that_has_not_been_connected_yet_looks_again(world: World) -> None:
-    """Each attempt is preceded by a look, not only the first."""
     world.unreachable(HOUR)
     world.start()
     await world.until(State.BACKING_OFF)
@@ -151,7 +145,6 @@ async def test_a_feed_that_has_not_been_connected_yet_looks_again(world: World) 
 async def test_a_cluster_without_a_checkpoint_is_no_first_start_for_who_has_committed_one(
     world: World,
 ) -> None:
-    """It is another cluster, at the same address."""
     world.start()
     await world.until(State.LIVE)
     assert world.owner is not None
@@ -168,7 +161,6 @@ async def test_a_cluster_without_a_checkpoint_is_no_first_start_for_who_has_comm
 @pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])
 @in_world(rate=0.5)
 async def test_a_first_start_whose_first_attempts_fail_loses_nothing(world: World, trouble: str) -> None:
-    """Everything published since the first attempt is received, whichever attempt is accepted."""
     if trouble == "refused":
         world.inflict(Refuse(count=3))
     else:

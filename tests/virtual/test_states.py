@@ -23,7 +23,6 @@ async def test_the_states_of_an_ordinary_run(world: World) -> None:
 
 @in_world()
 async def test_a_wait_names_its_reason_and_its_end(world: World) -> None:
-    """A limit or a failure before. The bridge connects when the limit allows it, and not before."""
     world.start()
     await asyncio.sleep(400)
     for _ in range(6):
@@ -45,7 +44,6 @@ async def test_a_wait_names_its_reason_and_its_end(world: World) -> None:
 
 @in_world(rate=0.1)
 async def test_a_half_open_socket_is_closed_after_a_minute_of_silence(world: World) -> None:
-    """It is distinguished from a connection that ended."""
     world.start()
     await asyncio.sleep(300.5)
     world.inflict(HalfOpen(seconds=HOUR))
@@ -59,7 +57,6 @@ async def test_a_half_open_socket_is_closed_after_a_minute_of_silence(world: Wor
 
 @in_world(rate=0.005)
 async def test_a_feed_that_only_pings_is_quiet(world: World) -> None:
-    """Once data have shown that it is near now, and until a bet arrives."""
     world.start()
     await world.until(State.QUIET, within=HOUR)
     last = await world.until(State.LIVE, within=HOUR)
@@ -68,7 +65,6 @@ async def test_a_feed_that_only_pings_is_quiet(world: World) -> None:
 
 @in_world(rate=0.2, policy=Policy(replay_rate=1))
 async def test_catch_up_reports_its_progress(world: World) -> None:
-    """Position, rate and remaining time, which is about right."""
     world.start()
     await asyncio.sleep(300)
     await world.kill()
@@ -90,7 +86,6 @@ async def test_catch_up_reports_its_progress(world: World) -> None:
 
 @in_world()
 async def test_leadership_that_is_lost_ends_the_term(world: World) -> None:
-    """The socket is closed, and nothing more is committed."""
     world.start()
     await asyncio.sleep(60)
     before = world.kafka.transactions
@@ -102,7 +97,6 @@ async def test_leadership_that_is_lost_ends_the_term(world: World) -> None:
 
 @in_world()
 async def test_leadership_lost_while_connecting_ends_the_attempt(world: World) -> None:
-    """The next owner is not refused because of it."""
     world.network.back = 5.0
     world.start()
     await world.until(State.CONNECTING)
@@ -116,7 +110,6 @@ async def test_leadership_lost_while_connecting_ends_the_attempt(world: World) -
 @pytest.mark.parametrize("away", [0, 2.5, HOUR])
 @in_world()
 async def test_the_error_that_ends_a_process_is_its_last_state(world: World, away: float) -> None:
-    """Committed if Kafka answers within seconds, and raised in any case."""
     world.start()
     await asyncio.sleep(HOUR)
     world.inflict(ClockJump(by=HOUR))
@@ -133,7 +126,6 @@ async def test_the_error_that_ends_a_process_is_its_last_state(world: World, awa
 
 @in_world(rate=20.0)
 async def test_counters_of_the_metrics_never_go_back(world: World) -> None:
-    """What was not committed is received again, and Prometheus would count all from the beginning."""
     world.start()
     await world.until(State.LIVE)
     world.kafka.away(8)
@@ -163,7 +155,6 @@ def unconverted(world: World) -> str:
 
 @in_world(rate=1 / HOUR)
 async def test_a_provider_of_which_nothing_can_be_converted_is_told_of(world: World) -> None:
-    """After as many messages as the setting says, over a minute or more; until a bet can be converted."""
     world.start()
     await asyncio.sleep(600)
     await unconvertible(world, 95)
@@ -180,7 +171,6 @@ async def test_a_provider_of_which_nothing_can_be_converted_is_told_of(world: Wo
 
 @in_world(rate=1 / HOUR)
 async def test_a_burst_of_dead_letters_or_a_few_of_them_are_no_reason(world: World) -> None:
-    """Neither many within seconds, before hours of pings alone, nor fewer than the setting in a long time."""
     world.start()
     await asyncio.sleep(600)
     world.inflict(Garbage(count=5000))
@@ -194,7 +184,6 @@ async def test_a_burst_of_dead_letters_or_a_few_of_them_are_no_reason(world: Wor
 
 @in_world(rate=1 / HOUR)
 async def test_a_provider_of_which_nothing_can_be_converted_may_end_the_bridge(world: World) -> None:
-    """All letters are committed. A restart goes on where it ended, and ends again for the same reason."""
     world.start(on_unconverted="stop", start="1h")
     await asyncio.sleep(600)
     for _ in range(2):

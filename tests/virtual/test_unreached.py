@@ -29,7 +29,6 @@ async def _connected_after(world: World, seconds: float) -> float:
 @pytest.mark.parametrize("seconds", [20, 60, HOUR, 6 * HOUR])
 @in_world(rate=0.1)
 async def test_a_provider_that_was_away_while_live(world: World, seconds: float) -> None:
-    """However long it was away: what was tried meanwhile has spent nothing of its limits."""
     world.start()
     await world.until(State.LIVE)
     assert await _connected_after(world, seconds) < BACK_SECONDS
@@ -39,7 +38,6 @@ async def test_a_provider_that_was_away_while_live(world: World, seconds: float)
 @pytest.mark.parametrize("slept", [60, 2 * HOUR])
 @in_world(rate=0.1, policy=Policy(replay_rate=50))
 async def test_a_provider_that_is_away_at_a_start(world: World, slept: float) -> None:
-    """Whatever class of recovery the attempt is."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(600)
@@ -51,7 +49,6 @@ async def test_a_provider_that_is_away_at_a_start(world: World, slept: float) ->
 
 @in_world(rate=0.1)
 async def test_an_attempt_that_reached_nobody_is_withdrawn_by_the_next_checkpoint(world: World) -> None:
-    """It was committed before it was made: one that was killed meanwhile counts it."""
     world.start()
     await world.until(State.LIVE)
     world.unreachable(60)
@@ -72,7 +69,6 @@ async def test_an_attempt_that_reached_nobody_is_withdrawn_by_the_next_checkpoin
 
 @in_world(rate=0.1)
 async def test_with_the_strict_reading_every_attempt_counts(world: World) -> None:
-    """The setting `limits.count_unreached`."""
     limits = world.settings.limits.model_copy(update={"count_unreached": True})
     world.settings = world.settings.model_copy(update={"limits": limits})
     world.start()

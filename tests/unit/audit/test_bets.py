@@ -49,7 +49,6 @@ def found(findings: Findings) -> list[tuple[Proof, int | None]]:
 
 
 def test_settlements_in_order_are_no_violation() -> None:
-    """New versions and corrections; the hours count them."""
     findings, check = judged(
         (b"a", value("a", 1)),
         (b"a", value("a", 1, "corrected")),
@@ -68,7 +67,6 @@ def test_settlements_in_order_are_no_violation() -> None:
 
 @pytest.mark.parametrize("passes", [1, 3])
 def test_a_bet_that_goes_back_is_found(passes: int) -> None:
-    """Also each one after it: the highest version counts."""
     records = [
         (b"a", value("a", 2)),
         (b"a", value("a", 1)),
@@ -83,14 +81,12 @@ def test_a_bet_that_goes_back_is_found(passes: int) -> None:
 
 
 def test_a_content_that_is_there_already_is_doubled() -> None:
-    """A, B, A is a change; A, A is not."""
     a, b = (b"a", value("a", 1, "A")), (b"a", value("a", 1, "B"))
     assert found(judged(a, b, a)[0]) == []
     assert found(judged(a, a)[0]) == [(Proof.DOUBLED, 1)]
 
 
 def test_only_the_last_record_of_a_key_must_be_readable() -> None:
-    """One that was superseded is a warning. A tombstone and a record without a key cannot be read."""
     good = (b"a", value("a"))
     findings, _ = judged((b"a", value("junk")), good)
     assert (found(findings), findings.warned[Proof.UNREADABLE]) == ([], 1)
@@ -111,7 +107,6 @@ def test_more_unreadable_records_than_are_kept_are_all_counted() -> None:
 
 
 def test_more_unreadable_records_than_are_kept_are_no_violation_once_superseded() -> None:
-    """Also not beyond those that are kept; one of a key that is unreadable again is."""
     junk = [(b"%d" % n, value("junk")) for n in range(250)]
     good = [(b"%d" % n, value(str(n))) for n in range(250)]
     findings, _ = judged(*junk, *good)
@@ -121,7 +116,6 @@ def test_more_unreadable_records_than_are_kept_are_no_violation_once_superseded(
 
 
 def test_a_bet_whose_schema_the_registry_has_lost_is_not_superseded() -> None:
-    """Another bridge may have published it again because it could not read it."""
     findings, _ = judged((b"a", value("lost")), (b"a", value("a")))
     assert found(findings) == [(Proof.UNREADABLE, 0)]
     assert findings.warned[Proof.UNREADABLE] == 0
@@ -138,7 +132,6 @@ def test_settlement_times_that_must_occur_are_looked_for() -> None:
 
 
 def test_a_record_in_another_partition_is_found() -> None:
-    """With the first record of the partition, also where it is read in passes."""
     keys = [b"%d" % n for n in range(40)]
     right = [(key, value(key.decode())) for key in keys if partition_of(key, 6) == 0]
     wrong = next(key for key in keys if partition_of(key, 6) == 5)
@@ -159,7 +152,6 @@ def test_a_table_is_never_larger_than_its_bound(
 
 
 def test_an_error_of_the_registry_leaves_nothing_counted() -> None:
-    """The call is repeated."""
 
     def away(_: bytes) -> list[bytes | int]:
         raise ConnectionError

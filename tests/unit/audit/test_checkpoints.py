@@ -59,7 +59,6 @@ def judged(
 
 
 def test_a_feed_that_goes_on_has_no_violation() -> None:
-    """Also at rest, and whatever another feed does."""
     second = later(FIRST)
     other = replace(FIRST, feed="g", revision=1, counters=Counters())
     assert judged(FIRST, second, other, second, later(second, 3600), later(other)) == []
@@ -80,7 +79,6 @@ BACK = later(FIRST, revision=FIRST.revision - 500)
 
 
 def test_a_position_that_goes_back_must_be_declared() -> None:
-    """By a gap `PositionInFuture` around it, or by a new move of an operator."""
     undeclared = [(Proof.POSITION, 1)]
     assert judged(FIRST, BACK) == undeclared
     future = Cause.POSITION_IN_FUTURE
@@ -98,7 +96,6 @@ def test_a_position_that_goes_back_must_be_declared() -> None:
 
 
 def test_a_position_that_moves_without_a_message_needs_gaps_over_all_of_it() -> None:
-    """With one message it may move. Compaction may have removed the checkpoint between two gaps."""
     begin, end = FIRST.revision, FIRST.revision + 600
     jumped = later(FIRST, revision=end, updated_at=NOW + 700.0, counters=FIRST.counters)
     undeclared = [(Proof.GAP, 1)]
@@ -111,7 +108,6 @@ def test_a_position_that_moves_without_a_message_needs_gaps_over_all_of_it() -> 
 
 
 def test_what_a_deleted_gap_may_have_explained_is_no_violation() -> None:
-    """Before the first gap that is still there; later ones are all there."""
     jumped = later(FIRST, revision=FIRST.revision + 600, updated_at=NOW + 700.0, counters=FIRST.counters)
     for suspicious in ([FIRST, jumped], [FIRST, BACK], [replace(FIRST, revision=NOW + 31)]):
         for since, found in ((-inf, 1), (NOW * 1000 - 1, 1), (NOW * 1000, 0), (inf, 0)):
@@ -119,13 +115,11 @@ def test_what_a_deleted_gap_may_have_explained_is_no_violation() -> None:
 
 
 def test_before_the_first_attempt_a_position_promises_nothing() -> None:
-    """It follows the clock until then."""
     start = replace(FIRST, ledger=(), counters=Counters())
     assert judged(start, later(start, counters=Counters())) == []
 
 
 def test_a_position_later_than_every_commit_is_found() -> None:
-    """Beyond what two clocks may differ; not if a gap declares it, or a later clock is behind."""
     ahead = replace(FIRST, revision=NOW + 31)
     assert judged(ahead) == [(Proof.AHEAD, 0)]
     assert judged(replace(FIRST, revision=NOW + 30)) == []

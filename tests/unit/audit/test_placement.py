@@ -25,7 +25,6 @@ def judged(records: list[tuple[bytes, int, int]], partitions: int) -> Findings:
 
 @pytest.mark.parametrize("before", [1, 2, 4, 5])
 def test_added_partitions_are_a_warning(before: int) -> None:
-    """All that lies elsewhere lies as it was put before."""
     records = [(key, partition_of(key, before if at < 300 else 6), at) for at, key in enumerate(KEYS)]
     findings = judged(records, 6)
     assert findings.violations == []
@@ -36,7 +35,6 @@ def test_added_partitions_are_a_warning(before: int) -> None:
 
 @pytest.mark.parametrize("partition", range(6))
 def test_one_record_elsewhere_is_a_violation(partition: int) -> None:
-    """In whichever partition it is: others, older than it, show that there were six."""
     records = [(key, partition_of(key, 6), at) for at, key in enumerate(KEYS)]
     wrong = next(key for key in KEYS if partition_of(key, 6) != partition)
     findings = judged([*records, (wrong, partition, 1_000)], 6)
@@ -45,7 +43,6 @@ def test_one_record_elsewhere_is_a_violation(partition: int) -> None:
 
 
 def test_all_records_elsewhere_are_counted() -> None:
-    """A producer with another partitioner: more than are kept."""
     records = [(key, (partition_of(key, 6) + 1) % 6, at) for at, key in enumerate(KEYS)]
     findings = judged(records, 6)
     assert findings.counts[Proof.PARTITION] == len(KEYS)

@@ -7,7 +7,6 @@ from bridge.audit.report import _table
 
 
 def test_the_table_fits_80_columns() -> None:
-    """Head and rows alike, of counts that no hour has."""
     head, row = _table({495_000: Hour(*[99_999_999] * 5)})
     assert len(head) == len(row) <= 80
     assert [head.index(name) + len(name) for name in ("bets", "dead letters")] == [28, 53]

@@ -44,20 +44,17 @@ V2 = {
 
 
 def test_an_id_that_no_registry_assigns_is_not_read() -> None:
-    """Avro's ids are positive 32-bit integers."""
     assert schema_id_of(b"\x00\x7f\xff\xff\xff") == 2**31 - 1
     with pytest.raises(NotOurs):
         schema_id_of(b"\x00\x80\x00\x00\x00")
 
 
 def test_a_bet_survives_encoding_and_decoding() -> None:
-    """Its times are still integers."""
     codec = Codec(load("settled-bet"), 7)
     assert codec.decode(codec.encode(RECORD)) == RECORD
 
 
 def test_the_bytes_are_the_header_and_plain_avro() -> None:
-    """Any Avro library reads them with the published schema."""
     data = Codec(load("settled-bet"), 0x01020304).encode(RECORD)
     assert data[:5] == b"\x00\x01\x02\x03\x04"
     assert schema_id_of(data) == 0x01020304
@@ -76,7 +73,6 @@ def test_times_outside_the_calendar_survive(micros: int) -> None:
 
 
 def test_the_codec_of_another_version_is_made_once() -> None:
-    """Its records are those that the other version's own codec writes; that of its own version is itself."""
     asked: list[int] = []
 
     def by_id(schema_id: int) -> dict[str, Any]:
@@ -91,14 +87,12 @@ def test_the_codec_of_another_version_is_made_once() -> None:
 
 
 def test_other_versions_are_read_through_this_one() -> None:
-    """Old records get the new fields' defaults; new ones lose them, and unknown symbols become Unknown."""
     old, new = Codec(V1, 1, {2: V2}.__getitem__), Codec(V2, 2, {1: V1}.__getitem__)
     assert new.decode(old.encode({"id": "x", "kind": "A"})) == {"id": "x", "kind": "A", "new": None}
     assert old.decode(new.encode({"id": "x", "kind": "B", "new": 5})) == {"id": "x", "kind": "Unknown"}
 
 
 def test_only_a_record_of_a_later_version_is_written_anew() -> None:
-    """What this version does not know is left out; a symbol becomes Unknown."""
     both = {1: V1, 2: V2}.__getitem__
     old, new = Codec(V1, 1, both), Codec(V2, 2, both)
     for known in (old.encode({"id": "x", "kind": "A"}), new.encode({"id": "x", "kind": "A", "new": 5})):
@@ -109,7 +103,6 @@ def test_only_a_record_of_a_later_version_is_written_anew() -> None:
 
 
 def test_a_newer_datum_is_written_with_an_older_schema() -> None:
-    """Fields that the older schema lacks are omitted, so that the bytes can be compared."""
     old = Codec(V1, 1)
     assert old.encode({"id": "x", "kind": "A", "new": 5}) == old.encode({"id": "x", "kind": "A"})
 
@@ -166,7 +159,6 @@ def test_broken_bodies_are_refused(change: Any) -> None:
 
 
 def test_checkpoints_and_gaps_survive() -> None:
-    """Omitted counters are 0."""
     checkpoint = {
         "feed": "f",
         "revision": 1_769_860_800,

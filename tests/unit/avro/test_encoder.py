@@ -75,7 +75,6 @@ def encoded(schema: Any, datum: object, header: bytes = b"") -> bytes:
     ],
 )
 def test_each_type_is_written_as_the_specification_says(schema: Any, datum: object, expected: bytes) -> None:
-    """Also at the ends of its range."""
     assert encoded(schema, datum, b"head") == b"head" + expected
 
 
@@ -114,19 +113,16 @@ def test_each_type_is_written_as_the_specification_says(schema: Any, datum: obje
     ],
 )
 def test_values_not_exactly_of_the_type_are_refused(schema: Any, datum: object) -> None:
-    """Whether they are wrong or only unusual."""
     with pytest.raises((ValueError, OverflowError)):
         encoded(schema, datum)
 
 
 def test_a_record_is_its_fields_in_the_order_of_the_schema() -> None:
-    """Fields unknown to the schema are omitted; missing ones get their default, or null if nullable."""
     assert encoded(POINT, {"extra": 1, "tags": [], "label": "a", "x": 1}) == b"\x02\x02\x02a\x00"
     assert encoded(POINT, {"x": 1}) == b"\x02\x00\x02\x06new\x00"
 
 
 def test_a_default_of_another_type_is_none() -> None:
-    """The datum must have the field."""
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": COLOUR, "default": "BLUE"}]}
     assert encoded(schema, {"a": "RED"}) == b"\x00"
     with pytest.raises(ValueError, match=r"^$"):

@@ -113,7 +113,6 @@ REWORDED = changed(betId={"doc": "Other words."})
 def test_a_change_must_be_added_to_the_history(
     tmp_path: Path, schema: Any, history: list[Any], missing: str
 ) -> None:
-    """The problem names the version to add."""
     write(tmp_path, schema, *history)
     assert problems(tmp_path) == [
         f"settled-bet.avsc: is not the latest version in the history: add it as {missing}.avsc"
@@ -157,7 +156,6 @@ def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
 
 
 def test_a_version_does_not_add_a_field_and_drop_another(tmp_path: Path) -> None:
-    """Wherever they are: a rollback would publish its bets again. One after the other is fine."""
     nested = {"type": "record", "name": "In", "doc": "I.", "fields": []}
     field = {"type": ["null", "long"], "default": None, "doc": "D."}
 

@@ -83,7 +83,6 @@ def test_compatible(current: dict[str, Any], released: dict[str, Any]) -> None:
     ],
 )
 def test_incompatible(current: dict[str, Any], released: dict[str, Any], reason: str) -> None:
-    """Each reason has its path."""
     [found] = differences(current, released)
     assert found.startswith(reason)
 

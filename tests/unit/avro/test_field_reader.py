@@ -115,7 +115,6 @@ def test_the_number_is_found_among_fields_of_any_type(
 @settings(deadline=None, max_examples=300)
 @given(junk=st.binary(max_size=400), cut=st.integers(0, 60))
 def test_garbage_is_a_number_or_an_error(junk: bytes, cut: int) -> None:
-    """And that soon."""
     schema = load("settled-bet")
     for data in (HEADER + junk, HEADER + b"\x02a" + junk, junk[:cut]):
         with suppress(SchemaError):
@@ -126,7 +125,6 @@ BET = BARE_BET | {"betId": "a", "settlementTime": 2**50, "settlementVersion": 30
 
 
 def test_a_record_of_the_bridge_is_read() -> None:
-    """A truncated record, or one with extra bytes, is an error."""
     whole = Codec(load("settled-bet"), 7).encode(BET)
     assert read(load("settled-bet"), whole, "settlementVersion") == 300
     assert read(load("settled-bet"), whole, "settlementTime") == 2**50
@@ -138,7 +136,6 @@ def test_a_record_of_the_bridge_is_read() -> None:
 
 
 def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
-    """Each schema is requested once."""
     asked = []
 
     def by_id(schema_id: int) -> dict[str, Any]:
@@ -155,7 +152,6 @@ def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
 @pytest.mark.parametrize("items", ["string", {"type": "record", "name": "P", "fields": []}, "double"])
 @pytest.mark.parametrize("kind", ["items", "values"])
 def test_blocks_with_a_size_are_skipped(items: Any, kind: str) -> None:
-    """A writer may give a negative count and the size in bytes; other blocks may follow."""
     of = {"type": "array" if kind == "items" else "map", kind: items}
     schema = record({"name": "a", "type": of}, {"name": "n", "type": "long"})
     one = {"string": b"\x02x", "double": bytes(8)}.get(str(items), b"")
@@ -182,7 +178,6 @@ def test_blocks_with_a_size_are_skipped(items: Any, kind: str) -> None:
     ],
 )
 def test_an_impossible_length_branch_or_number_is_an_error(before: Any, body: bytes) -> None:
-    """None of them is followed out of the record, or back."""
     schema = record({"name": "a", "type": before}, {"name": "n", "type": "long"})
     with pytest.raises(SchemaError):
         read(schema, HEADER + body)
@@ -190,7 +185,6 @@ def test_an_impossible_length_branch_or_number_is_an_error(before: Any, body: by
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 8_191, 8_192])
 def test_strings_of_any_length_are_skipped(length: int) -> None:
-    """The length takes one byte up to 63, then two, then three."""
     schema = record({"name": "s", "type": "string"}, {"name": "n", "type": "long"})
     assert read(schema, written(schema, {"s": "x" * length, "n": -5})) == -5
 
@@ -202,14 +196,12 @@ def test_a_truncated_last_field_is_an_error() -> None:
 
 
 def test_a_union_of_many_branches_is_read() -> None:
-    """An index above 63 takes two bytes."""
     fixed = [{"type": "fixed", "name": f"F{n}", "size": n} for n in range(1, 100)]
     schema = record({"name": "u", "type": fixed}, {"name": "n", "type": "long"})
     assert read(schema, HEADER + b"\x80\x01" + bytes(65) + b"\x02") == 1
 
 
 def test_items_without_bytes_cost_nothing() -> None:
-    """A count of 2^62 is read as fast as any other."""
     schema = record({"name": "a", "type": {"type": "array", "items": "null"}}, {"name": "n", "type": "long"})
     assert read(schema, HEADER + b"\x80" * 8 + b"\x80\x01" + b"\0" + b"\x02") == 1
 
@@ -228,7 +220,6 @@ def test_items_without_bytes_cost_nothing() -> None:
     ],
 )
 def test_a_schema_without_a_readable_field_is_an_error(schema: dict[str, Any], named: str) -> None:
-    """The field is missing or of another type, or the schema is recursive or invalid."""
     with pytest.raises(SchemaError, match=named):
         read(schema, HEADER + b"\x02")
 
@@ -248,7 +239,6 @@ BETS = FieldReader(
 
 
 def test_fields_are_read_in_the_order_asked_for() -> None:
-    """A string as UTF-8."""
     assert BETS.read(CODEC.encode(FULL_BET | {"betId": "ä", "settlementVersion": 9})) == [
         *("ä".encode(), 9, "ä".encode())
     ]
@@ -257,7 +247,6 @@ def test_fields_are_read_in_the_order_asked_for() -> None:
 @settings(deadline=None, max_examples=500)
 @given(at=st.integers(5, len(CODEC.encode(FULL_BET)) - 1), byte=st.integers(0, 255))
 def test_what_is_read_of_a_damaged_record_can_be_decoded(at: int, byte: int) -> None:
-    """No value is taken for right that does not fit its type."""
     damaged = bytearray(CODEC.encode(FULL_BET))
     damaged[at] = byte
     try:
@@ -281,7 +270,6 @@ def test_what_is_read_of_a_damaged_record_can_be_decoded(at: int, byte: int) -> 
     ],
 )
 def test_a_value_that_does_not_fit_its_type_is_an_error(type_: Any, body: bytes) -> None:
-    """Also in a block with a size, where a single field is read without looking at it."""
     schema = record({"name": "a", "type": type_}, {"name": "n", "type": "long"})
     with pytest.raises(SchemaError):
         read_record(schema, HEADER + body + b"\x02")

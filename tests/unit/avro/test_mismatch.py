@@ -58,7 +58,6 @@ def mismatch_of(datum: object, schema: Any = TICKET) -> Any:
     ],
 )
 def test_the_first_mismatch_is_named_with_its_path(change: dict[str, Any], said: str) -> None:
-    """The text has the expected type and the value."""
     assert mismatch_of(GOOD | change) == said
 
 
@@ -78,5 +77,4 @@ def test_long_values_are_cut() -> None:
     [GOOD, {"id": 1, "legs": None}, GOOD | {"first": {"colour": "GREEN", "price": 5}, "new": object()}],
 )
 def test_values_of_the_types_fit(datum: dict[str, Any]) -> None:
-    """Fields with a default and nullable ones may be missing; unknown fields are ignored."""
     assert mismatch_of(datum) is None

@@ -11,7 +11,6 @@ from bridge.errors import SchemaError
 
 
 def test_every_schema_file_has_its_topic() -> None:
-    """And every topic its schema."""
     assert {file.name for file in ROOT.iterdir() if file.name.endswith(SUFFIX)} == {
         name + SUFFIX for name in TOPICS
     }
@@ -29,7 +28,6 @@ def test_a_schema_is_loaded_by_its_name() -> None:
 
 
 def test_subjects_follow_the_topics_names() -> None:
-    """TopicNameStrategy, with the prefix of the settings."""
     assert [subject("x.y", name) for name in TOPICS] == [
         "x.y.bets-value",
         "x.y.checkpoints-value",

@@ -21,7 +21,6 @@ by_pydantic.main()
 
 
 def test_the_converter_has_no_transcoder() -> None:
-    """In a process of its own, because a compiled converter keeps what it has imported first."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -24,11 +24,9 @@ def record(number: int, **changed: object) -> tuple[bytes, bytes]:
 
 
 def test_records_of_any_time_and_round_pass() -> None:
-    """A feed repeats a block, each time with other betIds and times."""
     check_records([record(7), record(1007, settlementTime=2), record(2999)], BODIES)
 
 
 def test_a_record_with_another_value_is_an_error() -> None:
-    """Whoever publishes less is not faster."""
     with pytest.raises(BenchmarkFailed):
         check_records([record(7), record(8, payout=0.125)], BODIES)

@@ -17,7 +17,6 @@ def line(bench: str, **found: Any) -> dict[str, Any]:
 
 
 def test_only_ratios_of_the_bridge_are_compared() -> None:
-    """Those of latency only at the rates, percentiles and beside the producer that the goals name."""
     lines = [
         line("catchup", contender="bridge", messages_per_second=9e3, ratio_floor=6.1, ratio_ceiling=0.2),
         line("catchup", contender="bridge (unknown field)", ratio_bridge=0.9),
@@ -56,13 +55,11 @@ def test_only_ratios_of_the_bridge_are_compared() -> None:
     ],
 )
 def test_a_fifth_is_tolerated_of_latency_three_tenths(name: str, now: float, falls: bool) -> None:
-    """Of costs, less is better."""
     [said] = report({name: 10.0}, {name: now})
     assert said.startswith("FELL") is falls
 
 
 def test_the_report_has_what_was_measured_and_nothing_else() -> None:
-    """Most runs are of one benchmark. A ratio that is new has no baseline."""
     assert report(
         {"micro.encode.fastavro": 10.0, "learn.currencies.again": 3.0},
         {
@@ -76,7 +73,6 @@ def test_the_report_has_what_was_measured_and_nothing_else() -> None:
 
 
 def test_a_ratio_of_the_gate_that_is_not_measured_has_fallen() -> None:
-    """A benchmark that has lost a step must not pass. The gate does not run the others."""
     baseline = {"micro.deduplicate.dict": 0.2, "limit.all parts.bridge": 0.6}
     assert [change.name for change in fallen(baseline, {})] == ["micro.deduplicate.dict"]
 
@@ -85,7 +81,6 @@ BASELINE = {"catchup.bridge.floor": 6.0, "micro.encode.fastavro": 7.0, "micro.de
 
 
 def test_a_benchmark_whose_ratio_fell_runs_again_and_only_the_second_figure_counts() -> None:
-    """Only the ratios that fell are judged by the second run: the first fall may have been noise."""
     for again, expected in (
         ({"micro.encode.fastavro": 6.9, "micro.deduplicate.dict": 0.0}, []),
         ({"micro.encode.fastavro": 2.0}, [("micro.encode.fastavro", 7.0, 2.0)]),
@@ -96,7 +91,6 @@ def test_a_benchmark_whose_ratio_fell_runs_again_and_only_the_second_figure_coun
 
 
 def test_storing_leaves_what_was_not_measured(tmp_path: Path) -> None:
-    """A run of one benchmark renews only its ratios."""
     file = tmp_path / "baseline.json"
     file.write_text('{"catchup.bridge.floor": 6.0, "micro.parse.json": 3.0}')
     write({"micro.parse.json": 4.0, "limit.all parts.bridge": 0.6}, file)
@@ -108,7 +102,6 @@ def test_storing_leaves_what_was_not_measured(tmp_path: Path) -> None:
 
 
 def test_the_stored_baseline_has_ratios_of_every_benchmark() -> None:
-    """So that no regression goes unnoticed."""
     stored = read()
     benches = {name.partition(".")[0] for name in stored}
     assert benches == {"catchup", "latency", "start", "growth", "snapshots", "learn", "micro", "limit"}

@@ -10,13 +10,11 @@ from benchmarks.figures import figure, in_turn, percentile, ratio
 
 
 def test_a_figure_is_a_median_with_its_spread() -> None:
-    """Whatever the order of the rounds was."""
     assert figure([5.0, 1.0, 3.0]) == (3.0, 1.0, 5.0)
     assert figure([4.0, 1.0, 2.0, 3.0]).median == 2.5
 
 
 def test_ratios_are_formed_round_by_round() -> None:
-    """A round in which both were slow says as much as one in which both were fast."""
     assert ratio([10.0, 1.0, 30.0], [5.0, 0.5, 10.0]) == (2.0, 2.0, 3.0)
 
 
@@ -24,12 +22,10 @@ def test_ratios_are_formed_round_by_round() -> None:
     ("share", "expected"), [(0.5, 50), (0.99, 99), (0.999, 100), (0.01, 1), (0.0, 1), (1.0, 100)]
 )
 def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> None:
-    """By the nearest rank: of a hundred values the 99th percentile is the 99th."""
     assert percentile([float(n) for n in range(100, 0, -1)], share) == expected
 
 
 def test_each_contender_is_in_each_place_once() -> None:
-    """In as many rounds as there are contenders."""
     names = ["a", "b", "c"]
     orders = [in_turn(names, number) for number in range(3)]
     assert all(sorted(order) == names for order in orders)

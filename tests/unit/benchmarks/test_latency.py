@@ -15,7 +15,6 @@ def delays(p50: float, p99: float) -> Delays:
 
 
 def test_each_figure_has_the_interval_that_is_best_for_it() -> None:
-    """By the median of the rounds: one lucky round does not choose."""
     quick, slow = (Way("bridge", interval) for interval in (5, 40))
     found = {
         quick: [delays(10, 90), delays(11, 1), delays(12, 92)],
@@ -27,7 +26,6 @@ def test_each_figure_has_the_interval_that_is_best_for_it() -> None:
 
 @pytest.mark.parametrize(("rate", "there"), [(100, False), (500, True), (1000, True), (5000, False)])
 def test_relay_and_redpanda_connect_take_part_at_two_rates(rate: int, there: bool) -> None:
-    """The latter with the period of its batches, which its configuration fixes."""
     connect = Way("redpanda-connect", CONNECT_MS)
     assert (connect in ways_at(rate, FLOOR)) is there
     assert ("relay" in {way.name for way in ways_at(rate, None)}) is there
@@ -35,7 +33,6 @@ def test_relay_and_redpanda_connect_take_part_at_two_rates(rate: int, there: boo
 
 
 def test_the_bridge_is_divided_by_each_peer_that_was_measured() -> None:
-    """Figure by figure, each at its best interval."""
     found = {
         Way("bridge", 10): [delays(10, 90)],
         Way("bare", 10): [delays(5, 60)],

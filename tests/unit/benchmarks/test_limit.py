@@ -12,7 +12,6 @@ from benchmarks.process import BenchmarkFailed
 
 
 def test_all_bytes_are_received_and_cut_into_pieces() -> None:
-    """More of them than the buffer holds."""
     here, there = socket.socketpair()
     with here, there:
         sender = Thread(target=there.sendall, args=(bytes(400 * 2048),))
@@ -22,7 +21,6 @@ def test_all_bytes_are_received_and_cut_into_pieces() -> None:
 
 
 def test_a_connection_that_closes_early_is_an_error() -> None:
-    """Otherwise the cost of a message would be too low."""
     here, there = socket.socketpair()
     with here:
         with there:

@@ -32,14 +32,12 @@ def received(data: bytes) -> list[Message]:
 
 
 def test_the_bridge_takes_every_message(block: Block) -> None:
-    """A dead letter would be cheaper than a bet, and would make the figures too good."""
     messages = received(bytes(block.frames))
     assert len(messages) == BLOCK
     assert all(message.bet is not None and not message.extras for message in messages)
 
 
 def test_each_message_can_have_fields_that_are_not_in_the_interface() -> None:
-    """One in the bet and one in its first selection; the bet is the same."""
     usual, unusual = ([PARSER.parse(body) for body in Block(unknown_field=f).bodies()] for f in (False, True))
     assert [message.bet for message in unusual] == [message.bet for message in usual]
     unknown = {"data.benchmarkField", "data.selections[].benchmarkField"}
@@ -47,7 +45,6 @@ def test_each_message_can_have_fields_that_are_not_in_the_interface() -> None:
 
 
 def test_messages_are_as_large_as_the_providers(block: Block) -> None:
-    """About 2 KB, with 2.4 selections on average and a bet builder in a tenth."""
     bets = [message.bet for message in received(bytes(block.frames)) if message.bet]
     items = [bet["selections"] or [] for bet in bets]
     assert 1900 < len(block.frames) / BLOCK < 2200
@@ -56,7 +53,6 @@ def test_messages_are_as_large_as_the_providers(block: Block) -> None:
 
 
 def test_every_bet_has_its_own_number(block: Block) -> None:
-    """Over the ends of blocks, and the last block is cut off where the messages end."""
     feed = Feed(block, first=2 * BLOCK, count=1500, total=10_000, span=SPAN, newest=NEWEST)
     bets = [message.bet for piece in feed for message in received(bytes(piece))]
     assert [number_in(bet["betId"].encode()) for bet in bets if bet] == list(range(2000, 3500))

@@ -15,7 +15,6 @@ from bridge.messages.parser import MessageParser
 
 
 def test_the_floor_publishes_what_the_bridge_publishes() -> None:
-    """The same records, so that neither is faster for doing less."""
     schema, codec, parser = (
         parse_schema(sink.schema()),
         Codec(load("settled-bet"), READ_ONLY),

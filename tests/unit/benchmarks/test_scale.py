@@ -6,7 +6,6 @@ from benchmarks.scale import Load, Used, costs
 
 
 def test_costs_are_those_between_two_readings() -> None:
-    """Of a bet: CPU and bytes. Of a second: transactions and cores."""
     first, last = Used(10.0, 1.0, 1_000, 500), Used(14.0, 3.0, 9_000, 4_500)
     assert costs(first, last, 2_000, 100) == {
         "broker_cpu_us": 1_000.0,
@@ -18,6 +17,5 @@ def test_costs_are_those_between_two_readings() -> None:
 
 
 def test_a_load_names_the_settings_as_the_documentation_does() -> None:
-    """They are the first column of the table."""
     assert str(Load(1000, settings=(("BATCH__MAX_AGE_MS", "100"),))) == "1,000/s, batch.max_age_ms = 100"
     assert str(Load(0)) == "catch-up"

@@ -34,7 +34,6 @@ def line(first: str = "received falls from 2 to 1", records: int = 50, **ended: 
 
 
 def test_a_fault_is_found_in_a_bridge_that_works() -> None:
-    """By an example that the fault explains; a crash, or a bridge that does not publish, shows another."""
     assert is_found(FAULT, line())
     assert not is_found(FAULT, line("the feed has no checkpoint"))
     assert not is_found(FAULT, line(records=49))
@@ -43,7 +42,6 @@ def test_a_fault_is_found_in_a_bridge_that_works() -> None:
 
 
 def test_a_bridge_is_clean_if_it_works() -> None:
-    """Nothing is found of one that publishes nothing and of one that crashes in the end."""
     clean = {**line(), "anomalies": {}}
     assert is_clean(clean)
     assert not is_clean({**clean, "ended": {"bridge-0": -signal.SIGSEGV}})
@@ -63,7 +61,6 @@ async def test_the_sound_bridge_is_played_as_often_as_a_broken_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each round has a seed of its own; the last one is where something was found, or a process ended."""
     seeds: list[int] = []
 
     async def play(
@@ -106,7 +103,6 @@ def ground(*bridges: Any, is_sound: bool = True) -> Ground:
 
 
 async def test_a_drill_says_which_processes_have_ended_by_themselves() -> None:
-    """Not those that it has killed or told to end, unless they had crashed before."""
     killed, crashed, lost, told = (FakeBridge(code) for code in (None, 1, -signal.SIGKILL, None))
     it: Any = ground(killed, crashed, lost, told)
     it.kill(killed)
@@ -117,7 +113,6 @@ async def test_a_drill_says_which_processes_have_ended_by_themselves() -> None:
 
 
 async def test_live_is_what_the_bridge_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when the time is over."""
 
     async def until(condition: Callable[[], bool], *_: object) -> None:
         assert condition()
@@ -133,7 +128,6 @@ async def test_live_is_what_the_bridge_is(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_bridge_that_does_not_end_is_not_clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is killed, which nobody has asked for."""
 
     class Deaf(FakeBridge):
         def signal(self, number: int) -> None:
@@ -153,7 +147,6 @@ async def test_a_bridge_that_does_not_end_is_not_clean(monkeypatch: pytest.Monke
 async def test_only_a_broken_bridge_that_is_live_is_given_no_time(
     is_sound: bool, states: list[str], left_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may never publish the rest, nor do those that have ended."""
     monkeypatch.setattr(drills, "SETTLED_SECONDS", -1.0)
     left = [7, 7, 7, 0]
 

@@ -36,7 +36,6 @@ def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
 
 
 async def test_figures_of_two_clocks_are_no_figures() -> None:
-    """A wall clock that was set moves away from the provider's, which never goes back."""
 
     class FakeProvider:
         def __init__(self, ahead: float) -> None:
@@ -54,7 +53,6 @@ async def test_figures_of_two_clocks_are_no_figures() -> None:
 
 
 def test_a_second_connection_is_excused_only_where_the_owner_cannot_close_its_own() -> None:
-    """Two connected bridges are what the others would show, if the bridge were wrong."""
     found = {kind: excused(kind, 100.0, 130.0) for kind in ("SIGTERM", "SIGKILL", "SIGSTOP", "coordinator")}
     assert found == {
         "SIGTERM": [],
@@ -65,7 +63,6 @@ def test_a_second_connection_is_excused_only_where_the_owner_cannot_close_its_ow
 
 
 def test_a_summary_has_the_nearest_ranks_of_what_is_known() -> None:
-    """Of fifty, the 99th percentile is the longest."""
     found = summary([Handover(None, float(n), 0.0) for n in range(1, 51)])
     assert found["visible"] == {"p50": 25.0, "p99": 50.0}
     assert "connected" not in found
@@ -74,7 +71,6 @@ def test_a_summary_has_the_nearest_ranks_of_what_is_known() -> None:
 def test_a_finished_round_is_known_until_its_extent_changes(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was interrupted is not finished; FRESH ignores what earlier processes finished."""
     monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
     rounds = Rounds("some", {"kills": 5})
     assert rounds.begin("one").is_dir()
@@ -91,7 +87,6 @@ def test_a_finished_round_is_known_until_its_extent_changes(
 
 
 def test_a_round_of_other_code_is_not_finished(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one bridge has passed says nothing about another; other campaigns and pages do not matter."""
     monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
 
     def write(path: str, text: str) -> None:
@@ -122,7 +117,6 @@ def test_a_round_of_other_code_is_not_finished(tmp_path: Any, monkeypatch: pytes
 
 
 def test_the_table_of_storms_has_their_sums() -> None:
-    """A row for each, and below them what all of them had."""
 
     def storm(seed: int, bets: int, *ended: str) -> dict[str, Any]:
         figures = {"published": 50_000 + seed, "bets": bets, "dead letters": 9, "gaps": 0, "attempts": 20}
@@ -149,7 +143,6 @@ def test_the_table_of_storms_has_their_sums() -> None:
     ],
 )
 def test_a_storm_in_which_little_happened_proves_nothing(changes: dict[str, Any], found: list[str]) -> None:
-    """Faults that hit nothing, or few messages."""
     played = changes.get("played", {"cut": 3, "late": 3})
     figures = {"bets": 5_000, "attempts": 2, "dead letters": 1, "prompt": 500, **changes}
     faults = {"faults": {"cut": 5, "late": 5}, "played": played}
@@ -159,7 +152,6 @@ def test_a_storm_in_which_little_happened_proves_nothing(changes: dict[str, Any]
 def test_the_table_of_broken_bridges_is_written_when_all_were_played_by_the_same_code(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Results of another seed, as of other code, are no part of it."""
     monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
     page = tmp_path / "page.md"
     page.write_text("<!-- broken -->\n<!-- /broken -->\n", "utf-8")

@@ -49,7 +49,6 @@ def played(*owners: FakeBridge | None) -> Any:
 
 
 async def test_a_strike_at_the_owner_waits_for_one() -> None:
-    """While the feed moves nobody is the owner, and a standby is not meant."""
     owner, standby = FakeBridge(), FakeBridge()
     it = played(None, None, owner)
     it.bridges = [standby, owner]
@@ -59,7 +58,6 @@ async def test_a_strike_at_the_owner_waits_for_one() -> None:
 async def test_an_owner_that_is_to_die_at_a_step_is_left_to_come_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not for ever, and others are not waited for."""
     monkeypatch.setattr(kills, "STEP_SECONDS", 0.3)
     dying, lasting, plain = FakeBridge(), FakeBridge(), FakeBridge()
     it = played(None)
@@ -74,7 +72,6 @@ async def test_an_owner_that_is_to_die_at_a_step_is_left_to_come_to_it(
 
 
 async def test_nobody_is_left_to_die_while_the_round_is_judged() -> None:
-    """One that has not come to its chosen step is ended and replaced; the others stay."""
     armed, other = FakeBridge(), FakeBridge()
     it = played(other)
     it.done["SIGKILL"] = 1
@@ -86,14 +83,12 @@ async def test_nobody_is_left_to_die_while_the_round_is_judged() -> None:
 
 
 async def test_a_round_without_an_owner_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not wait for ever."""
     monkeypatch.setattr(kills, "PATIENCE", 0.3)
     with pytest.raises(AssertionError, match="an owner"):
         await played(None)._owner()
 
 
 def test_the_steps_reached_least_often_come_next() -> None:
-    """Of a full campaign each is reached ten times at least."""
     reached = dict.fromkeys(STEPS, 12)
     assert missed(reached, 500) == {}
     assert rarest(reached) == list(STEPS)
@@ -104,7 +99,6 @@ def test_the_steps_reached_least_often_come_next() -> None:
 
 
 def test_attempts_of_no_process_that_came_to_it_are_counted() -> None:
-    """Of twelve processes, five died before that; two attempts more may be by chance."""
     steps = {"joined": 3, "at random: Standby": 2, "at random: Live": 5}
     result = {"bridges": 2, "kills": 8, "terms": 2, "steps": steps}
     for attempts, count in ((3, 0), (9, 0), (11, 2)):

@@ -50,7 +50,6 @@ def run(*bridges: Any) -> Any:
 
 
 def test_a_soak_is_settled_once_its_owner_has_caught_up(no_waiting: list[float]) -> None:
-    """The silence of one that has just taken over is not the end."""
     it = bridge(
         *[("Live", 5.0)] * 4, *[("CatchingUp", 5.0)] * 30, ("Live", 5.0), ("Live", 9.0), ("Quiet", 9.0)
     )
@@ -60,7 +59,6 @@ def test_a_soak_is_settled_once_its_owner_has_caught_up(no_waiting: list[float])
 
 
 def test_a_soak_without_an_owner_fails(no_waiting: list[float]) -> None:
-    """It does not wait for ever."""
     with pytest.raises(AssertionError, match="no bridge owns"):
         asyncio.run(run(bridge(("CatchingUp", 5.0))).settled())
 
@@ -80,7 +78,6 @@ def minutes(number: int = 60) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("last", "is_flat"), [(104.9, True), (105.1, False)])
 def test_memory_is_flat_up_to_a_twentieth(last: float, is_flat: bool) -> None:
-    """Each bridge is compared with itself, in the same role; the first third does not count."""
     samples = minutes()
     for sample in samples[:20]:
         sample["A"]["rss_mb"] = 1.0
@@ -92,7 +89,6 @@ def test_memory_is_flat_up_to_a_twentieth(last: float, is_flat: bool) -> None:
 
 @pytest.mark.parametrize("name", ["descriptors", "threads"])
 def test_what_each_term_leaves_behind_is_found(name: str) -> None:
-    """One of twenty is less than a tenth. More of them for some minutes are none that is left behind."""
     samples = minutes()
     for sample in samples[41:55]:
         sample["B"][name] += 9
@@ -105,7 +101,6 @@ def test_what_each_term_leaves_behind_is_found(name: str) -> None:
 
 
 def test_what_was_not_measured_is_not_known_to_be_flat() -> None:
-    """Such as a bridge that was never the owner in the last third."""
     samples = minutes()
     assert unknown(samples) == []
     for sample in samples[40:]:
@@ -125,7 +120,6 @@ def test_what_was_not_measured_is_not_known_to_be_flat() -> None:
 
 
 def test_a_soak_without_hand_overs_shows_nothing() -> None:
-    """Nor does one without reconnections."""
     enough = {"samples": minutes(67), "rebalances": 5, "connections": 33}
     assert lacking(enough) == []
     assert lacking({**enough, "rebalances": 4}) == ["4 rebalances of 5"]
@@ -133,6 +127,5 @@ def test_a_soak_without_hand_overs_shows_nothing() -> None:
 
 
 def test_attempts_that_nobody_had_caused_are_counted() -> None:
-    """The start, each drop and each change of the owner cause one; two more may be by chance."""
     for attempts, count in ((0, 0), (68, 0), (70, 2)):
         assert needless({"drops": 60, "rebalances": 5, "figures": {"attempts": attempts}}) == count

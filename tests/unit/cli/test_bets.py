@@ -18,7 +18,6 @@ BETS = [bet(payout=784.1062000000001), bet("c")]
 
 
 def test_what_goes_elsewhere_is_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole records."""
     stdout = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", stdout)
     assert _print(iter(BETS), _format(None, False), None) == 2
@@ -31,7 +30,6 @@ def test_what_goes_elsewhere_is_json_lines(monkeypatch: pytest.MonkeyPatch) -> N
 def test_bets_on_a_terminal_are_a_table(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One head, one line for each bet and for the names of an item, none wider than the terminal."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(width))
     assert _format(None, False) == "table"
@@ -46,7 +44,6 @@ def test_bets_on_a_terminal_are_a_table(
 def test_without_a_gap_nothing_is_read(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No bet lies in one."""
     monkeypatch.setattr(reader, "read", lambda *_, **__: iter(()))
     with pytest.raises(typer.Exit) as ended:
         _selection(Settings(), None, None, None, None, None, False, True)

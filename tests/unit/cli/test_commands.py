@@ -197,7 +197,6 @@ def run(directory: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_each_command_has_an_entry() -> None:
-    """And no entry is left over."""
     assert set(COMMANDS) == set(ALL)
 
 
@@ -221,7 +220,6 @@ def test_a_command_prints_json_or_has_a_reason(name: str) -> None:
 def test_a_wrong_input_is_one_line_with_the_option_and_the_fix(
     name: str, arguments: str, tmp_path: Path
 ) -> None:
-    """With exit code 2, and nothing on stdout. A blank stands for an empty argument."""
     (tmp_path / "a-file").touch()
     words = arguments.replace("a-file", str(tmp_path / "a-file")).split() if arguments != " " else [""]
     code, out, err = run(tmp_path, *name.split(), *words)
@@ -261,7 +259,6 @@ def test_a_full_disk_is_one_line_too(tmp_path: Path) -> None:
 def test_a_command_runs_without_a_standard_stream(
     tmp_path: Path, closed: str, command: str, code: int, said: str
 ) -> None:
-    """As below a daemon that has closed them: no socket may take their numbers."""
     script = f"import os, sys; sys.argv[1:] = {command.split()}; from bridge.cli import main\ntry: main()\n"
     script += "finally: print([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], file=open('fds', 'w'))"
     ran = subprocess.run(
@@ -279,7 +276,6 @@ def test_a_command_runs_without_a_standard_stream(
 
 
 def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path) -> None:
-    """That takes a part of a second."""
     script = "import os, signal, sys\nfrom bridge.__main__ import main\n"
     script += "class Finder:\n    def find_spec(self, name, *_):\n"
     script += "        if name == 'bridge.cli': os.kill(os.getpid(), signal.SIGINT)\n"
@@ -301,7 +297,6 @@ def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path) ->
     ["checkpoint retire \udcff", "checkpoint set --revision 5m --reason \udcff", "replay --currency \udcff"],
 )
 def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, command: str) -> None:
-    """It would fail deep inside, or after the feed was taken. The name of a file may be any bytes."""
     code, out, err = run(tmp_path, *command.split())
     assert (code, out) == (2, "")
     assert re.fullmatch(r"error: Invalid value for '.+': it is not UTF-8; see `.+ --help`\n", err), err
@@ -314,7 +309,6 @@ def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, command: str) -> No
     "lack", ["entry_points = lambda **_: []", "EntryPoint.load = lambda _: __import__('gone')"]
 )
 def test_a_command_of_another_distribution_says_what_to_install(command: str, lack: str) -> None:
-    """Without it, or with one that does not fit."""
     script = f"import sys; from importlib import metadata; metadata.{lack}; from bridge.cli import main; "
     ran = subprocess.run(
         [sys.executable, "-c", f"{script}sys.argv[:] = 'bridge {command}'.split(); main()"],
@@ -331,7 +325,6 @@ def test_a_command_of_another_distribution_says_what_to_install(command: str, la
 
 
 def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
-    """Its nearest name is in it; a group without a command prints its help."""
     for typed, command, said in (
         ("tial", "", "No such command 'tial'. Did you mean 'tail'?"),
         ("status", "", "No such command 'status'. Did you mean `bridge checkpoint show`?"),
@@ -350,7 +343,6 @@ def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
     ["-c {wrong} limits", "limits -c {wrong}", "-c nowhere.toml limits -c {wrong}", "-c {wrong} topics plan"],
 )
 def test_a_settings_file_may_be_given_in_front_of_the_command(words: str, tmp_path: Path) -> None:
-    """The one behind it counts."""
     (wrong := tmp_path / "wrong.toml").write_text("colour = 1\n")
     code, _, err = run(tmp_path, *words.format(wrong=wrong).split())
     assert (code, err) == (2, f"error: colour ({wrong}) is not a setting; remove it\n")
@@ -369,7 +361,6 @@ def test_a_settings_file_may_be_given_in_front_of_the_command(words: str, tmp_pa
 def test_output_that_cannot_be_utf_8_is_printed_all_the_same(
     command: str, code: int, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """What the encoding lacks, as an escape."""
     ran = subprocess.run(
         [sys.executable, "-m", "bridge", command],
         env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
@@ -421,7 +412,6 @@ COMPLETIONS = {
     [*product(["bash"], COMPLETIONS), *product(["zsh", "fish"], ["", "tail --re", "tail --format c"])],
 )
 def test_completion(shell: str, typed: str) -> None:
-    """Of commands, options and values, by what each shell asks. Loads nothing that talks to Kafka."""
     line = f"bridge {typed}"
     environment = {
         "_BRIDGE_COMPLETE": f"complete_{shell}",
@@ -463,7 +453,6 @@ def test_each_shell_gets_its_script(shell: str) -> None:
 
 
 def test_bash_completes_by_the_script(tmp_path: Path) -> None:
-    """What `bridge --show-completion` prints, in the shell itself."""
     bash = shutil.which("bash")
     assert bash
     script, _ = complete({"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}, "--show-completion", "bash")

@@ -15,7 +15,6 @@ from bridge.errors import AuthError
 def test_a_rate_is_shown_once_it_says_something(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not of the first second, in which 2,000 records after 10 ms would be 200,000 a second."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     at = 100.0
     advance = progress(lambda: Instant(0.0, at))
@@ -26,7 +25,6 @@ def test_a_rate_is_shown_once_it_says_something(
 
 
 def test_a_terminal_obeys_nothing_that_the_provider_sent(capsys: pytest.CaptureFixture[str]) -> None:
-    """Control characters are shown, those of eight bits, too; lines, columns and letters stay."""
     text = "Malmö\x1b]0;title\x07\x9b2J\r\x7f\tGent\nnext"
     print_text(text)
     show({}, text, json=False)
@@ -54,7 +52,6 @@ LONG = "word " * 30
 def test_a_terminal_has_long_lines_wrapped_at_words(
     line: str, column: int, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below their text; a pipe has them as they are."""
     monkeypatch.setenv("COLUMNS", str(width))
     print_text(line)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -67,7 +64,6 @@ def test_a_terminal_has_long_lines_wrapped_at_words(
 
 
 def test_nor_in_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider may send an answer that is one."""
 
     def fail(**_: object) -> None:
         raise AuthError("HTTP 401: \x1b]0;title\x07")

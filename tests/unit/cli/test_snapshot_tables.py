@@ -30,7 +30,6 @@ def shown(what: RenderableType, width: int = 80) -> str:
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_a_report_fits(width: int) -> None:
-    """Kinds and numbers are whole in every width, and so are the shares."""
     text = shown(report_as_table(report(notes=("an oddity",))), width)
     assert "new ids fetched, 1,234 bets read, 56" in " ".join(text.split())
     assert "│ sport │      12 │       3 │       1 │       4 │ 100 %" in text
@@ -40,7 +39,6 @@ def test_a_report_fits(width: int) -> None:
 
 
 def test_as_many_languages_as_there_may_be() -> None:
-    """Those with equal shares share a line."""
     named = {f"l{number:02}": 10 for number in range(30)} | {"xx": 0}
     rows = [Covered("event", 10, named, ["event:1"])]
     text = shown(report_as_table(report(coverage=rows, languages=tuple(named))))
@@ -49,13 +47,11 @@ def test_as_many_languages_as_there_may_be() -> None:
 
 
 def test_a_narrowed_run_covers_its_own_languages() -> None:
-    """Fewer than the snapshot has, which is that of a whole run."""
     text = shown(report_as_table(report(coverage=[Covered("sport", 4, {"sv": 2}, ["sport:1"])])))
     assert "│       4 │ 50.0 %" in text
 
 
 def test_without_bets_there_is_nothing_to_cover() -> None:
-    """Such as in the currencies."""
     text = shown(report_as_table(report(coverage=[], complete=False)))
     assert "in bets" not in text
     assert "named" not in text
@@ -63,7 +59,6 @@ def test_without_bets_there_is_nothing_to_cover() -> None:
 
 
 def test_a_plan() -> None:
-    """At least and at most, and how long that takes at the configured rate."""
     assert shown(plan_as_table(ROWS, 4)).endswith("at 4 requests a second: 0.5s to 3s")
     assert shown(plan_as_table(ROWS[:1], 4)).endswith("at 4 requests a second: 0.5s")
     text = shown(plan_as_table(OPEN, 4))
@@ -76,7 +71,6 @@ def test_a_plan_has_null_for_what_is_not_known() -> None:
 
 
 def test_a_bar_for_each_thing_on_a_terminal() -> None:
-    """Each with its own length, also when a later run has another."""
     file = io.StringIO()
     console = Console(file=file, width=100, force_terminal=True, color_system=None)
     with Bars(lambda: Instant(AT, 0.0), console) as bars:
@@ -89,7 +83,6 @@ def test_a_bar_for_each_thing_on_a_terminal() -> None:
 
 
 def test_a_line_now_and_then_elsewhere() -> None:
-    """Not one a request."""
     monotonic = [0.0]
     file = io.StringIO()
     with capture_logs() as lines, Bars(lambda: Instant(AT, monotonic[0]), Console(file=file)) as bars:
@@ -104,7 +97,6 @@ def test_a_line_now_and_then_elsewhere() -> None:
 
 
 def test_a_log_line_stands_above_the_bars() -> None:
-    """The next refresh of the bars would erase it if it went past them."""
     file = io.StringIO()
     configure(json=False)
     with Bars(lambda: Instant(AT, AT), Console(file=file, force_terminal=True)) as bars:

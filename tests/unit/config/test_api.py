@@ -46,7 +46,6 @@ def test_every_number_has_bounds(
 
 @pytest.mark.parametrize("name", ["recent_days", "keep_days"])
 def test_the_longest_retention_begins_after_1970(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kafka has no earlier time."""
     monkeypatch.setenv("BRIDGE_API__KEEP_DAYS", "20000")
     assert getattr(with_(monkeypatch, name, "20000"), name) == 20_000
     assert time.time() - 20_000 * DAY_SECONDS > 0
@@ -69,7 +68,6 @@ def test_a_language_code_has_no_fixed_format(code: str, monkeypatch: pytest.Monk
     "code", ["", " ", "a/b", "a?b", "a#b", "a\\b", "a\nb", "\x00", ".", "..", "x" * 65, "all"]
 )
 def test_a_code_that_leads_to_another_path_is_refused(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`all` is another endpoint."""
     with pytest.raises(SettingsError, match=r"^api\.languages \(BRIDGE_API__LANGUAGES\): "):
         with_(monkeypatch, "languages", json.dumps([code]))
 
@@ -97,7 +95,6 @@ def test_parameters_may_repeat_and_have_placeholders(tmp_path: Path) -> None:
 def test_an_unknown_placeholder_is_refused(
     endpoint: str, name: str, value: object, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the settings are read, with the setting and the parameter."""
     with pytest.raises(SettingsError) as caught:
         with_(monkeypatch, "query", json.dumps({endpoint: {name: value}}))
     assert str(caught.value).startswith(f"api.query (BRIDGE_API__QUERY): {endpoint}.{name}: {said}")

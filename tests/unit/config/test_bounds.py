@@ -69,7 +69,6 @@ def leaves(annotation: Any) -> Iterator[Any]:
 
 
 def test_there_are_numbers_among_the_settings() -> None:
-    """In sections of all kinds, alone and in collections."""
     result = [*numeric()]
     assert {("web", "port", False), ("feed", "refusal_statuses", True)} <= {*result}
     assert ("topics", "replication_factor", False) in result
@@ -81,7 +80,6 @@ def test_there_are_numbers_among_the_settings() -> None:
 def test_a_number_works_or_is_refused_by_name(
     section: str, name: str, several: bool, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the environment and from the file, which has infinity and NaN as well."""
     wrong = []
     for number in ENDS:
         text = f"[{number!r}]" if several else repr(number)
@@ -182,7 +180,6 @@ MOMENTS = ["0001-01-01T00:00:00+14:00", "1970-01-01T00:00:00Z", "9999-12-31T23:5
 
 @pytest.mark.parametrize("age", AGES)
 def test_an_age_that_nothing_has_is_refused(age: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line, in every place that takes an age."""
     monkeypatch.setenv("BRIDGE_FEED__START", age)
     for read in (
         lambda: age_seconds(age),
@@ -212,7 +209,6 @@ def test_the_longest_age_and_the_last_moments_work() -> None:
 
 
 def test_a_start_is_within_memory_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start given as a time is accepted: an interval out of memory is a gap."""
     for moment in MOMENTS:
         monkeypatch.setenv("BRIDGE_FEED__START", moment)
         if moment.startswith("9999"):

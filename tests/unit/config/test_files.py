@@ -22,7 +22,6 @@ def complaint(file: Path | None = None) -> str:
 
 
 def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
-    """A path that is too long, one through a file, a circular one, a directory and a pipe."""
     (tmp_path / "file").write_text("")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     os.mkfifo(tmp_path / "pipe")
@@ -73,14 +72,12 @@ def test_a_deeply_nested_variable_is_an_error(name: str, monkeypatch: pytest.Mon
 def test_a_session_time_out_is_a_plain_number_of_milliseconds(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bridge relies on it, and librdkafka reads 1e300 as 1."""
     monkeypatch.setenv("BRIDGE_KAFKA__SESSION_TIMEOUT_MS", value)
     assert complaint().endswith("SESSION_TIMEOUT_MS): must be a whole number from 1 to 3600000")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300", "1.5"])
 def test_a_property_of_kafka_is_no_fraction(value: str, tmp_path: Path) -> None:
-    """librdkafka has no fractional property, and would cut one."""
     file = tmp_path / "bridge.toml"
     file.write_text(f"[kafka]\nlinger_ms = {value}\n")
     assert complaint(file) == f"kafka.linger_ms ({file}): must be a whole number"

@@ -50,7 +50,6 @@ def within(seconds: float, use: Use, file: Path) -> SettingsError:
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_a_pipe_is_refused(use: Use, tmp_path: Path) -> None:
-    """To open one without a writer never ends."""
     os.mkfifo(pipe := tmp_path / "pipe")
     said = str(within(20, use, pipe))
     assert str(pipe) in said
@@ -76,7 +75,6 @@ def gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_a_file_whose_server_is_gone_is_given_up(use: Use, gone: list[str], tmp_path: Path) -> None:
-    """And not read again while it hangs."""
     (tmp_path / "file").write_text("")
     assert "no answer in 0.01 s" in str(within(20, use, tmp_path / "file"))
     within(20, use, tmp_path / "file")
@@ -84,7 +82,6 @@ def test_a_file_whose_server_is_gone_is_given_up(use: Use, gone: list[str], tmp_
 
 
 def test_a_secret_counts_while_its_file_is_a_pipe_or_gone(tmp_path: Path) -> None:
-    """As while it is missing."""
     file = tmp_path / "file"
     file.write_text("one-hush")
     read = FeedSettings(auth="bearer", auth_value_file=file).auth_secret

@@ -49,13 +49,11 @@ def redacted() -> set[str]:
 
 
 def test_secrets_are_what_librdkafka_redacts() -> None:
-    """And the other names of these properties, which it logs by the first."""
     names = {name.replace(".", "_") for name in redacted()} - NO_SECRETS
     assert sorted(names | {alias for alias, name in aliases().items() if name in names}) == list(SECRETS)
 
 
 def test_all_other_names_of_the_bridges_own_properties_are_known() -> None:
-    """Those of `bootstrap.servers` have an answer of their own."""
     known = {frozenset(pair) for pair in ALIASES.items()}
     assert known == {frozenset(pair) for pair in aliases().items() if OURS.intersection(pair)}
 
@@ -69,7 +67,6 @@ def test_a_property_of_the_bridge_is_refused(name: str, monkeypatch: pytest.Monk
 
 
 def test_a_member_says_that_it_lives_before_its_session_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the brokers would take the feed from it again and again."""
     monkeypatch.setenv(variable := "BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS", "10000")
     said = f"kafka.heartbeat_interval_ms ({variable}): must be below kafka.session_timeout_ms = 10000"
     assert complaint() == said

@@ -57,7 +57,6 @@ def test_without_anything_the_defaults_hold() -> None:
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Setting by setting: the file provides those that the environment does not have."""
     file = toml(tmp_path, '[feed]\nname = "file"\nidle_timeout_seconds = 7\n[batch]\nmax_records = 3\n')
     monkeypatch.setenv("BRIDGE_FEED__NAME", "environment")
     monkeypatch.setenv("bridge_batch__max_bytes", "9")
@@ -86,7 +85,6 @@ def test_one_file_is_read(
     tmp_path: Path,
     monkeypatch: Any,
 ) -> None:
-    """The one given, as text or as a path, or that of the variable, or `bridge.toml` of the directory."""
     for name in ("given", "variable", "bridge"):
         toml(tmp_path, f'[feed]\nname = "{name}"\n', name)
     monkeypatch.chdir(tmp_path)
@@ -98,13 +96,11 @@ def test_one_file_is_read(
 
 
 def test_an_empty_address_to_listen_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would mean all addresses, and come from a variable that is not set: `BRIDGE_WEB__HOST=${HOST}`."""
     monkeypatch.setenv("BRIDGE_WEB__HOST", "")
     assert complaint() == "web.host (BRIDGE_WEB__HOST): must have at least 1 character"
 
 
 def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the file it is a TOML array."""
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", '["data.payout"]')
     assert load().feed.optional_fields == {"data.payout"}
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", "data.payout")
@@ -126,7 +122,6 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bucket and memory equal the age of a large recovery, and the idle time-out is almost zero."""
     monkeypatch.setenv("BRIDGE_LIMITS__BUCKET_SECONDS", "3600")
     monkeypatch.setenv("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3600")
     monkeypatch.setenv("BRIDGE_FEED__IDLE_TIMEOUT_SECONDS", "0.001")
@@ -182,7 +177,6 @@ def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_value_is_named_with_the_fix(
     path: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its name in the file and in the environment."""
     monkeypatch.setenv(variable := env_name(*path.split(".")), value)
     assert re.match(re.escape(f"{path} ({variable}): ") + said, complaint())
 
@@ -235,7 +229,6 @@ def test_settings_that_are_unknown_or_contradict_each_other_are_named(
 def test_a_field_that_cannot_be_omitted_is_named_with_the_nearest(
     path: str, nearest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A misspelt path, or one of a field without a zero."""
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", json.dumps([path, "data.payout"]))
     said = complaint()
     assert said.startswith(f"feed.optional_fields (BRIDGE_FEED__OPTIONAL_FIELDS): {path!r} is not a ")
@@ -264,7 +257,6 @@ def test_a_proxy_that_cannot_be_used_is_named_and_not_shown(
 
 
 def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
-    """One line for each."""
     file = toml(
         tmp_path,
         "proxy = 'none'\n[feed]\nidle_timeout_seconds = -1\n[batch]\nmax_record = 3\n[tpics]\nprefix = 'x'\n",
@@ -281,7 +273,6 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
 def test_a_value_of_another_type_is_answered_with_an_example(
     of_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each setting; in the file that of another type, in the environment what is none of it."""
     settings = {
         (section, key): default
         for section, field in Settings.model_fields.items()
@@ -304,7 +295,6 @@ def test_a_value_of_another_type_is_answered_with_an_example(
 
 
 def test_the_values_of_a_table_and_a_section_have_examples_too(tmp_path: Path) -> None:
-    """In TOML."""
     said = complaint(file := toml(tmp_path, "feed = 3\n[api]\nlanguage_keys = 3\n"))
     assert said.splitlines() == [
         f"feed: must be a table, such as [feed] ({file})",
@@ -331,7 +321,6 @@ def test_the_values_of_a_table_and_a_section_have_examples_too(tmp_path: Path) -
     ],
 )
 def test_an_error_names_the_file_that_has_the_value(text: str, said: str, tmp_path: Path) -> None:
-    """Whichever check finds it."""
     (empty := tmp_path / "empty").touch()
     file = toml(tmp_path, text.replace("{empty}", str(empty)))
     with pytest.raises(SettingsError) as caught:
@@ -340,7 +329,6 @@ def test_an_error_names_the_file_that_has_the_value(text: str, said: str, tmp_pa
 
 
 def test_an_entry_of_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all that it may be, and nothing about a list that it leaves too short."""
     file = toml(tmp_path, "[api]\nkinds = ['markets']\n")
     expected = rf"api\.kinds \({file}\): must be 'sport', .*'market-type-template', not 'markets'$"
     [line] = complaint(file).splitlines()
@@ -364,7 +352,6 @@ def test_a_property_of_kafka_is_written_with_underscores(line: str, said: str, t
 
 
 def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the file."""
     monkeypatch.setenv("BRIDGE_FEED", "x")
     said = complaint(toml(tmp_path, "[feed]\nname = 'f'\n"))
     assert said.startswith("the settings cannot be read: ")
@@ -372,7 +359,6 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: py
 
 
 def test_all_missing_settings_of_a_command_are_named() -> None:
-    """By both names of each setting."""
     settings = load()
     settings.need("feed.name")
     with pytest.raises(SettingsError) as caught:
@@ -386,7 +372,6 @@ def test_all_missing_settings_of_a_command_are_named() -> None:
 def test_files_of_the_sections_that_a_command_needs_must_be_usable(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All secrets and certificates at once; those of other sections may be elsewhere."""
     file = tmp_path / "file"
     if content is not None:
         file.write_text(content)
@@ -415,7 +400,6 @@ def test_files_of_the_sections_that_a_command_needs_must_be_usable(
 def test_a_credential_for_a_header_fits_one(
     auth: str, ok: bool, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not shown."""
     for key, text in {"AUTH": auth, "AUTH_NAME": "key", "AUTH_VALUE": secret}.items():
         monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
     problems = load().unusable("feed")
@@ -440,7 +424,6 @@ def test_a_credential_for_a_header_fits_one(
 def test_a_credential_is_complete(
     auth: str, name: str | None, value: str | None, file: str | None, said: str | None, monkeypatch: Any
 ) -> None:
-    """By value or by file, not both, and with the name of its header or parameter."""
     given = {"AUTH": auth, "AUTH_NAME": name, "AUTH_VALUE": value, "AUTH_VALUE_FILE": file}
     for key, text in given.items():
         if text is not None:
@@ -458,7 +441,6 @@ def test_a_credential_is_complete(
 def test_an_unreadable_secrets_file_is_an_error(
     content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the setting and shows none of the content."""
     file = tmp_path / "secret"
     if content is not None:
         file.write_bytes(content)
@@ -473,7 +455,6 @@ def test_an_unreadable_secrets_file_is_an_error(
 
 
 def test_any_property_of_librdkafka_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `_` for `.`, from the environment and from the file, where values keep their type."""
     monkeypatch.setenv("BRIDGE_KAFKA__BOOTSTRAP_SERVERS", "one:9092,two:9092")
     monkeypatch.setenv("BRIDGE_KAFKA__SECURITY_PROTOCOL", "SASL_SSL")
     file = toml(
@@ -514,7 +495,6 @@ def test_other_ages_are_refused_with_examples(text: str) -> None:
 
 
 def test_a_start_is_0_or_a_time_with_its_zone() -> None:
-    """A fraction of a second is cut."""
     assert parse_start("0", now=0.0) is None
     assert parse_start("2026-01-31T12:00:00Z", now=0.0) == 1_769_860_800
     assert parse_start("2026-01-31T12:00:00.9+02:00", now=0.0) == 1_769_853_600
@@ -522,7 +502,6 @@ def test_a_start_is_0_or_a_time_with_its_zone() -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "2026-01-31", "2026-01-31T12:00:00", "now"])
 def test_an_ambiguous_start_is_refused(text: str) -> None:
-    """A time without a zone, a bare date, a bare number."""
     with pytest.raises(
         ValueError, match=r"^must be 0, an age or a time: .* with its zone such as .*, or an age such as 2h"
     ):

@@ -37,7 +37,6 @@ pytestmark = pytest.mark.usefixtures("no_proxies")
 def test_the_hosts_that_need_none_are_those_of_the_registry_s_client(
     no_proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is httpx2, which has a reading of its own."""
     monkeypatch.setenv("HTTPS_PROXY", PROXY)
     monkeypatch.setenv("NO_PROXY", no_proxy)
     with httpx2.Client() as client:
@@ -60,7 +59,6 @@ def test_the_hosts_that_need_none_are_those_of_the_registry_s_client(
 def test_each_variable_counts_for_the_feed_as_for_rest(
     name: str, value: str, url: str, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An address without a scheme is one of http."""
     monkeypatch.setenv(name, value)
     assert proxy_of("feed", url) == found
     assert proxy_of("feed", url, "none") is None
@@ -71,7 +69,6 @@ def test_each_variable_counts_for_the_feed_as_for_rest(
 def test_one_that_cannot_be_used_is_an_error_that_does_not_show_it(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its address may hold a password."""
     monkeypatch.setenv("ALL_PROXY", value)
     for section, named in (("feed", r"^feed\.proxy"), ("registry", "^HTTPS_PROXY or a similar")):
         with pytest.raises(SettingsError, match=named) as raised:

@@ -48,7 +48,6 @@ def kafka(name: str) -> Callable[[Path], Callable[[], object]]:
 def test_the_last_value_counts_until_there_is_another(
     of: Callable[[Path], Callable[[], object]], content: bytes | None, tmp_path: Path
 ) -> None:
-    """One warning each time, with the place and without the secret, however often the file is read."""
     file = tmp_path / "file"
     file.write_text(" one-hush\n")
     read = of(file)
@@ -75,7 +74,6 @@ ADDRESSES = ("FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY", "RE
 
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_the_password_in_an_address_is_a_secret_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As written there, and decoded."""
     monkeypatch.setenv(f"BRIDGE_{name}", "https://me:hush%40hush@host.example")
     load()
     basic = base64.b64encode(b"me:hush@hush").decode()
@@ -106,7 +104,6 @@ def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("prefix", ["sasl_oauthbearer_client", "sasl.oauthbearer.client.credentials.client"])
 def test_the_secret_of_an_oauth_client_is_masked_as_an_issuer_gets_it(prefix: str) -> None:
-    """In Basic authentication, with the client's id in front."""
     dot = "." if "." in prefix else "_"
     given = {f"{prefix}{dot}id": "bridge-1", f"{prefix}{dot}secret": "hush-0123456789"}
     KafkaSettings.model_validate(given).properties()
@@ -124,7 +121,6 @@ def test_the_secret_of_an_oauth_client_is_masked_as_an_issuer_gets_it(prefix: st
 def test_a_credential_that_cannot_be_sent_is_half_written(
     auth: str, trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last one counts while it is there: each attempt with it would be one of five."""
     file = tmp_path / "token"
     file.write_text("first\n")
     monkeypatch.setenv("BRIDGE_FEED__AUTH", auth)
@@ -161,7 +157,6 @@ SUGGESTIVE = re.compile(r"auth_value|clients|jaas|pass|pem|secret|token")
 
 
 def test_every_setting_that_suggests_a_secret_is_one() -> None:
-    """By its name. Of the bridge and of the simulator."""
     suggestive = {
         f"{model.__name__}.{name}": str(field.annotation)
         for root in (Settings, SimulatorSettings)
@@ -187,7 +182,6 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("marked")
 def test_no_text_of_the_settings_shows_a_secret() -> None:
-    """Neither a repr nor a dump. Those who use it get it."""
     settings = load()
     for one in (settings, *(getattr(settings, section) for section in Settings.model_fields)):
         texts = [repr(one), str(one), repr(one.model_dump()), one.model_dump_json()]
@@ -221,7 +215,6 @@ def test_no_text_of_the_settings_shows_a_secret() -> None:
 def test_no_error_of_the_settings_shows_a_secret(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever else is wrong; nor its traceback."""
     monkeypatch.setenv(f"BRIDGE_{name}", value)
     with pytest.raises(SettingsError) as caught:
         load()
@@ -240,7 +233,6 @@ def test_no_error_of_the_settings_shows_a_secret(
     ],
 )
 def test_no_error_of_a_model_shows_a_secret(section: dict[str, dict[str, object]]) -> None:
-    """As pydantic has it."""
     with pytest.raises(ValidationError) as caught:
         Settings.model_validate(section)
     assert MARKER not in f"{caught.value!r} {caught.value}"
@@ -251,7 +243,6 @@ def test_no_error_of_a_model_shows_a_secret(section: dict[str, dict[str, object]
     [("REGISTRY", "PASSWORD"), ("API", "TOKEN"), *(("KAFKA", n.upper()) for n in SECRETS)],
 )
 def test_a_secret_is_given_once(section: str, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a value or by its file. The feed's depends on `feed.auth`."""
     monkeypatch.setenv(f"BRIDGE_{section}__{secret}", "hush")
     monkeypatch.setenv(f"BRIDGE_{section}__{secret}_FILE", "file")
     with pytest.raises(

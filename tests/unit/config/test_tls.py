@@ -22,7 +22,6 @@ from tests.tls import Authority
 
 @pytest.mark.parametrize("content", [None, "", "-----BEGIN CERTIFICATE-----\nMIIB"])
 def test_what_was_read_before_stands_while_the_file_is_none(content: str | None, tmp_path: Path) -> None:
-    """Away, empty or half written; with one warning. Another authority counts as soon as it is there."""
     file = Authority(tmp_path).certificate
     settings = FeedSettings(ca_file=file)
     before = tls.context("feed", settings).get_ca_certs()
@@ -36,7 +35,6 @@ def test_what_was_read_before_stands_while_the_file_is_none(content: str | None,
 
 
 def test_a_file_that_never_was_one_is_reported(tmp_path: Path) -> None:
-    """By its setting."""
     with pytest.raises(SettingsError, match=r"BRIDGE_API__CA_FILE\): cannot use .*/nothing"):
         tls.context("api", ApiSettings(ca_file=tmp_path / "nothing"))
 
@@ -55,7 +53,6 @@ def context_of_registry(file: Path) -> ssl.SSLContext:
 def test_an_authority_that_identifies_no_keys_is_trusted_by_each_python(
     context: Callable[[Path], ssl.SSLContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By default Python 3.13 refuses it, which those before accept."""
     create = ssl.create_default_context
 
     def strict(*args: Any, **kwargs: Any) -> ssl.SSLContext:
@@ -88,7 +85,6 @@ def unusable(certificate: Path, key: Path | None = None) -> str:
 
 
 def test_certificate_and_key_that_do_not_fit_are_reported(tmp_path: Path) -> None:
-    """By their setting and files, when a command starts, and without asking for a password."""
     authority = Authority(tmp_path)
     certificate, key = authority.client_files("one")
     _, others = authority.client_files("other")
@@ -123,7 +119,6 @@ def test_a_key_needs_a_certificate(section: type[FeedSettings | ApiSettings | Re
 
 
 def test_the_last_pair_stands_while_the_next_one_is_half_written(tmp_path: Path) -> None:
-    """With one warning. A pair is two files, and a rotation writes one before the other."""
     authority = Authority(tmp_path)
     certificate, key = authority.client_files()
     settings = FeedSettings(client_certificate_file=certificate, client_key_file=key)

@@ -79,7 +79,6 @@ def test_a_check_that_fails_does_not_hide_the_others() -> None:
 
 
 def test_a_secret_that_a_server_quotes_is_masked() -> None:
-    """A gateway before the registry may show the request that it refuses; the output goes to a log."""
     conceal("quoted-by-the-registry", "a test's", "me")
     quoted = base64.b64encode(b"me:quoted-by-the-registry").decode()
     found = outcomes(
@@ -92,7 +91,6 @@ def test_a_secret_that_a_server_quotes_is_masked() -> None:
 
 @pytest.mark.parametrize("error", [KafkaUnavailable("away"), RegistryUnavailable("away"), FeedLost("away")])
 def test_what_a_bridge_waits_for_is_trouble_and_no_failure(error: BridgeError) -> None:
-    """It tries again; any other error ends it. What depends on it is skipped in both cases."""
     found = outcomes(Check("a", raising(error)), Check("b", lambda _: FINE, after=("a",)))
     assert found == {"a": Finding(Outcome.TROUBLE, "away"), "b": Finding(Outcome.SKIPPED, "needs a")}
 
@@ -112,7 +110,6 @@ def test_a_check_that_hangs_is_given_up_after_its_time() -> None:
 
 
 def test_a_check_is_skipped_when_something_that_it_needs_failed_was_skipped_or_is_not_set() -> None:
-    """A warning is no failure."""
     never = raising(AssertionError("ran"))
     found = outcomes(
         Check("warns", lambda _: Finding(Outcome.WARN, "old")),
@@ -148,7 +145,6 @@ def test_a_check_runs_after_those_that_it_depends_on() -> None:
 
 
 def test_a_finding_for_people() -> None:
-    """Marked and aligned, with the advice after an arrow."""
     finding = Finding(Outcome.WARN, "one\ntwo", "do it")
     assert finding_as_lines("kafka", finding, 8) == "! kafka     one\n            two\n            → do it"
     marks = [finding_as_lines("a", Finding(outcome, "b"), 1) for outcome in Outcome]
@@ -156,7 +152,6 @@ def test_a_finding_for_people() -> None:
 
 
 def test_settings_are_named_and_not_shown() -> None:
-    """A value may be a secret."""
     kafka: dict[str, Any] = {"bootstrap_servers": "broker:9092", "sasl_password": "s3cret"}
     settings = SETTINGS.model_copy(update={"kafka": KafkaSettings(**kafka)})
     found = local_checks.check_settings(settings)
@@ -169,7 +164,6 @@ def test_settings_are_named_and_not_shown() -> None:
 
 
 def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
-    """Each is named by its variable."""
 
     def settings(file: Path) -> Settings:
         kafka: dict[str, Any] = {"bootstrap_servers": "b:1", "sasl_password_file": str(file)}
@@ -205,7 +199,6 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_snapshot_jobs_does_not_end_a_bridge(tmp_path: Path) -> None:
-    """`bridge run` never reads it."""
     api = ApiSettings(token_file=tmp_path / "nothing")
     found = local_checks.check_settings(SETTINGS.model_copy(update={"api": api}))
     assert found.outcome is Outcome.TROUBLE
@@ -243,7 +236,6 @@ def test_a_missing_setting_does_not_hide_a_missing_secret(tmp_path: Path) -> Non
 def test_plain_or_outdated_modules_are_worth_a_warning(
     is_compiled: bool, outdated: list[str], outcome: Outcome, words: str
 ) -> None:
-    """They do the same."""
     found = local_checks.assess_form(is_compiled, outdated)
     assert (found.outcome, words in found.message) == (outcome, True)
 
@@ -287,7 +279,6 @@ def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
 def test_a_clock_fails_where_it_would_stop_the_bridge(
     skew: Skew | None, outcome: Outcome, words: str
 ) -> None:
-    """By the smallest skew that explains the measurement."""
     found = feed_checks.assess_clock(SETTINGS, skew)
     assert (found.outcome, words in found.message) == (outcome, True)
 
@@ -355,7 +346,6 @@ def test_a_checkpoint_is_judged(
 def test_topics_that_run_could_use_are_judged_by_the_rest(
     changes: list[tuple[Action, bool]], outcome: Outcome
 ) -> None:
-    """It repairs or leaves what it can use; a harmful one is of the snapshot jobs then."""
     topics = declare(SETTINGS)
     found = kafka_checks.assess_topics(
         [Change(topics.bets, a, "detail", harmful=harmful) for a, harmful in changes]
@@ -365,7 +355,6 @@ def test_topics_that_run_could_use_are_judged_by_the_rest(
 
 
 def test_what_only_the_snapshot_jobs_need_does_not_end_a_bridge() -> None:
-    """A topic of theirs that loses data, a right on it, a schema that is not compatible."""
     topics = declare(SETTINGS)
     harmful = [Change(topics.translations, Action.ALTER, "detail", harmful=True)]
     assert kafka_checks.assess_topics(harmful).outcome is Outcome.TROUBLE
@@ -402,7 +391,6 @@ ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
 def test_rights_are_judged_by_what_is_needed(
     on_topics: dict[str, frozenset[str] | None], on_group: set[str], outcome: Outcome, words: str
 ) -> None:
-    """Missing ones are named, and those that cannot be checked without harm."""
     needed = [Needed(name, kafka_checks.TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
     needed.append(Needed("the group g", kafka_checks.GROUP_RIGHTS, frozenset(on_group)))
     found = kafka_checks.assess_rights(needed)
@@ -454,7 +442,6 @@ def test_replicas_are_judged_by_what_a_write_needs(
 
 
 def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is told once, and what only the jobs lack does not keep a bridge from starting."""
 
     def refuse(*_: object) -> Never:
         raise TopologyError("no right to DescribeConfigs the topic t; grant it")
@@ -495,13 +482,11 @@ def test_a_feed_without_an_owner_is_worth_a_warning(
     ],
 )
 def test_what_is_no_bridge_in_the_owner_group_is_trouble(group: Group, words: str) -> None:
-    """It may even have the partition, so that no bridge gets it."""
     found = kafka_checks.assess_leadership("settlement.f.owner", group)
     assert (found.outcome, words in found.message) == (Outcome.TROUBLE, True)
 
 
 def test_a_group_of_the_newer_protocol_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kafka does not list its members, and lets no bridge in."""
     stray = SimpleNamespace(member_id="1", client_id="stray", host="/10.0.0.9")
     monkeypatch.setattr(kafka_checks, "ask_members", lambda _: Group())
     monkeypatch.setattr(kafka_checks, "_group", lambda *_: SimpleNamespace(members=[stray]))
@@ -531,7 +516,6 @@ BROKER = {
 def test_what_the_brokers_do_not_allow_is_told(
     session: int, transaction: int, members: int, outcome: Outcome, words: str
 ) -> None:
-    """By the strictest: any of them may be the coordinator."""
     lax = dict.fromkeys(BROKER, "1800000") | {bounds.LEAST_SESSION: "1"}
     found = bounds.assess_bounds(session, transaction, members, [BROKER, lax], is_first=False)
     assert (found.outcome, words in found.message) == (outcome, True)
@@ -539,18 +523,15 @@ def test_what_the_brokers_do_not_allow_is_told(
 
 @pytest.mark.parametrize(("brokers", "outcome"), [(2, Outcome.TROUBLE), (3, Outcome.OK)])
 def test_a_cluster_too_small_for_its_first_transaction_is_told(brokers: int, outcome: Outcome) -> None:
-    """As one broker with Kafka's defaults: `bridge run` waits for ever."""
     found = bounds.assess_bounds(10_000, 60_000, 0, [BROKER] * brokers, is_first=True)
     assert found.outcome is outcome
 
 
 def test_bounds_that_brokers_do_not_show_are_not_judged() -> None:
-    """As those of a service."""
     assert bounds.assess_bounds(1, 1, 1, [{}], is_first=False).outcome is Outcome.SKIPPED
 
 
 def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
-    """The doctor looks for seconds: by then nobody knows that it hangs, however old its records are."""
     assert kafka_checks.assess_transactions(SETTINGS, Look((), {}), NOW).outcome is Outcome.OK
     ages = (3, 300)
     found = tuple(OpenTransaction(Place("t.bets", n, 7), NOW - age, 6) for n, age in enumerate(ages))
@@ -567,7 +548,6 @@ def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
 
 
 def test_a_topic_that_cannot_be_looked_at_is_no_topic_without_transactions() -> None:
-    """Such as one that the principal may not describe; what is found in the others is told as well."""
     unknown = {"t.gaps": "no right to Describe", "t.bets": "no right to Describe"}
     finding = kafka_checks.assess_transactions(SETTINGS, Look((), unknown), NOW)
     assert finding == Finding(Outcome.TROUBLE, "no right to Describe")
@@ -577,7 +557,6 @@ def test_a_topic_that_cannot_be_looked_at_is_no_topic_without_transactions() -> 
 
 
 def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A check that waited for ever would have hidden it."""
     monkeypatch.setattr(readers, "ANSWER_SECONDS", 0.01)
 
     def read(give_up: Callable[[], bool], on_status: Callable[[str], None]) -> None:
@@ -599,7 +578,6 @@ def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_registry_is_judged_by_what_it_would_take(standings: list[Standing], outcome: Outcome) -> None:
-    """Every subject that is not registered is named."""
     found = kafka_checks.assess_schemas({f"s{n}": how for n, how in enumerate(standings)})
     assert found.outcome is outcome
     for n, how in enumerate(standings):

@@ -78,7 +78,6 @@ UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
 def test_a_credential_that_is_not_protected_is_worth_a_warning(
     section: str, given: dict[str, Any], warning: str
 ) -> None:
-    """It is not shown. On this machine it needs no protection."""
     kafka = {"bootstrap_servers": "localhost:9092, broker:9092"}
     sections = {"kafka": kafka, section: (kafka if section == "kafka" else {}) | given}
     found = check_encryption(Settings.model_validate(sections))
@@ -102,7 +101,6 @@ def test_brokers_on_this_machine_may_be_sent_a_password(servers: str, outcome: O
 
 @pytest.mark.usefixtures("no_proxies")
 def test_the_password_of_the_environment_s_proxy_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For whoever connects through it: not where a proxy is set, or none, or the host needs none."""
     monkeypatch.setenv("https_proxy", f"http://me:{HUSH}@proxy.example:3128")
     sections = {
         "feed": {"base_url": "wss://feed.example"},

@@ -60,12 +60,10 @@ def test_addresses_are_those_of_the_settings() -> None:
 
 @pytest.mark.parametrize("servers", ["[::", "b:port", "", ",", "//"])
 def test_an_address_that_is_none_is_left_to_librdkafka(servers: str) -> None:
-    """It refuses it, with the setting."""
     assert addresses(settings({"bootstrap_servers": f"{servers},broker"}))[0].host == "broker"
 
 
 def test_what_a_proxy_connects_to_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine behind one may know no name of the outside."""
     given = settings(
         {"bootstrap_servers": "broker:9092"},
         registry=RegistrySettings(url="https://registry.inside"),
@@ -99,7 +97,6 @@ def test_what_a_proxy_connects_to_is_left_out(monkeypatch: pytest.MonkeyPatch) -
 def test_a_certificate_is_judged_two_weeks_before_its_end(
     validity: Validity, outcome: Outcome, words: str
 ) -> None:
-    """Only what needs attention is named, with what to do."""
     found = assess_certificates({"feed": validity, "other": Validity(NOW, NOW + 999 * DAY)}, {}, NOW)
     assert (found.outcome, found.message.startswith(words)) == (outcome, True)
     assert ("Renew" in found.advice) == (outcome is not Outcome.OK)
@@ -107,7 +104,6 @@ def test_a_certificate_is_judged_two_weeks_before_its_end(
 
 
 def test_a_certificate_that_cannot_be_read_is_worth_a_warning() -> None:
-    """Whether the address can be used is for the check that uses it."""
     assert assess_certificates({}, {}, NOW).outcome is Outcome.OK
     found = assess_certificates({}, {"broker:9093": "Connection refused"}, NOW)
     assert found == Finding(Outcome.WARN, "broker:9093: could not be read: Connection refused")
@@ -124,7 +120,6 @@ def test_a_certificate_that_cannot_be_read_is_worth_a_warning() -> None:
     ],
 )
 async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta, outcome: Outcome) -> None:
-    """Of every server that speaks TLS, whoever signed its certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(Authority(tmp_path).server_file(HOST, ends))
     heard, silence = list[bytes](), asyncio.Event()
@@ -156,7 +151,6 @@ async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta
 
 
 def test_the_files_of_the_settings_are_read(tmp_path: Path) -> None:
-    """Of authorities the one that lasts longest counts, of the client's chain its own certificate."""
     authority = Authority(tmp_path)
     ends = (timedelta(days=9), timedelta(days=99))
     short, long = (authority.server_file(HOST, end) for end in ends)
@@ -182,7 +176,6 @@ def test_the_files_of_the_settings_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["keystore", "pem", "ca_pem", "https_ca"])
 def test_a_client_s_certificate_is_found_wherever_it_is_given(tmp_path: Path, way: str) -> None:
-    """In a key store, in the settings themselves, or for the issuer of tokens."""
     file = Authority(tmp_path).server_file(HOST, timedelta(minutes=-1))
     text, store = file.read_text(), tmp_path / "store.p12"
     loaded = x509.load_pem_x509_certificate(text.encode())
@@ -203,7 +196,6 @@ def test_a_client_s_certificate_is_found_wherever_it_is_given(tmp_path: Path, wa
 
 
 def test_a_file_that_cannot_be_looked_for_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may lie below a directory that may not be searched. Only authorities may be a directory."""
 
     def denied(_: Path) -> bytes:
         raise PermissionError(13, "Permission denied")
@@ -219,7 +211,6 @@ def test_a_file_that_cannot_be_looked_for_is_told(tmp_path: Path, monkeypatch: p
 
 
 def test_a_key_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """Without its password, which is a secret."""
     (store := tmp_path / "store.p12").write_bytes(b"no store")
     given = {"ssl_keystore_location": str(store), "ssl_keystore_password": "psst-hush"}
     found = check_certificates(settings(given), NOW)
@@ -252,7 +243,6 @@ def test_a_key_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_a_token_is_judged_by_its_end(
     of_feed: float | str | None, of_api: float | str | None, outcome: Outcome
 ) -> None:
-    """`bridge run` ends when the provider refuses that of the feed; it does not use the other."""
 
     def token(end: float | str) -> SecretStr:
         return SecretStr(end if isinstance(end, str) else minted(end))
@@ -271,7 +261,6 @@ def test_a_token_is_judged_by_its_end(
 
 
 def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_path: Path) -> None:
-    """`check_settings` names it; a bridge does without that of the snapshot jobs."""
     ended = FeedSettings(auth="bearer", auth_value=SecretStr(minted(NOW)))
     given = settings(feed=ended, api=ApiSettings(token_file=tmp_path / "away"))
     found = local_checks.check_tokens(given, NOW)
@@ -286,7 +275,6 @@ def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_pa
 
 
 async def test_the_rest_side_is_reached_without_asking_an_endpoint() -> None:
-    """So nothing counts against its rate."""
     async with Simulator(SimulatorSettings(port=0)) as provider:
         api = ApiSettings(base_url=provider.url, token=SecretStr("s3cret"), proxy="none")
         found = await asyncio.to_thread(network_checks.check_rest, settings(api=api))

@@ -18,7 +18,6 @@ def test_the_engines_are_the_folders_that_can_be_run() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_has_a_page_and_a_check(engine: str) -> None:
-    """The page has the command; the check finds that nothing is not something."""
     page = (FOLDER / engine / "README.md").read_text("utf-8")
     assert f"make example ENGINE={engine}" in page
     assert callable(check_of(engine).differences)
@@ -44,7 +43,6 @@ def test_an_engine_that_is_not_set_up_is_named_with_the_fix(
 def test_a_wrong_choice_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
-    """Before anything is started."""
     monkeypatch.setattr(sys, "argv", ["examples", *arguments])
     with pytest.raises(SystemExit) as ended:
         runner.main()

@@ -27,7 +27,6 @@ STATEMENTS = list(
 
 
 def test_the_file_is_settings_tables_views_and_two_queries() -> None:
-    """Each whole, without comments, and with the addresses filled in."""
     kinds = [
         " ".join(statement.split()[:2]) for statement in STATEMENTS if parsing.setting(statement) is None
     ]
@@ -54,7 +53,6 @@ def test_a_variable_that_is_not_given_is_an_error() -> None:
 
 @pytest.mark.parametrize("table", ["bets", "settlements"])
 def test_a_schema_in_the_file_is_a_part_of_the_bridges(table: str) -> None:
-    """Same names and types; date-times without their logical type, which Flink misreads; enums whole."""
     [statement] = [s for s in STATEMENTS if s.startswith(f"CREATE TABLE {table} ")]
     given = json.loads(statement.partition("'value.avro-confluent.schema' = '")[2].partition("'")[0])
     shipped = plain(json.loads(json.dumps(load("settled-bet"))))
@@ -113,7 +111,6 @@ def rendered(*tables: Any, width: int = 100, height: int | None = None) -> list[
 
 
 def test_money_in_json_is_text_with_all_its_digits() -> None:
-    """And a minute is in UTC."""
     row = json.loads(display.as_json("profit_and_loss", profit()))
     assert row["table"] == "profit_and_loss"
     assert [row[name] for name in ("stake", "payout", "profit")] == [
@@ -125,7 +122,6 @@ def test_money_in_json_is_text_with_all_its_digits() -> None:
 
 
 def test_the_tables_show_groups_and_minutes() -> None:
-    """Names, or ids where there is none; no sum without a currency."""
     unnamed = profit(sport=None, league=None, bets=7, profit=Decimal("-3.5"))
     several = profit(leagueId=0, currency="", bets=3, stake=None, payout=None, profit=None)
     lines = rendered([several, unnamed, profit()], [MINUTE])
@@ -143,7 +139,6 @@ def test_a_narrow_terminal_shortens_names_and_no_number() -> None:
 
 
 def test_the_tables_are_no_higher_than_the_terminal() -> None:
-    """What is left out is counted."""
     minutes = [{**MINUTE, "minute": datetime(2026, 11, 23, 21, m, tzinfo=UTC)} for m in range(50)]
     lines = rendered([profit(sportId=n) for n in range(40)], minutes, height=30)
     shown = sum("EUR" in line for line in lines)
@@ -192,7 +187,6 @@ ROWS = [
 
 
 def test_the_check_accepts_what_is_right() -> None:
-    """Also fewer late ones, which several partitions may make."""
     truth = Truth(BETS, TEXTS)
     assert list(check.differences(ROWS, truth)) == []
     assert list(check.differences([*ROWS[:3], {**ROWS[3], "late": 0}, ROWS[4]], truth)) == []
@@ -211,7 +205,6 @@ def test_the_check_accepts_what_is_right() -> None:
     ],
 )
 def test_the_check_finds_a_wrong_value(row: int, changes: dict[str, Any]) -> None:
-    """Such as a year that is wrong."""
     rows = [{**r, **changes} if number == row else r for number, r in enumerate(ROWS)]
     assert list(check.differences(rows, Truth(BETS, TEXTS)))
 

@@ -31,7 +31,6 @@ def row(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_row_is_two_lines() -> None:
-    """Which row of which bet with its money; then what was bet on."""
     assert display.lines(KEY, row(), 120).split("\n") == [
         "6c57ad06…0d28:1  Win v2: stake 1,050.50, payout 1,784.1062 EUR",
         "    Porto – Łódź; Handicap -1.5: Porto [-1.5]; Rugby, Premier League",

@@ -30,7 +30,6 @@ def bet(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_bet_is_three_lines_with_the_running_count() -> None:
-    """Money as decimals, names in English, how many further selections there are."""
     assert display.lines(bet(), 1_234, 120).split("\n") == [
         "1,234  6c57ad06…0d28  Win v2: stake 10.50, payout 784.11 EUR",
         "       Porto – Łódź; Rugby, Premier League",

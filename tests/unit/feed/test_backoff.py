@@ -30,19 +30,16 @@ def pauses(backoff: Backoff, count: int, *, refused: bool) -> list[float]:
     ],
 )
 def test_a_pause_doubles_up_to_five_minutes(refused: bool, expected: list[float]) -> None:
-    """From a second after a loss, from fifteen after a refusal."""
     assert pauses(longest(), len(expected), refused=refused) == expected
 
 
 def test_a_thousand_failures_are_no_more_than_many() -> None:
-    """No number grows without end."""
     backoff = longest()
     assert pauses(backoff, 1000, refused=False)[-1] == 300
     assert backoff.failures == 1000
 
 
 def test_before_any_failure_there_is_no_pause() -> None:
-    """And after the end of one there is none left."""
     backoff = longest()
     assert backoff.left(NOW) == 0
     backoff.failed(NOW, lasted=0.0, refused=True)
@@ -52,7 +49,6 @@ def test_before_any_failure_there_is_no_pause() -> None:
 
 @pytest.mark.parametrize(("lasted", "failures"), [(STEADY_SECONDS - 0.1, 4), (STEADY_SECONDS, 1)])
 def test_a_connection_that_lasted_was_a_good_one(lasted: float, failures: int) -> None:
-    """What failed before it counts no more."""
     backoff = longest()
     pauses(backoff, 3, refused=False)
     backoff.failed(NOW, lasted=lasted, refused=False)
@@ -61,7 +57,6 @@ def test_a_connection_that_lasted_was_a_good_one(lasted: float, failures: int) -
 
 
 def test_the_jitter_is_between_half_and_all_of_it() -> None:
-    """So that clients that failed together do not come back together."""
     asked: list[tuple[float, float]] = []
 
     def lowest(low: float, high: float) -> float:
@@ -75,7 +70,6 @@ def test_the_jitter_is_between_half_and_all_of_it() -> None:
 
 
 def test_the_pause_after_reaching_nobody_stays_short() -> None:
-    """However often it was, and it makes none after a failure longer."""
     backoff = longest()
     for _ in range(100):
         backoff.unreached(NOW)
@@ -84,7 +78,6 @@ def test_the_pause_after_reaching_nobody_stays_short() -> None:
 
 
 def test_a_scale_shortens_everything_alike() -> None:
-    """The pauses, and how long a good connection lasts."""
     backoff = longest(scale=10.0)
     assert pauses(backoff, 2, refused=True) == [1.5, 3.0]
     backoff.failed(NOW, lasted=STEADY_SECONDS / 10, refused=True)

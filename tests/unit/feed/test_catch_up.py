@@ -18,7 +18,6 @@ def replay(seconds: int, *, rate: int, speed: float, behind: float) -> CatchUpTr
 
 
 def test_nothing_is_known_at_first() -> None:
-    """Neither before the first look, nor by one alone."""
     progress = CatchUpTracker()
     assert progress.catch_up(WALL) == CatchUp(None, 0.0, None)
     progress.observe(0.0, 10, None)
@@ -28,7 +27,6 @@ def test_nothing_is_known_at_first() -> None:
 
 
 def test_what_is_left_takes_what_is_behind_by_what_is_gained() -> None:
-    """While it catches up, now moves on: of eleven seconds a second ten are gained."""
     progress = replay(10, rate=50, speed=11.0, behind=1000)
     found = progress.catch_up(WALL + 10)
     assert found.position == WALL - 1000 + 110
@@ -38,18 +36,15 @@ def test_what_is_left_takes_what_is_behind_by_what_is_gained() -> None:
 
 @pytest.mark.parametrize("speed", [0.0, 0.5, 1.0])
 def test_a_replay_that_gains_nothing_has_no_end(speed: float) -> None:
-    """As fast as time goes, or slower."""
     assert replay(10, rate=1, speed=speed, behind=100).catch_up(WALL + 10).remaining is None
 
 
 def test_a_feed_at_now_has_nothing_left() -> None:
-    """Nor less than nothing, whatever its clock says."""
     progress = replay(10, rate=1, speed=20.0, behind=100)
     assert progress.catch_up(WALL + 10).remaining == 0
 
 
 def test_only_what_was_lately_counts() -> None:
-    """Half a minute; before it may have been faster."""
     progress = replay(60, rate=1000, speed=100, behind=100_000)
     for second in range(61, 100):
         progress.observe(second, 60_000 + 10 * (second - 60), WALL - 90_000)
@@ -58,7 +53,6 @@ def test_only_what_was_lately_counts() -> None:
 
 
 def test_samples_are_a_second_apart() -> None:
-    """However often it is looked at, and then the latest of all is not awaited."""
     progress = CatchUpTracker()
     for tenth in range(100):
         progress.observe(tenth / 10, tenth, None)

@@ -25,7 +25,6 @@ from tests.unit.feed.provider import ONE_READ, PATIENCE, provider, reading, send
 
 @pytest.mark.parametrize("compression", ["deflate", "none"])
 async def test_messages_of_any_size_come_as_they_were_sent(compression: str) -> None:
-    """Text and binary, small and large, whole and fragmented, with and without compression."""
     large = hashlib.sha256(b"x").digest() * 30_000  # hardly compressible, several slices long
     used: list[int] = []
 
@@ -48,7 +47,6 @@ async def test_messages_of_any_size_come_as_they_were_sent(compression: str) -> 
 @pytest.mark.parametrize("compression", ["deflate", "none"])
 @pytest.mark.parametrize("fragments", [1, 3])
 async def test_a_message_above_the_limit_is_cut_to_its_head(compression: str, fragments: int) -> None:
-    """Its size is that of what it inflates to; the connection lives, and what follows is whole."""
     limit, large = 200_000, b"0123456789" * 100_000
     step = len(large) // fragments + 1
     pieces = iter([large[i : i + step] for i in range(0, len(large), step)])
@@ -64,7 +62,6 @@ async def test_a_message_above_the_limit_is_cut_to_its_head(compression: str, fr
 
 @pytest.mark.parametrize("size", [1_000, 50_000])
 async def test_a_provider_that_is_not_listened_to_is_held_back(size: int) -> None:
-    """The queue is bounded by count and by bytes; when it is emptied all the rest comes, in order."""
     count = 40_000_000 // size
     sent = 0
 
@@ -90,7 +87,6 @@ async def test_a_provider_that_is_not_listened_to_is_held_back(size: int) -> Non
 
 
 async def test_reading_goes_on_as_soon_as_there_is_room() -> None:
-    """Not only once the queue is empty."""
     handler = sending(*(b"%0*d" % (1000, number) for number in range(20_000)))
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection = reader.connection
@@ -147,7 +143,6 @@ async def test_the_first_message_after_a_pause_in_reading_is_marked(
 
 
 async def test_a_full_queue_is_a_stall() -> None:
-    """Breathing does not help while the socket is not read."""
     clock = Hand()
     async with (
         provider(sending(*[bytes(50_000)] * 400), compression=None) as url,
@@ -165,7 +160,6 @@ async def test_a_full_queue_is_a_stall() -> None:
 
 
 async def test_a_ping_of_the_protocol_is_heard() -> None:
-    """It is no message, but a sign of life, and it is answered."""
     go_on, answered = asyncio.Event(), asyncio.Event()
 
     async def handler(server: ServerConnection) -> None:
@@ -184,7 +178,6 @@ async def test_a_ping_of_the_protocol_is_heard() -> None:
 
 
 async def test_a_reply_goes_out_as_text() -> None:
-    """And one that finds the connection closed is no news."""
     replies: list[str | bytes] = []
 
     async def handler(server: ServerConnection) -> None:
@@ -201,7 +194,6 @@ async def test_a_reply_goes_out_as_text() -> None:
 
 
 async def test_what_came_before_the_end_can_still_be_taken() -> None:
-    """And the reason of the end is known."""
     handler = sending("last words", close=(1012, "restart"))
     async with provider(handler) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.closed)
@@ -221,7 +213,6 @@ async def test_what_came_before_the_end_can_still_be_taken() -> None:
 async def test_a_socket_that_is_left_open_does_not_delay_the_end(
     end: bytes, reason: str, is_refusal: bool
 ) -> None:
-    """What comes behind the end is of no use; whoever waits for the socket would learn of a refusal late."""
     hold = asyncio.Event()
 
     async def handler(server: ServerConnection) -> None:
@@ -241,7 +232,6 @@ async def test_a_socket_that_is_left_open_does_not_delay_the_end(
 
 @pytest.mark.parametrize("size", [5, 100_000])
 async def test_a_broken_protocol_ends_the_connection(size: int) -> None:
-    """A masked frame, small or large, ends the connection; what came before is kept."""
     data = frame(Opcode.TEXT, b"before") + frame(Opcode.TEXT, bytes(size), masked=True)
     async with provider(writing(data), compression=None) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.closed)
@@ -250,7 +240,6 @@ async def test_a_broken_protocol_ends_the_connection(size: int) -> None:
 
 
 async def test_a_broken_line_is_an_end_too() -> None:
-    """Without a closing handshake."""
 
     async def handler(server: ServerConnection) -> None:
         server.transport.abort()
@@ -261,7 +250,6 @@ async def test_a_broken_line_is_an_end_too() -> None:
 
 
 async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that goes on sending and reads nothing is left after a moment."""
     monkeypatch.setattr(client, "HANG_UP_SECONDS", 0.1)
 
     async def handler(server: ServerConnection) -> None:
@@ -277,7 +265,6 @@ async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.Mo
 
 
 async def test_a_cancelled_disconnect_closes_the_socket() -> None:
-    """Lost leadership cancels it. The next owner connects at once, and only one connection is allowed."""
 
     ended = asyncio.Event()
 
@@ -298,7 +285,6 @@ async def test_a_cancelled_disconnect_closes_the_socket() -> None:
 
 @pytest.mark.parametrize("over_tls", [False, True], ids=["plain", "TLS"])
 async def test_all_before_the_end_is_taken_while_the_queue_is_full(tmp_path: Path, over_tls: bool) -> None:
-    """All messages, and the code of the close frame behind them."""
     data = b"".join(frame(Opcode.TEXT, b"%04d" % n) for n in range(6_000))
 
     async def handler(server: ServerConnection) -> None:

@@ -35,7 +35,6 @@ from tests.unit.feed.provider import failure, provider, reading, refusing, sendi
     ],
 )
 async def test_the_credential_is_sent(settings: dict[str, Any], seen: str, tmp_path: Path) -> None:
-    """As a bearer token, in a header or in the query; read from its file at each connect."""
     requests: list[str] = []
 
     async def handler(server: ServerConnection) -> None:
@@ -52,7 +51,6 @@ async def test_the_credential_is_sent(settings: dict[str, Any], seen: str, tmp_p
 
 
 async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
-    """The body is cut: it may be a page of any size."""
     async with provider(process_request=refusing(429, "too many\n" + "x" * 5000)) as url:
         error = await failure(url)
     assert isinstance(error, FeedRefused)
@@ -71,7 +69,6 @@ async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
     ],
 )
 async def test_a_refusal_has_the_pause_that_it_asks_for(headers: dict[str, str], pause: float | None) -> None:
-    """In seconds, or until a moment by the provider's clock."""
 
     def refuse(_: ServerConnection, __: HttpRequest) -> Response:
         return Response(503, "No", Headers(headers))
@@ -83,7 +80,6 @@ async def test_a_refusal_has_the_pause_that_it_asks_for(headers: dict[str, str],
 
 
 async def test_an_answer_of_another_server_asks_for_the_address() -> None:
-    """Such as the root of the provider's website."""
     async with provider(process_request=refusing(404, "no such page")) as url:
         error = await failure(url)
     asked = "Is feed.base_url (BRIDGE_FEED__BASE_URL) right? no such page"
@@ -91,7 +87,6 @@ async def test_an_answer_of_another_server_asks_for_the_address() -> None:
 
 
 async def test_a_redirect_is_not_followed() -> None:
-    """It would be one more attempt that nobody counted."""
     attempts: list[str] = []
 
     async def handler(server: ServerConnection) -> None:
@@ -109,7 +104,6 @@ async def test_a_redirect_is_not_followed() -> None:
 @pytest.mark.parametrize("auth", ["bearer", "header", "query"])
 @pytest.mark.parametrize("status", [401, 404, 500])
 async def test_no_error_shows_the_credential(auth: str, status: int) -> None:
-    """Not even when the provider repeats what it was asked."""
     secret = "s3cret/of&a=kind" if auth == "bearer" else "s3cret of a kind/&"
     async with provider(process_request=refusing(status, f"no {{path}} for {secret}")) as url:
         error = await failure(url, auth=auth, auth_name="key", auth_value=secret)
@@ -126,7 +120,6 @@ def _nobody() -> tuple[socket.socket, str]:
 
 @pytest.mark.parametrize("away", ["port", "host", "time-out", "proxy", "tunnel", "tls"])
 async def test_a_host_that_is_not_reached(away: str) -> None:
-    """Nothing was sent to it: nobody listens, no such host, a proxy that is away or has no tunnel to it."""
     taken, url = _nobody()
     with taken:
         match away:
@@ -168,7 +161,6 @@ def _silent(address: tuple[str, int]) -> Iterator[tuple[str, int]]:
 async def test_the_next_address_of_a_host_is_tried_while_one_is_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As the request for the time does, so that the doctor is right."""
     resolve = socket.getaddrinfo
 
     def both(_: object, *arguments: Any, **options: Any) -> list[Any]:
@@ -183,7 +175,6 @@ async def test_the_next_address_of_a_host_is_tried_while_one_is_silent(
 
 
 async def test_an_attempt_during_which_the_process_stood_still_may_have_reached_the_host() -> None:
-    """A connection may have opened and ended unseen."""
     readings = iter([0.0, 10.6])
     taken, url = _nobody()
     with taken:
@@ -193,7 +184,6 @@ async def test_an_attempt_during_which_the_process_stood_still_may_have_reached_
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_connection_that_is_reset_at_once_has_reached_the_host(scheme: str) -> None:
-    """Before anything was sent on it, by the host itself."""
 
     async def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(
@@ -210,7 +200,6 @@ async def test_a_connection_that_is_reset_at_once_has_reached_the_host(scheme: s
     "answer", [b"", b"SSH-2.0-nonsense\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\n\r\n"]
 )
 async def test_no_proper_answer_is_a_lost_connection(answer: bytes) -> None:
-    """Closed at once, something that is not HTTP, or an acceptance of nothing."""
 
     async def serve_nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -224,7 +213,6 @@ async def test_no_proper_answer_is_a_lost_connection(answer: bytes) -> None:
 
 
 async def test_no_answer_at_all_is_given_up() -> None:
-    """After the connect time-out."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -296,7 +284,6 @@ def accepting(headers: bytes) -> Callable[[bytes], bytes]:
     ids=[*ODD_ANSWERS, *(f"status: {name}" for name in ODD_STATUSES)],
 )
 async def test_no_answer_does_more_than_end_that_connection(answer: Callable[[bytes], bytes]) -> None:
-    """It is let in or is not; whatever the answer holds, the socket is closed then."""
     closed = asyncio.Event()
 
     async def serve_odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -322,7 +309,6 @@ async def test_no_answer_does_more_than_end_that_connection(answer: Callable[[by
 
 
 async def test_it_goes_through_a_proxy() -> None:
-    """Which is asked for a tunnel to the provider, with its own credentials."""
     async with provider(sending("through")) as url, proxy() as middle:
         address = middle.url.replace("://", "://user:pass@")
         async with reading(url, proxy=address) as reader:
@@ -332,7 +318,6 @@ async def test_it_goes_through_a_proxy() -> None:
 
 
 async def test_a_proxy_that_refuses_is_a_lost_connection() -> None:
-    """It says nothing of the provider's limits."""
     async with proxy(status=407) as middle:
         error = await failure("http://provider.example", proxy=middle.url)
     assert isinstance(error, FeedLost)
@@ -343,7 +328,6 @@ async def test_a_proxy_that_refuses_is_a_lost_connection() -> None:
 async def test_a_proxy_that_cannot_be_one_is_a_wrong_setting(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is named, but not shown: it may hold a password."""
     monkeypatch.setenv("HTTPS_PROXY", address)
     error = await failure("https://provider.example", proxy="env")
     assert isinstance(error, SettingsError)
@@ -352,7 +336,6 @@ async def test_a_proxy_that_cannot_be_one_is_a_wrong_setting(
 
 
 async def test_it_trusts_the_authority_that_the_settings_name(tmp_path: Path) -> None:
-    """A provider with a certificate of its own authority."""
     authority = Authority(tmp_path)
     async with provider(sending("encrypted"), ssl=authority.server_context("127.0.0.1")) as url:
         https = url.replace("http:", "https:")
@@ -366,7 +349,6 @@ async def test_it_trusts_the_authority_that_the_settings_name(tmp_path: Path) ->
 
 
 async def test_it_trusts_nobody_else(tmp_path: Path) -> None:
-    """Neither another authority, nor this one for another host, nor a public one for a private provider."""
     (tmp_path / "other").mkdir()
     authority, other = Authority(tmp_path), Authority(tmp_path / "other")
     trusted = {"another": other.certificate, "public": None}
@@ -382,7 +364,6 @@ async def test_it_trusts_nobody_else(tmp_path: Path) -> None:
 
 
 async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:
-    """With a certificate of its own; the provider refuses those who have none, or another authority's."""
     (tmp_path / "other").mkdir()
     authority, other = Authority(tmp_path), Authority(tmp_path / "other")
 
@@ -402,7 +383,6 @@ async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("content", [None, "no certificate\n"])
 async def test_an_authority_that_is_none_is_a_wrong_setting(content: str | None, tmp_path: Path) -> None:
-    """A file that is not there, or not PEM, is named with its setting."""
     file = tmp_path / "ca.pem"
     if content is not None:
         file.write_text(content)

@@ -33,7 +33,6 @@ def sizes(taken: Iterable[Received]) -> list[int]:
 
 
 async def test_what_is_small_on_the_wire_and_large_when_inflated_waits_there() -> None:
-    """What came in one read becomes messages as there is room for them; all of them come, in order."""
     count = 100  # of 1 KB each: one read would be 100 MiB
     data = b"".join(deflated(b"%03d" % n + bytes(MIB)) for n in range(count))
     async with provider(writing(data)) as url, reading(url, max_message_bytes=2 * MIB) as reader:
@@ -49,7 +48,6 @@ async def test_what_is_small_on_the_wire_and_large_when_inflated_waits_there() -
 
 
 async def test_a_part_of_what_waits_is_taken() -> None:
-    """Bounded by its bytes, because its handling takes time."""
     handler = writing(frame(Opcode.TEXT, bytes(10_000)) * 100)
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection = reader.connection
@@ -69,7 +67,6 @@ async def test_a_part_of_what_waits_is_taken() -> None:
     ids=["empty fragments", "pongs", "inflation"],
 )
 async def test_others_have_their_turn_meanwhile(data: bytes, turns: int) -> None:
-    """The event loop comes back again and again while one read is worked off."""
     begun = frame(Opcode.TEXT, b"", fin=False) if data[:1] == b"\x00" else b""
     end = frame(Opcode.CONT, b"") if begun else b""
     handler = writing(begun + data + end + frame(Opcode.TEXT, b"after"))
@@ -93,7 +90,6 @@ async def heard_of(reader: Reader, data: bytes) -> bool:
 
 
 async def test_fragments_with_nothing_in_them_are_no_sign_of_life() -> None:
-    """They could go on for ever; anything else is one, a part of a message too."""
     async with provider() as url, reading(url) as reader:
         assert await heard_of(reader, frame(Opcode.TEXT, b"x", fin=False))
         assert not await heard_of(reader, frame(Opcode.CONT, b"", fin=False) * 1000)
@@ -109,7 +105,6 @@ async def test_fragments_with_nothing_in_them_are_no_sign_of_life() -> None:
 
 
 async def test_who_asks_and_does_not_read_the_answers_is_left() -> None:
-    """A flood of the protocol's pings: the answers wait in memory up to a bound, then the connection ends."""
 
     async def handler(server: ServerConnection) -> None:
         server.transport.pause_reading()
@@ -138,7 +133,6 @@ async def test_who_asks_and_does_not_read_the_answers_is_left() -> None:
     ids=["small frames", "large frames", "inflation"],
 )
 async def test_hanging_up_amid_a_flood_is_polite(data: bytes, times: int) -> None:
-    """Everything before the provider's answer is read and dropped."""
     async with provider(writing(data, times)) as url, reading(url) as reader:
         connection = reader.connection
         await reader.until(lambda: connection.reading_paused)
@@ -149,7 +143,6 @@ async def test_hanging_up_amid_a_flood_is_polite(data: bytes, times: int) -> Non
 
 
 async def test_what_takes_several_turns_is_reported_at_the_last() -> None:
-    """Nobody has to look for it: the reader is woken."""
     data = deflated(bytes(MIB), 64) + frame(Opcode.TEXT, b"after")
     async with provider(writing(data)) as url, reading(url, max_message_bytes=MIB) as reader:
         assert [m.body for m in (await reader.take(2))[1:]] == [b"after"]
@@ -157,7 +150,6 @@ async def test_what_takes_several_turns_is_reported_at_the_last() -> None:
 
 @pytest.mark.parametrize("end", [frame(Opcode.CLOSE, b"\x03\xe8"), b"\xf1\x01x"], ids=["closed", "broken"])
 async def test_what_comes_after_the_end_is_no_message(end: bytes) -> None:
-    """Behind a close frame, and behind what breaks the protocol."""
     data = frame(Opcode.TEXT, b"before") + end + frame(Opcode.TEXT, b"after")
     async with provider(writing(data), compression=None) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.closed)

@@ -47,13 +47,11 @@ def oversized(payload: bytes) -> Oversized:
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, WHOLE_BYTES])
 @pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
 def test_a_small_whole_message_is_taken_out(size: int, opcode: Opcode) -> None:
-    """Up to a slice, with each of the three ways of giving its length; the library sees nothing of it."""
     assert found(frame(opcode, body(size)) + message(b"next")) == [body(size), b"next"]
 
 
 @pytest.mark.parametrize("cut", [0, 1, 2, 3, 4, 5, 200])
 def test_a_message_is_whole_however_it_is_cut(cut: int) -> None:
-    """What is not all there waits for the rest."""
     reader, client = Reader(), Client()
     sent = message(body(300))
     read_all(reader, client.accepted)
@@ -62,7 +60,6 @@ def test_a_message_is_whole_however_it_is_cut(cut: int) -> None:
 
 
 def test_what_is_not_a_plain_message_is_for_the_library() -> None:
-    """Control frames, fragments and what is compressed pass as they are, in their place."""
     ping, fragments = frame(Opcode.PING, b"?"), message(b"in two parts", [3], frame(Opcode.PING, b"!"))
     compressed = bytes([0xC1, 3]) + b"abc"
     sent = [ping, message(b"first"), fragments, message(b"second"), compressed, message(b"third")]
@@ -70,7 +67,6 @@ def test_what_is_not_a_plain_message_is_for_the_library() -> None:
 
 
 def test_a_message_amid_the_fragments_of_another_is_left_to_the_library() -> None:
-    """That breaks the protocol, and the library says so."""
     begun, client = frame(Opcode.TEXT, b"begun", fin=False), Client()
     client.take(read_all(Reader(), client.accepted + begun + message(b"amid")))
     assert client.whole == []
@@ -79,7 +75,6 @@ def test_a_message_amid_the_fragments_of_another_is_left_to_the_library() -> Non
 
 
 def test_a_large_frame_becomes_fragments() -> None:
-    """One byte more than some slices makes one fragment more, and the last alone ends the message."""
     client = read(sliced(message(body(WHOLE_BYTES + 1))))
     assert [(f.opcode, len(f.data), f.fin) for f in client.frames] == [
         (Opcode.TEXT, SLICE_BYTES, False),
@@ -89,7 +84,6 @@ def test_a_large_frame_becomes_fragments() -> None:
 
 
 def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
-    """RSV1 says of a whole message that it is compressed, so no other fragment may carry it."""
     sent = bytearray(message(body(2 * SLICE_BYTES + 5)))
     sent[0] |= 0x40
     out = sliced(bytes(sent))
@@ -98,7 +92,6 @@ def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
 
 
 def test_what_comes_with_the_response_is_sliced_too() -> None:
-    """The first frames may share their packet with the end of the handshake."""
     client = Client()
     client.take(read_all(Reader(), client.accepted + message(body(5 * SLICE_BYTES)) + message(b"next")))
     assert client.messages() == [body(5 * SLICE_BYTES), b"next"]
@@ -119,7 +112,6 @@ def test_what_comes_with_the_response_is_sliced_too() -> None:
     ids=["one frame", "fragments", "empty fragments", "pings", "in turns", "messages", "what is wrong"],
 )
 def test_no_step_finds_much(sent: bytes) -> None:
-    """However much has come at once: so that others have their turn between two steps."""
     reader, taken = Reader(), bytearray()
     reader.feed(Client().accepted + sent)
     while reader.more:
@@ -131,7 +123,6 @@ def test_no_step_finds_much(sent: bytes) -> None:
 
 
 def test_an_answer_without_an_end_is_not_kept() -> None:
-    """The library gives up on it; until then each byte is looked at once."""
     reader = Reader()
     for _ in range(1000):
         assert read_all(reader, b"X: y\r\n" * 100) == [b"X: y\r\n" * 100]
@@ -140,14 +131,12 @@ def test_an_answer_without_an_end_is_not_kept() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 5))
 def test_the_end_of_the_answer_may_be_cut(cut: int) -> None:
-    """What follows is frames all the same."""
     reader, accepted = Reader(), Client().accepted
     assert read_all(reader, accepted[:-cut]) == [accepted[:-cut]]
     assert read_all(reader, accepted[-cut:] + message(b"first")) == [accepted[-cut:], b"first"]
 
 
 def test_a_reader_knows_that_it_is_midway() -> None:
-    """In a message, or in the payload of another frame; a header alone says nothing."""
     reader = Reader()
     read_all(reader, Client().accepted)
     for sent in (message(body(300)), frame(Opcode.TEXT, body(300), fin=False)):
@@ -161,7 +150,6 @@ def test_a_reader_knows_that_it_is_midway() -> None:
 
 
 def test_a_refused_handshake_passes_untouched() -> None:
-    """The body of a refusal is no frames, whatever its bytes look like."""
     refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9\r\n\r\n"
     page = message(body(SLICE_BYTES + 1))
     reader = Reader()
@@ -180,7 +168,6 @@ def test_a_refused_handshake_passes_untouched() -> None:
     ids=["masked", "masked and large", "long ping"],
 )
 def test_a_frame_that_no_server_may_send_is_left_to_the_library(wrong: bytes) -> None:
-    """It passes as it is, with all that follows, and the library reports the protocol error."""
     before, after = message(b"before"), message(body(SLICE_BYTES + 1))
     out = found(before + wrong + after)
     assert out == [b"before", wrong + after]
@@ -191,14 +178,12 @@ def test_a_frame_that_no_server_may_send_is_left_to_the_library(wrong: bytes) ->
 
 @pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT], [HEAD_BYTES], list(range(0, LIMIT, 999))])
 def test_a_message_of_exactly_the_limit_is_whole(cuts: list[int]) -> None:
-    """The limit itself is allowed, however the message is fragmented."""
     client = read(message(body(LIMIT), cuts))
     assert client.messages(LIMIT) == [body(LIMIT)]
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT + 1], [HEAD_BYTES], list(range(0, LIMIT, 999))])
 def test_a_message_above_the_limit_keeps_size_hash_and_head(cuts: list[int]) -> None:
-    """One byte above the limit is too much; what comes before and after it is not touched by that."""
     large = body(LIMIT + 1)
     client = read(message(b"before") + message(large, cuts) + message(b"after", [2]) + message(large, cuts))
     assert client.messages(LIMIT) == [b"before", oversized(large), b"after", oversized(large)]
@@ -206,7 +191,6 @@ def test_a_message_above_the_limit_keeps_size_hash_and_head(cuts: list[int]) -> 
 
 @pytest.mark.parametrize("limit", [1, 10, HEAD_BYTES - 1])
 def test_the_head_is_full_even_where_the_limit_is_smaller(limit: int) -> None:
-    """64 KiB are kept of an oversized message, or all of it where it has less."""
     for size in (limit + 1, HEAD_BYTES + 7):
         client = read(message(body(size), [1, size // 2, size - 1]))
         assert client.messages(limit) == [oversized(body(size))]
@@ -214,7 +198,6 @@ def test_the_head_is_full_even_where_the_limit_is_smaller(limit: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 2, LIMIT, 3 * LIMIT])
 def test_an_oversized_message_takes_no_more_memory_than_the_limit(size: int) -> None:
-    """Of a message without end only the head is held, and of empty fragments nothing."""
     assembler = Assembler(LIMIT)
     fragments = 10 if size else 100_000
     for _ in range(fragments):

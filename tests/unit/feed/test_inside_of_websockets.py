@@ -22,7 +22,6 @@ OVERRIDDEN = [
 
 @pytest.mark.parametrize(("ours", "theirs", "name"), OVERRIDDEN, ids=[name for *_, name in OVERRIDDEN])
 def test_what_is_overridden_exists_with_the_same_arguments(ours: type, theirs: type, name: str) -> None:
-    """Otherwise nobody would call it, or with something else."""
     assert name in vars(ours)
     assert [*inspect.signature(getattr(theirs, name)).parameters] == [
         *inspect.signature(getattr(ours, name)).parameters
@@ -30,14 +29,12 @@ def test_what_is_overridden_exists_with_the_same_arguments(ours: type, theirs: t
 
 
 def test_nothing_else_of_it_is_overridden_by_chance() -> None:
-    """A name that a later version takes would be ours."""
     for ours, theirs in ((Connection, ClientConnection), (_Once, connect)):
         shared = {name for name in vars(ours) if hasattr(theirs, name) and not name.startswith("__")}
         assert shared == {name for owner, _, name in OVERRIDDEN if owner is ours}
 
 
 def test_what_is_read_of_it_is_there() -> None:
-    """State of the protocol, and what sends."""
     protocol = ClientProtocol(parse_uri("ws://127.0.0.1"))
     read = {"state", "close_rcvd", "parser_exc", "close_exc", "close_code", "send_text"}
     assert read <= {*dir(protocol)}
@@ -45,7 +42,6 @@ def test_what_is_read_of_it_is_there() -> None:
 
 
 def test_only_versions_that_were_tried_are_allowed() -> None:
-    """A new major version may change the inside."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     [bound] = [it for it in declared if it.startswith("websockets")]
     assert bound == f"websockets>=16,<{int(version('websockets').split('.')[0]) + 1}"

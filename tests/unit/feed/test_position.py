@@ -21,7 +21,6 @@ from tests.unit.feed.positions import (
 
 
 def test_before_the_first_connection_nothing_is_known() -> None:
-    """Neither of the feed nor of the clocks, and data and pings begin to count from nothing."""
     made = Position(SETTINGS, int(NOW - 2 * DAY))
     assert (made.revision, made.live, made.skew) == (NOW - 2 * DAY, False, 0)
     assert (made.newest, made.last_data, made.doubts_clocks) == (None, None, False)
@@ -38,7 +37,6 @@ def test_before_the_first_connection_nothing_is_known() -> None:
 
 
 def test_a_revision_stays_until_the_window_is_full() -> None:
-    """Fewer than 50 plausible times promise nothing."""
     made = replay(position(), [NOW - DAY] * (WINDOW - 1))
     assert made.revision == NOW - 2 * DAY
     made.data(NOW, NOW - DAY)
@@ -46,7 +44,6 @@ def test_a_revision_stays_until_the_window_is_full() -> None:
 
 
 def test_catching_up_follows_the_lowest_of_the_last_times() -> None:
-    """The lowest counts for as long as it is among the last 50."""
     made = replay(position(), [NOW - DAY, *(NOW - DAY + 500 + n for n in range(WINDOW - 1))])
     assert made.revision == NOW - DAY - MARGIN
     made.data(NOW, NOW - DAY + 1000)
@@ -56,7 +53,6 @@ def test_catching_up_follows_the_lowest_of_the_last_times() -> None:
 
 @pytest.mark.parametrize("settled", [NO_TIME, NOW - 2 * DAY, NOW - 3 * DAY, NOW + 1, NOW + DAY])
 def test_times_that_are_not_plausible_are_ignored(settled: float) -> None:
-    """No time, one at or before the revision and one from the future fill no window."""
     made = position()
     for _ in range(WINDOW - 1):
         made.data(NOW, settled)
@@ -69,7 +65,6 @@ def test_times_that_are_not_plausible_are_ignored(settled: float) -> None:
 
 
 def test_the_newest_plausible_time_is_known() -> None:
-    """It is that of this connection; what is not plausible does not count."""
     made = replay(position(), [NOW - DAY, NO_TIME, NOW - DAY - 5, NOW - DAY + 5, NOW + 5, NOW - DAY])
     assert (made.newest, made.last_data) == (NOW - DAY + 5, NOW)
     made.connected()
@@ -77,7 +72,6 @@ def test_the_newest_plausible_time_is_known() -> None:
 
 
 def test_a_gap_is_skipped_forwards_only() -> None:
-    """The revision goes on from where the provider still remembers."""
     made = position()
     made.skip(int(NOW - DAY))
     assert made.revision == NOW - DAY
@@ -87,7 +81,6 @@ def test_a_gap_is_skipped_forwards_only() -> None:
 
 @pytest.mark.parametrize("age", [0.0, OUT_OF_ORDER])
 def test_three_times_in_a_row_near_now_make_it_live(age: float) -> None:
-    """Then the revision is the time of receipt, less out-of-orderness and safety margin."""
     made = replay(position(), [NOW - age] * 2)
     assert not made.live
     assert made.revision == NOW - 2 * DAY
@@ -98,7 +91,6 @@ def test_three_times_in_a_row_near_now_make_it_live(age: float) -> None:
 
 @pytest.mark.parametrize("age", [OUT_OF_ORDER + 0.001, -0.001])
 def test_times_that_are_not_near_now_do_not(age: float) -> None:
-    """Neither a little older nor from the future."""
     made = replay(position(), [NOW - age] * 10)
     assert not made.live
     assert made.revision == NOW - 2 * DAY
@@ -106,7 +98,6 @@ def test_times_that_are_not_near_now_do_not(age: float) -> None:
 
 @pytest.mark.parametrize("between", [NOW - DAY, NOW + 1, NO_TIME])
 def test_a_time_that_is_not_near_begins_the_count_anew(between: float) -> None:
-    """A single one, or two, may be wrong; what is not understood says nothing."""
     made = replay(position(), [NOW, NOW, between, NOW, NOW])
     assert not made.live
     made.invalid(NOW)
@@ -115,7 +106,6 @@ def test_a_time_that_is_not_near_begins_the_count_anew(between: float) -> None:
 
 
 def test_live_data_and_pings_move_the_revision() -> None:
-    """Data that are near now, and pings: the feed is in order."""
     made = live()
     made.ping(NOW + 10)
     assert made.revision == NOW + 10 - OUT_OF_ORDER - MARGIN
@@ -124,7 +114,6 @@ def test_live_data_and_pings_move_the_revision() -> None:
 
 
 def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None:
-    """Neither do pings after it, until they have lasted alone: the feed may have fallen behind meanwhile."""
     made = live()
     before = made.revision
     made.invalid(NOW + 10)
@@ -151,7 +140,6 @@ def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None
 
 
 def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
-    """Where they keep three near ones from coming in a row, it is catching up after the quiet time."""
     made = live()
     for number in range(60):
         made.data(NOW + 4 * number, NO_TIME)
@@ -162,7 +150,6 @@ def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
 
 
 def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
-    """What was stamped by a clock that was behind is not to be asked for again from the middle of it."""
     made = live()
     made.connected(clock_corrected_at=NOW + 600)
     replay(made, [NOW + 601] * 3, at=NOW + 601)
@@ -174,7 +161,6 @@ def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
 
 
 def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
-    """To where it is said to."""
     made = live()
     assert not made.taken_back
     made.take_back(int(NOW - DAY))
@@ -183,7 +169,6 @@ def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
 
 @pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + 20.001])
 def test_data_that_are_not_near_stop_it_until_three_have_been(settled: float) -> None:
-    """It may be a late resettlement, or a feed that has fallen behind: nothing moves the revision then."""
     made = live()
     before = made.revision
     for what in (settled, NOW + 20, NOW + 20):
@@ -196,14 +181,12 @@ def test_data_that_are_not_near_stop_it_until_three_have_been(settled: float) ->
 
 
 def test_the_revision_is_a_whole_second_in_the_past() -> None:
-    """A fraction is cut off, never rounded up."""
     made = live()
     made.ping(NOW + 0.999)
     assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
 def test_the_revision_never_goes_back() -> None:
-    """Not by a clock that is set back, nor by a reconnection, nor by what a replay brings."""
     made = live()
     made.ping(NOW - 500)
     made.connected()
@@ -212,7 +195,6 @@ def test_the_revision_never_goes_back() -> None:
 
 
 def test_a_reconnection_is_catching_up_again() -> None:
-    """A ping right after it promises nothing."""
     made = live()
     made.connected()
     assert not made.live
@@ -221,7 +203,6 @@ def test_a_reconnection_is_catching_up_again() -> None:
 
 
 def test_a_stall_is_catching_up_again() -> None:
-    """What is read after it may be old, and the times before it are forgotten."""
     made = replay(position(), [NOW - DAY] * (WINDOW - 1))
     made.catch_up()
     made.data(NOW, NOW - DAY)
@@ -236,7 +217,6 @@ def test_a_stall_is_catching_up_again() -> None:
 
 
 def test_many_old_data_in_a_row_end_being_live() -> None:
-    """Fifty bets older than the out-of-orderness mean that the feed is behind; one near now clears that."""
     made = replay(live(), [NOW - DAY] * (WINDOW - 1))
     assert made.live
     made.data(NOW, NOW - OUT_OF_ORDER)
@@ -247,7 +227,6 @@ def test_many_old_data_in_a_row_end_being_live() -> None:
 
 
 def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
-    """Earlier messages may come again for out-of-orderness and safety margin, counted from going live."""
     made = position()
     assert made.replaying(NOW)
     replay(made, [NOW] * 3)
@@ -259,7 +238,6 @@ def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
 
 
 def test_a_feed_that_falls_behind_while_live_gains_no_promise() -> None:
-    """Old data, one or some dozens, leave the revision where it is, and so do the pings between them."""
     made = live()
     before = made.revision
     for number in range(WINDOW - 1):

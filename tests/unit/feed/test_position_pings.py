@@ -31,7 +31,6 @@ def pings(made: Position, first: float, last: float) -> Position:
 
 
 def test_pings_alone_count_after_an_hour() -> None:
-    """A provider that pauses and pings in the middle of a replay does not fool it before."""
     made = replay(position(), [NOW - DAY] * 10)
     pings(made, NOW + 1, NOW + PINGS_ALONE)
     assert not made.live
@@ -41,7 +40,6 @@ def test_pings_alone_count_after_an_hour() -> None:
 
 
 def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
-    """After a stall of a feed that was live, the quiet time is enough; on another connection it is not."""
     made = live()
     made.catch_up()
     pings(made, NOW + 10, NOW + 9.999 + AFTER_PINGS)
@@ -55,7 +53,6 @@ def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
 
 
 def test_a_ping_after_silence_promises_nothing_that_may_be_on_its_way() -> None:
-    """The network may have held it back, and what was published behind it; and so others in its burst."""
     longest = OUT_OF_ORDER + MARGIN
     for silence, is_live in ((longest, True), (longest + 1, False)):
         made = live()
@@ -69,7 +66,6 @@ def test_a_ping_after_silence_promises_nothing_that_may_be_on_its_way() -> None:
 
 
 def test_a_feed_that_pings_alone_made_live_is_so_again_after_a_stall() -> None:
-    """It has been quiet for an hour: nothing speaks against it."""
     made = pings(position(), NOW, NOW + PINGS_ALONE)
     made.catch_up()
     pings(made, NOW + PINGS_ALONE, NOW + PINGS_ALONE + AFTER_PINGS)
@@ -78,7 +74,6 @@ def test_a_feed_that_pings_alone_made_live_is_so_again_after_a_stall() -> None:
 
 @pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + DAY])
 def test_pings_after_data_that_are_not_near_must_last_for_an_hour(settled: float) -> None:
-    """Of a feed that was live, stalled or not; two that are near change nothing."""
     for between in ([settled], [settled, NOW, NOW]):
         made = live()
         before = made.revision
@@ -98,7 +93,6 @@ def test_pings_after_data_that_are_not_near_must_last_for_an_hour(settled: float
 
 @pytest.mark.parametrize("count", [1, WINDOW - 1, WINDOW, WINDOW + 10])
 def test_a_live_feed_that_falls_behind_and_pauses_gains_nothing_by_its_pings(count: int) -> None:
-    """Data that come ten minutes late, few or many, and then 200 s of pings: the rest is still to come."""
     made = live()
     for number in range(count):
         made.data(NOW + 600 + number / 10, NOW + number / 10)
@@ -109,7 +103,6 @@ def test_a_live_feed_that_falls_behind_and_pauses_gains_nothing_by_its_pings(cou
 
 
 def test_a_live_feed_that_falls_behind_and_catches_up_goes_on() -> None:
-    """Three data near now say so, and pings count at once again."""
     made = replay(live(), [NOW - 600] * (WINDOW - 1))
     replay(made, [NOW] * 3)
     made.ping(NOW + 10)
@@ -117,7 +110,6 @@ def test_a_live_feed_that_falls_behind_and_catches_up_goes_on() -> None:
 
 
 def test_data_between_pings_begin_the_quiet_anew() -> None:
-    """Only pings in a row say that nothing is left."""
     made = position()
     pings(made, NOW, NOW + 2999)
     made.data(NOW + 3000, NOW - DAY)
@@ -128,7 +120,6 @@ def test_data_between_pings_begin_the_quiet_anew() -> None:
 
 
 def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
-    """So that a late resettlement after them does not end being live at once: fifty in a row do."""
     made = position()
     for number in range(WINDOW):
         made.data(NOW + number, NOW - DAY + number)
@@ -141,7 +132,6 @@ def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
 
 
 def test_quiet_is_live_without_data_for_long() -> None:
-    """Pings do not end it, data do, and a feed that is behind is never quiet."""
     made = live()
     pings(made, NOW + 10, NOW + 100)
     assert not made.quiet(NOW + AFTER_PINGS)
@@ -153,14 +143,12 @@ def test_quiet_is_live_without_data_for_long() -> None:
 
 
 def test_a_feed_that_never_sent_data_is_quiet_once_it_counts_as_live() -> None:
-    """An hour of pings and nothing else."""
     made = position()
     pings(made, NOW, NOW + PINGS_ALONE)
     assert made.quiet(NOW + PINGS_ALONE)
 
 
 def test_it_is_held_when_it_is_live_and_has_promised_nothing_for_long() -> None:
-    """Data that are not near hold it, and the pings after them; what moves the revision frees it."""
     made = live()
     pings(made, NOW + 10, NOW + 100)
     assert not made.stagnant(NOW + 100 + AFTER_PINGS)
@@ -176,7 +164,6 @@ def test_it_is_held_when_it_is_live_and_has_promised_nothing_for_long() -> None:
 
 
 def test_a_feed_that_is_catching_up_is_not_held() -> None:
-    """Neither at first nor after a stall: it is behind, and is known to be."""
     assert not position().stagnant(NOW)
     made = live()
     made.catch_up()

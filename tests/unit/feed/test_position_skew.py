@@ -10,21 +10,18 @@ from tests.unit.feed.positions import DAY, MARGIN, NOW, OUT_OF_ORDER, WINDOW, li
 
 @pytest.mark.parametrize("skew", [7.0, -7.0])
 def test_the_revision_stays_behind_by_as_much_as_the_clocks_differ(skew: float) -> None:
-    """In whichever direction, live as well as while catching up."""
     assert live(skew=skew).revision == NOW - OUT_OF_ORDER - MARGIN - 7
     assert replay(position(skew=skew), [NOW - DAY] * WINDOW).revision == NOW - DAY - MARGIN - 7
 
 
 @pytest.mark.parametrize("skew", [7.0, -7.0])
 def test_it_is_replaying_for_as_much_longer(skew: float) -> None:
-    """Because it was asked for as much more."""
     made = live(skew=skew)
     assert made.replaying(NOW + OUT_OF_ORDER + MARGIN + 7)
     assert not made.replaying(NOW + OUT_OF_ORDER + MARGIN + 7.001)
 
 
 def test_a_time_ahead_of_now_by_the_skew_is_near_and_plausible() -> None:
-    """One that is further ahead is neither."""
     made = replay(position(skew=7), [NOW + 7] * 2)
     assert made.newest == NOW + 7
     assert not made.live
@@ -35,13 +32,11 @@ def test_a_time_ahead_of_now_by_the_skew_is_near_and_plausible() -> None:
 
 
 def test_a_skew_does_not_make_old_data_near() -> None:
-    """Out-of-orderness is counted from our clock: a provider that is behind is catching up for longer."""
     assert replay(position(skew=7), [NOW - OUT_OF_ORDER] * 3).live
     assert not replay(position(skew=7), [NOW - OUT_OF_ORDER - 0.001] * 3).live
 
 
 def test_fifty_times_in_a_row_from_the_future_show_the_skew() -> None:
-    """It is what half of them are ahead by, however far the others are; then they are near."""
     made = replay(position(), [*[NOW + DAY] * 10, NOW + 1, *[NOW + 5] * 20, *[NOW + 3] * (WINDOW - 32)])
     assert made.skew == 0
     made.data(NOW, NOW + 5)
@@ -66,7 +61,6 @@ def test_a_time_that_is_not_from_the_future_begins_the_count_anew() -> None:
 
 
 def test_the_skew_grows_when_the_clocks_drift_apart() -> None:
-    """As soon as fifty in a row are ahead of what is known, and not for what is within it."""
     made = replay(position(), [NOW + 5] * 3 * WINDOW)
     assert made.skew == 5
     replay(made, [NOW + 7, NOW + 6] * (WINDOW // 2))
@@ -78,7 +72,6 @@ def test_the_skew_grows_when_the_clocks_drift_apart() -> None:
 
 
 def test_a_connection_begins_with_what_its_handshake_says() -> None:
-    """What data had shown on the one before is forgotten, and so is the count."""
     made = replay(position(), [NOW + 5] * WINDOW)
     made.connected(Skew(-4, -3))
     assert made.skew == 3
@@ -91,7 +84,6 @@ def test_a_connection_begins_with_what_its_handshake_says() -> None:
 
 
 def test_a_handshake_with_the_time_is_believed_and_not_the_data() -> None:
-    """By its word a time may lie ahead by so much; fifty in a row that lie further ahead are a question."""
     made = position()
     made.connected(Skew(-0.25, 0.75))
     assert replay(made, [NOW + 0.75] * 3).live
@@ -110,7 +102,6 @@ def test_a_handshake_with_the_time_is_believed_and_not_the_data() -> None:
 
 
 def test_a_stall_does_not_change_what_is_known_of_the_clocks() -> None:
-    """What is read late is not further ahead for that."""
     made = replay(position(), [*[NOW + 3] * WINDOW, *[NOW + 5] * (WINDOW - 1)])
     made.catch_up()
     assert made.skew == 3

@@ -29,13 +29,11 @@ def settings(**changes: Any) -> FeedSettings:
     ],
 )
 def test_the_address_is_that_of_the_interface(base: str, url: str) -> None:
-    """http becomes ws, and the path of the feed is added to whatever path there is."""
     asked = request(settings(base_url=base), 17)
     assert (asked.url, asked.headers) == (url, {})
 
 
 def test_without_a_revision_it_asks_with_0() -> None:
-    """As the interface says of the initial connection."""
     assert request(settings(), None).url.endswith("?revision=0")
 
 
@@ -51,14 +49,12 @@ def test_without_a_revision_it_asks_with_0() -> None:
 def test_the_credential_goes_where_the_settings_say(
     auth: str, name: str | None, headers: dict[str, str], query: str
 ) -> None:
-    """In one header, or escaped in the query, and nowhere else."""
     asked = request(settings(auth=auth, auth_name=name, auth_value=SECRET), 17)
     assert asked.headers == headers
     assert asked.url.partition("?")[2] == f"revision=17{query}"
 
 
 def test_the_file_of_the_credential_is_read_for_each_request(tmp_path: Path) -> None:
-    """So that it can be rotated; that it was never there is said by the name of the setting."""
     file = tmp_path / "token"
     given = settings(auth="bearer", auth_value_file=file)
     with pytest.raises(
@@ -71,7 +67,6 @@ def test_the_file_of_the_credential_is_read_for_each_request(tmp_path: Path) -> 
 
 
 def test_a_request_does_not_show_its_secret() -> None:
-    """Not in its repr, and not in what somebody else makes of it, escaped or not."""
     asked = request(settings(auth="query", auth_name="key", auth_value=SECRET), 17)
     assert "s3cret" not in repr(asked)
     assert "s3cret" not in concealed(f"cannot GET {asked.url}, what is {SECRET}?")
@@ -87,5 +82,4 @@ def test_a_request_does_not_show_its_secret() -> None:
     ],
 )
 def test_a_ping_is_answered_as_the_settings_say(setting: str, reply: str | None) -> None:
-    """Not at all, with the same, or by a template that stays valid JSON."""
     assert ping_reply(setting, 'a"é', '{"pingId":"a\\"é"}'.encode()) == reply

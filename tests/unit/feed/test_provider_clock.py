@@ -51,7 +51,6 @@ def dated(ahead: float = 0.0, status: str = "404 Not Found", more: str = "") -> 
 
 @pytest.mark.parametrize("ahead", [-40, 0, 40])
 async def test_any_status_shows_the_time(ahead: int) -> None:
-    """Measured to the second."""
     async with provider(dated(ahead)) as (address, _):
         skew = await ask(FeedSettings(base_url=f"ws://{address}"))
     assert skew is not None
@@ -61,7 +60,6 @@ async def test_any_status_shows_the_time(ahead: int) -> None:
 
 
 async def test_the_feed_is_not_asked_and_the_credential_not_sent() -> None:
-    """So that it costs no attempt, and no secret goes where it is not needed."""
     async with provider(dated()) as (address, asked):
         await ask(
             FeedSettings(
@@ -78,7 +76,6 @@ async def test_the_feed_is_not_asked_and_the_credential_not_sent() -> None:
 
 
 async def test_a_redirect_is_an_answer() -> None:
-    """It is not followed."""
     async with provider(dated(status="302 Found", more="Location: /feed/settlement/v4\r\n")) as (
         address,
         asked,
@@ -88,7 +85,6 @@ async def test_a_redirect_is_an_answer() -> None:
 
 
 async def test_a_redirect_to_tls_asks_for_another_address() -> None:
-    """The feed would be redirected, too, which is never followed."""
     moved = dated(status="301 Moved Permanently", more="Location: https://127.0.0.1/base/\r\n")
     async with provider(moved) as (address, _):
         with pytest.raises(FeedLost, match=r"to https://127\.0\.0\.1/base/: .*BRIDGE_FEED__BASE_URL"):
@@ -97,26 +93,22 @@ async def test_a_redirect_to_tls_asks_for_another_address() -> None:
 
 @pytest.mark.parametrize("location", ["//:443/login", "https://www..xn--p1ai/x"])
 async def test_a_redirect_to_nowhere_ends_this_request_only(location: str) -> None:
-    """It is not followed, but the library reads it."""
     async with provider(dated(status="302 Found", more=f"Location: {location}\r\n")) as (address, _):
         with pytest.raises(FeedLost, match=rf"the answer of http://{address}/ cannot be read: \w+Error"):
             await ask(FeedSettings(base_url=f"http://{address}"))
 
 
 async def test_a_date_that_a_cache_has_kept_says_nothing() -> None:
-    """It is of the moment at which the cache asked."""
     async with provider(dated(-600, more="Age: 600\r\n")) as (address, _):
         assert await ask(FeedSettings(base_url=f"http://{address}")) is None
 
 
 async def test_an_answer_without_a_date_says_nothing() -> None:
-    """It is an answer all the same."""
     async with provider(lambda: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (address, _):
         assert await ask(FeedSettings(base_url=f"http://{address}")) is None
 
 
 async def test_a_provider_that_does_not_answer_is_reported() -> None:
-    """Whether nobody listens or nobody speaks."""
     async with provider(lambda: b"") as (address, _):
         pass
     with pytest.raises(FeedLost, match="cannot be reached"):
@@ -132,7 +124,6 @@ async def test_a_provider_that_does_not_answer_is_reported() -> None:
 async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
     proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The setting is, and what to put there."""
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(SettingsError, match="BRIDGE_FEED__PROXY") as raised:
         await ask(FeedSettings(base_url="https://127.0.0.1:1"))
@@ -140,13 +131,11 @@ async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
 
 
 async def test_an_address_that_is_none_is_named() -> None:
-    """`bridge run` would own the feed and end, again and again, without a word on the setting."""
     with pytest.raises(SettingsError, match=r"BRIDGE_FEED__BASE_URL.* https://provider\.example"):
         await ask(FeedSettings(base_url="https://[v1.x]"))
 
 
 async def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
-    """By setting and file."""
     file = tmp_path / "authority.pem"
     file.write_text("none")
     with pytest.raises(SettingsError, match=r"BRIDGE_FEED__CA_FILE.*authority\.pem"):
@@ -154,7 +143,6 @@ async def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> Non
 
 
 async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:
-    """As the feed does: the same provider is behind both."""
     authority = Authority(tmp_path)
     certificate, key = authority.client_files()
     async with provider(dated(), authority.server_context("127.0.0.1", asks=True)) as (address, asked):
@@ -167,7 +155,6 @@ async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> N
 
 
 async def test_the_proxy_is_asked_where_one_is_set() -> None:
-    """By the address of the provider."""
     async with provider(dated()) as (address, asked):
         await ask(FeedSettings(base_url="http://provider.example", proxy=f"http://{address}"))
     assert asked[0].startswith(b"GET http://provider.example/ HTTP/1.1\r\n")

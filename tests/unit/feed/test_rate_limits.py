@@ -17,7 +17,6 @@ INITIAL, SMALL, LARGE = None, 60, 86_400
 
 @pytest.mark.parametrize("recovery", [None, 0, SMALL, HOUR, LARGE, DAYS, int(NOW)])
 def test_the_first_attempt_is_let_in_at_once(recovery: int | None) -> None:
-    """With any revision and with none."""
     revision = None if recovery is None else int(NOW - recovery)
     assert limiter().decide(at(), revision) == Decision(NOW, "")
 
@@ -33,7 +32,6 @@ def test_the_first_attempt_is_let_in_at_once(recovery: int | None) -> None:
 def test_the_sixth_waits_until_the_first_leaves_the_window(
     recovery: int | None, seconds: float, reason: str
 ) -> None:
-    """Five of a class within its window, and two seconds for the way to the provider."""
     four = [attempt(ago, recovery) for ago in (100, 70, 60, 50)]
     assert wait(limiter(*four), recovery) == 0
     made = limiter(*four, attempt(10, recovery))
@@ -42,27 +40,23 @@ def test_the_sixth_waits_until_the_first_leaves_the_window(
 
 
 def test_an_attempt_with_zero_is_older_than_an_hour_as_well() -> None:
-    """So it waits for a large recovery, and a large recovery for it."""
     three, two = [attempt(400, INITIAL)] * 3, [attempt(350, LARGE)] * 2
     assert wait(limiter(*three, *two), INITIAL) == wait(limiter(*three, *two), LARGE) == 1800 - 400 + 2
     assert wait(limiter(*three, *two), SMALL) == 0
 
 
 def test_five_of_any_kind_are_all_there_are_in_five_minutes() -> None:
-    """Attempts without a revision take the place of others; after five minutes only of their own kind."""
     assert wait(limiter(*[attempt(100, INITIAL)] * 3, *[attempt(50, SMALL)] * 2), SMALL) == 300 - 100 + 2
     assert wait(limiter(*[attempt(100, SMALL)] * 5), INITIAL) == 300 - 100 + 2
     assert wait(limiter(*[attempt(302, INITIAL)] * 4), SMALL) == 0
 
 
 def test_only_the_last_five_matter() -> None:
-    """In whatever order the ledger has them."""
     ledger = [attempt(ago) for ago in (300, 1750, 200, 1600, 400, 500)]
     assert wait(limiter(*ledger), INITIAL) == 1800 - 1600 + 2
 
 
 def test_five_at_the_same_moment_leave_together() -> None:
-    """Equal times are five attempts, not one."""
     assert wait(limiter(*[attempt(0)] * 4), INITIAL) == 0
     assert wait(limiter(*[attempt(0)] * 5), INITIAL) == 1802
     assert wait(limiter(*[attempt(1802)] * 5), INITIAL) == 0
@@ -70,7 +64,6 @@ def test_five_at_the_same_moment_leave_together() -> None:
 
 @pytest.mark.parametrize(("name", "recovery"), [("initial", INITIAL), ("proper", SMALL), ("large", LARGE)])
 def test_each_window_has_its_settings(name: str, recovery: int | None) -> None:
-    """How many connections, and in how many seconds."""
     two = {f"{name}_connections": 2, f"{name}_window_seconds": 7200.0}
     assert wait(limiter(attempt(50, recovery), **two), recovery) == 0
     assert wait(limiter(attempt(50, recovery), attempt(20, recovery), **two), recovery) == 7200 - 50 + 2
@@ -85,7 +78,6 @@ def test_an_attempt_without_an_answer_counts_from_the_end_of_its_time_out() -> N
 
 @pytest.mark.parametrize("refused", [True, False])
 def test_an_answered_attempt_counts_from_its_answer(refused: bool) -> None:
-    """It reached the provider seconds after it was decided, and a refused one counts like any other."""
     made = limiter(*[attempt(0)] * 4)
     made.attempt(at(), None)
     made.answered(at(7), refused=refused)
@@ -95,7 +87,6 @@ def test_an_answered_attempt_counts_from_its_answer(refused: bool) -> None:
 
 
 def test_a_second_answer_changes_only_the_verdict() -> None:
-    """One that was let in is refused by a close code: it was counted when it was let in."""
     made = limiter()
     made.attempt(at(), None)
     made.answered(at(7), refused=False)
@@ -104,7 +95,6 @@ def test_a_second_answer_changes_only_the_verdict() -> None:
 
 
 def test_only_the_last_attempt_is_answered_or_withdrawn() -> None:
-    """Those before it stay as they were."""
     before = (attempt(50), attempt(40, took=NEVER_ANSWERED))
     made = limiter(*before)
     entry = made.attempt(at(), None)
@@ -116,7 +106,6 @@ def test_only_the_last_attempt_is_answered_or_withdrawn() -> None:
 
 
 def test_what_is_asked_for_is_rounded_up_in_the_ledger() -> None:
-    """A fraction of a second counts as a whole one; the future counts as nothing."""
     made = limiter()
     assert made.attempt(at(0.25), int(NOW - 100)) == Attempt(NOW + 0.25, 101, initial=False)
     assert made.attempt(at(1), int(NOW + 1)).recovery_seconds == 0
@@ -125,7 +114,6 @@ def test_what_is_asked_for_is_rounded_up_in_the_ledger() -> None:
 
 
 def test_a_decision_spends_nothing() -> None:
-    """Only `attempt` enters something into the ledger."""
     made = limiter()
     for _ in range(10):
         made.decide(at(), None)
@@ -165,14 +153,12 @@ def test_a_decision_spends_nothing() -> None:
 def test_an_attempt_counts_in_every_class_it_may_belong_to(
     recovery: int | None, skew: float, took: float | None, classes: str
 ) -> None:
-    """What it was for the provider depends on how long it took, and on how far the clocks differ."""
     made = limiter(attempt(10, recovery, took), skew=skew)
     assert {name for name, amount in used(made).items() if amount} == set(classes.split())
 
 
 @pytest.mark.parametrize(("skew", "first_large"), [(0, HOUR - 21), (5, HOUR - 26)])
 def test_an_attempt_that_may_arrive_as_a_large_one_waits_for_both(skew: float, first_large: int) -> None:
-    """Its age grows by 22 seconds until it is there at the latest, by the skew for the other clock."""
     made = limiter(*[attempt(1000, LARGE)] * 5, skew=skew)
     assert wait(made, first_large - 10) == 0
     assert made.decide(at(), int(NOW - first_large)).until == NOW + 1800 - 1000 + 2
@@ -180,7 +166,6 @@ def test_an_attempt_that_may_arrive_as_a_large_one_waits_for_both(skew: float, f
 
 
 def test_a_small_recovery_that_becomes_large_while_it_waits() -> None:
-    """It waits for the window of connections, and then for that of large recoveries."""
     ledger = [attempt(0, SMALL)] * 5 + [attempt(1000, LARGE)] * 5
     made = limiter(*ledger)
     assert wait(made, HOUR - 200) == 1800 - 1000 + 2
@@ -189,7 +174,6 @@ def test_a_small_recovery_that_becomes_large_while_it_waits() -> None:
 
 @pytest.mark.parametrize("recovery", [DAYS - 100, DAYS, 2 * DAYS, int(NOW)])
 def test_what_falls_out_of_the_memory_while_it_waits_is_taken_for_its_edge(recovery: int) -> None:
-    """So it stays a large recovery, and never one with too small a revision."""
     longer = {"initial_connections": 1, "initial_window_seconds": 7200}
     made = limiter(*[attempt(1000, LARGE)] * 4, attempt(1000, INITIAL), **longer)
     assert wait(made, recovery) == 1800 - 1000 + 2
@@ -202,13 +186,11 @@ def test_what_falls_out_of_the_memory_while_it_waits_is_taken_for_its_edge(recov
 def test_the_edge_is_within_the_memory_when_the_attempt_arrives(
     seconds: float, skew: float, oldest_replayable: int
 ) -> None:
-    """22 seconds later, by the other clock, and one more because the ledger rounds up."""
     assert limiter(skew=skew).oldest_replayable(NOW + seconds) == NOW + oldest_replayable
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.125, 0.5, 0.999])
 def test_an_attempt_at_the_edge_is_no_initial_one(fraction: float) -> None:
-    """Neither unanswered, nor answered as late as it may be."""
     made = limiter(skew=5)
     made.attempt(at(fraction), made.oldest_replayable(NOW + fraction))
     assert used(made) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}
@@ -217,7 +199,6 @@ def test_an_attempt_at_the_edge_is_no_initial_one(fraction: float) -> None:
 
 
 def test_the_ledger_forgets_what_counts_no_more() -> None:
-    """What has left the longest window and the bucket; all else stays, in the order of the attempts."""
     gone, still, young = attempt(1802.5, HOUR), attempt(1802, 10), attempt(300, 20)
     made = limiter(young, gone, still)
     entry = made.attempt(at(), None)
@@ -230,7 +211,6 @@ def test_the_ledger_forgets_what_counts_no_more() -> None:
 
 @pytest.mark.parametrize("name", ["initial", "proper", "large"])
 def test_the_ledger_keeps_the_longest_window(name: str) -> None:
-    """Whichever that is."""
     old = attempt(7000)
     made = limiter(old, **{f"{name}_window_seconds": 7200.0})
     made.attempt(at(), None)
@@ -238,7 +218,6 @@ def test_the_ledger_keeps_the_longest_window(name: str) -> None:
 
 
 def test_the_ledger_keeps_what_is_older_while_the_bucket_has_not_been_empty_since() -> None:
-    """A chain of long recoveries carries the level of the first one along."""
     before = attempt(2800, 398)  # it has drained just when the first of the chain is seen
     chain = [attempt(2700, 3500), attempt(1850, 3500), attempt(1000, 3500), attempt(150, 3500)]
     made = limiter(before, *chain)
@@ -249,7 +228,6 @@ def test_the_ledger_keeps_what_is_older_while_the_bucket_has_not_been_empty_sinc
 
 
 def test_the_room_of_each_limit() -> None:
-    """How much is used of how much, and when some is free again where none is."""
     made = limiter(attempt(1802, LARGE), attempt(1801, INITIAL), *[attempt(100, LARGE)] * 5)
     assert made.usage(at()) == (
         LimitUsage("initial", 1, 5, None),
@@ -260,7 +238,6 @@ def test_the_room_of_each_limit() -> None:
 
 
 def test_the_room_of_the_bucket() -> None:
-    """It has some again as soon as it is not full."""
     made = limiter(attempt(27, 3600), attempt(2, 1998))
     assert made.usage(at())[-1] == LimitUsage("bucket", 5500, 3600, NOW + 475)
     assert made.usage(at(475))[-1] == LimitUsage("bucket", 3600, 3600, NOW + 475)
@@ -268,14 +245,12 @@ def test_the_room_of_the_bucket() -> None:
 
 
 def test_a_full_window_has_no_room_until_it_has() -> None:
-    """At that very moment it has."""
     made = limiter(*[attempt(0)] * 5)
     assert made.usage(at(1801))[0] == LimitUsage("initial", 5, 5, NOW + 1802)
     assert made.usage(at(1802))[0] == LimitUsage("initial", 0, 5, None)
 
 
 def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
-    """What passes until an attempt has arrived is real time."""
     unanswered = attempt(10, took=NEVER_ANSWERED)
     assert wait(limiter(*[unanswered] * 5, scale=100), INITIAL) == 18 - 10 + 22
     assert wait(limiter(*[attempt(1, LARGE // 100)] * 5, scale=100), 60) == 18 + 1
@@ -288,7 +263,6 @@ def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("asked", "most", "waited"), [(600, 3600, 600), (inf, 3600, 3600), (600, 0, 0)])
 def test_the_pause_that_an_answer_asks_for_is_given(asked: float, most: float, waited: float) -> None:
-    """From the answer on, up to the setting, also by the process that reads it back with another one."""
     made = limiter(max_retry_after_seconds=most)
     made.attempt(at(-2), int(NOW - 60))
     made.answered(at(0), refused=False, retry_after=asked)
@@ -297,6 +271,5 @@ def test_the_pause_that_an_answer_asks_for_is_given(asked: float, most: float, w
 
 
 def test_a_pause_of_another_time_moves_with_its_attempt() -> None:
-    """Where the attempt lies in the future, it ended now at the latest."""
     made = limiter(Attempt(NOW + 50, 60, False, NOW + 51, retry_at=NOW + 651))
     assert made.decide(at(), int(NOW - 60)).until == NOW + 600

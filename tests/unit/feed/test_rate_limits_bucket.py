@@ -16,7 +16,6 @@ FULL = (attempt(27, 3600), attempt(2, 1998))
 
 
 def test_the_bucket_may_be_filled_to_the_brim() -> None:
-    """Level and length are as much as it holds, and not a second more."""
     made = limiter(attempt(2, 2000))
     assert wait(made, 3600 - 2002 - 22) == 0
     assert wait(made, 3600 - 2002 - 22 + 1) > 0
@@ -24,7 +23,6 @@ def test_the_bucket_may_be_filled_to_the_brim() -> None:
 
 
 def test_word_by_word_only_a_full_bucket_blocks() -> None:
-    """The setting `bucket_may_overflow`: a recovery may begin that does not fit in, until it is not full."""
     literal = {"bucket_may_overflow": True}
     assert wait(limiter(attempt(2, 3590), **literal), 3000) == 0
     assert wait(limiter(attempt(2, 3590)), 3000) > 500
@@ -32,7 +30,6 @@ def test_word_by_word_only_a_full_bucket_blocks() -> None:
 
 
 def test_the_bucket_drains_four_seconds_a_second() -> None:
-    """From when the provider saw the attempt, until it is empty."""
     for ago in (2, 102, 402):
         level = 2002 - 4 * (ago - 2)
         assert used(limiter(attempt(ago, 2000)))["bucket"] == level
@@ -52,7 +49,6 @@ def test_what_was_asked_for_adds_up() -> None:
 
 
 def test_the_settings_of_the_bucket() -> None:
-    """How much it holds, how fast it drains, and up to what age a recovery is small."""
     assert used(limiter(attempt(102, 2000), bucket_drain=2.0))["bucket"] == 2002 - 200
     assert wait(limiter(attempt(2, 2000), bucket_seconds=4000.0), 4000 - 2002 - 22) == 0
     assert wait(limiter(attempt(2, 2000), bucket_seconds=4000.0), 4000 - 2002 - 21) > 0
@@ -61,7 +57,6 @@ def test_the_settings_of_the_bucket() -> None:
 
 
 def test_an_attempt_without_an_answer_is_in_the_bucket_at_once() -> None:
-    """With all the time that it may take, at the end of which it begins to drain."""
     made = limiter(attempt(2, 2000, took=NEVER_ANSWERED))
     assert used(made)["bucket"] == 2022
     assert made.usage(at(20))[-1].used == 2022
@@ -69,12 +64,10 @@ def test_an_attempt_without_an_answer_is_in_the_bucket_at_once() -> None:
 
 
 def test_a_slow_connection_asks_for_as_much_more_as_it_took() -> None:
-    """The provider looks at the age of the revision when the attempt reaches it."""
     assert used(limiter(attempt(9, 2000, took=7)))["bucket"] == 2009
 
 
 def test_another_clock_may_see_a_longer_recovery() -> None:
-    """By the skew, in what was asked for as in what will be."""
     made = limiter(attempt(2, 2000), skew=5)
     assert used(made)["bucket"] == 2007
     assert wait(made, 3600 - 2007 - 27) == 0
@@ -82,14 +75,12 @@ def test_another_clock_may_see_a_longer_recovery() -> None:
 
 
 def test_no_more_than_an_hour_goes_into_the_bucket() -> None:
-    """What may be longer is a large recovery then."""
     assert wait(limiter(), 3600) == 0
     assert used(limiter(attempt(2, 3599)))["bucket"] == 3600
     assert used(limiter(attempt(2, 3601)))["bucket"] == 3600
 
 
 def test_a_refused_attempt_fills_the_bucket() -> None:
-    """With what it asked for."""
     made = limiter()
     made.attempt(at(), int(NOW - 2000))
     made.answered(at(5), refused=True)
@@ -97,53 +88,45 @@ def test_a_refused_attempt_fills_the_bucket() -> None:
 
 
 def test_a_recovery_waits_for_room_as_long_as_it_will_be_by_then() -> None:
-    """It grows by one second a second while the bucket drains by four."""
     made = limiter(attempt(2, 2000))
     assert wait(made, 3600 - 2002 - 22 + 300) == pytest.approx(100, abs=0.002)
     assert wait(made, 3600 - 2002 - 22 + 1) == pytest.approx(1 / 3, abs=0.002)
 
 
 def test_a_recovery_grows_no_longer_than_an_hour() -> None:
-    """From then on only the bucket drains."""
     assert wait(limiter(attempt(2, 0)), 3590) == pytest.approx(2 / 4, abs=0.002)
     assert wait(limiter(attempt(2, 370)), 3500) == pytest.approx(372 / 4, abs=0.002)
 
 
 def test_a_revision_ahead_of_now_asks_for_nothing() -> None:
-    """Where the clock was set back: it waits only until the bucket is not over the brim."""
     assert wait(limiter(*FULL), -1000) == pytest.approx(475, abs=0.002)
     assert wait(limiter(attempt(2, 3588)), -1000) == 0
 
 
 def test_what_is_on_its_way_does_not_drain_while_one_waits_for_it() -> None:
-    """It is there in twenty seconds at the latest; by then 28 are too much."""
     made = limiter(attempt(2, 2000, took=NEVER_ANSWERED))
     assert wait(made, 3600 - 2022 - 22 + 8) == pytest.approx(20 + (8 + 20) / 3, abs=0.002)
 
 
 def test_it_does_not_take_long_to_find_the_room() -> None:
-    """Not even where what is on its way exceeds the bucket by a rounding error."""
     made = limiter(attempt(0, 0, took=NEVER_ANSWERED), timeout=11.4, bucket_seconds=3623.4)
     assert wait(made, 3588) == pytest.approx(12, abs=0.002)
 
 
 @pytest.mark.parametrize("drain", [0.5, 1.0, 1.0000001])
 def test_a_bucket_that_drains_hardly_faster_than_a_recovery_grows_is_no_work(drain: float) -> None:
-    """What gains nothing by waiting waits until it is a large recovery: in a few steps, not millions."""
     assert wait(limiter(attempt(2, 3000), bucket_drain=drain), 2000) == pytest.approx(1600, abs=0.01)
     nearly = limiter(attempt(2, 2000, took=0.0001), bucket_drain=drain)
     assert wait(nearly, 3600 - 2002 - 22) == pytest.approx(2024 if drain < 1 else 2000, abs=3)
 
 
 def test_a_revision_that_falls_out_of_memory_grows_no_longer() -> None:
-    """What is asked for is the edge of memory then, and the bucket drains meanwhile."""
     made = limiter(attempt(2, 3598), max_age_seconds=3600.0, bucket_drain=1.5)
     until = made.decide(at(), int(NOW - 3577 + 100)).until
     assert until == pytest.approx(NOW + 100 + (3600 - 150 - 1) / 1.5, abs=1.0)
 
 
 def test_a_small_recovery_becomes_large_when_it_is_older_than_an_hour_for_any_clock() -> None:
-    """Until then the bucket holds it up, and from the first moment on that it may be large, both do."""
     assert wait(limiter(*FULL), 3595) == pytest.approx(5, abs=0.002)
     assert wait(limiter(*FULL, skew=7), 3595) == pytest.approx(12, abs=0.002)
     assert wait(limiter(*FULL, *[attempt(1700, 86_400)] * 5), 3595) == 1800 - 1700 + 2
@@ -151,19 +134,16 @@ def test_a_small_recovery_becomes_large_when_it_is_older_than_an_hour_for_any_cl
 
 @pytest.mark.parametrize("recovery", [3601, 86_400, None])
 def test_what_is_no_small_recovery_does_not_wait_for_the_bucket(recovery: int | None) -> None:
-    """A large one and an attempt without a revision go ahead while it is full."""
     assert wait(limiter(*FULL), recovery) == 0
 
 
 def test_an_hour_is_a_small_recovery() -> None:
-    """One second more is a large one."""
     assert limiter(*FULL).decide(at(), int(NOW - 3600)).until == pytest.approx(NOW, abs=0.002)
     assert limiter(*FULL).decide(at(), int(NOW - 3600)).until > NOW
     assert limiter(*FULL).decide(at(), int(NOW - 3601)) == Decision(NOW, "")
 
 
 def test_the_bucket_is_asked_for_the_moment_at_which_the_window_is_free() -> None:
-    """By then the recovery is longer, and may not fit any more."""
     window = [attempt(300 + 2 - 10, 0)] * 4
     made = limiter(*window, attempt(2, 2000))
     assert wait(made, 3600 - 2002 - 22 + 4 * 10 - 10) == 10
@@ -171,7 +151,6 @@ def test_the_bucket_is_asked_for_the_moment_at_which_the_window_is_free() -> Non
 
 
 def test_the_interfaces_own_example_of_a_client_that_stays_within() -> None:
-    """Ten minutes of recovery every five minutes never wait."""
     made = limiter()
     for number in range(1000):
         moment = at(300 * number)
@@ -181,7 +160,6 @@ def test_the_interfaces_own_example_of_a_client_that_stays_within() -> None:
 
 
 def test_the_interfaces_own_example_of_a_client_that_does_not() -> None:
-    """Thirty minutes of recovery every five minutes fill the bucket, and have to wait the fourth time."""
     made, waits = limiter(), []
     for number in range(6):
         moment = at(300 * number)
@@ -194,6 +172,5 @@ def test_the_interfaces_own_example_of_a_client_that_does_not() -> None:
 
 @pytest.mark.parametrize("recovery", [1000, 1900, 1960, 1974, 1975, 1976])
 def test_a_recovery_that_becomes_too_old_while_it_waits_grows_no_more(recovery: int) -> None:
-    """From then on it asks for the oldest replayable revision, and only the bucket drains."""
     small = dict.fromkeys(("max_age_seconds", "bucket_seconds", "large_age_seconds"), 2000.0)
     assert wait(limiter(attempt(2, 1900), attempt(2, 500), **small), recovery) > 200

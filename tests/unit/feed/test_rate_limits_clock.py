@@ -29,7 +29,6 @@ def waits(made: Limiter, now: Instant) -> float:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_wall_clock_that_is_set_shortens_and_lengthens_no_wait(step: float) -> None:
-    """Forward, back, or left behind by a suspended machine: only the monotonic clock says what has passed."""
     made = five()
     assert waits(made, clocks(100, step)) == 1802 - 100
     assert waits(made, clocks(1801, step)) == 1
@@ -38,7 +37,6 @@ def test_a_wall_clock_that_is_set_shortens_and_lengthens_no_wait(step: float) ->
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_clock_that_is_set_there_and_back_leaves_the_ledger_as_it_was(step: float) -> None:
-    """And so does one that only runs."""
     made = five()
     ledger = made.ledger
     for moment in (at(10), clocks(20, step), clocks(30, step), at(40)):
@@ -62,7 +60,6 @@ def test_everything_that_asks_the_limiter_keeps_the_ledger_true(step: float) -> 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_an_attempt_is_on_its_way_as_long_as_the_steady_clock_says(step: float) -> None:
-    """Where the wall clock is set before the answer. The machine may have stood still: it may be longer."""
     made = limiter()
     made.attempt(at(), int(NOW - 2000))
     made.answered(clocks(7, step), refused=False)
@@ -72,14 +69,12 @@ def test_an_attempt_is_on_its_way_as_long_as_the_steady_clock_says(step: float) 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_an_unanswered_attempt_moves_with_the_clock(step: float) -> None:
-    """It may have arrived as late as before."""
     made = limiter(*[attempt(0, took=NEVER_ANSWERED)] * 5)
     assert waits(made, at()) == 1822
     assert waits(made, clocks(22, step)) == 1800
 
 
 def test_a_ledger_from_the_future_happened_now_at_the_latest() -> None:
-    """The process before had a clock that ran ahead; what is not in the future stays where it was."""
     ledger = (
         attempt(30, took=5),
         attempt(-500, took=5),
@@ -97,14 +92,12 @@ def test_a_ledger_from_the_future_happened_now_at_the_latest() -> None:
 
 
 def test_an_attempt_from_the_future_was_on_its_way_as_long_as_it_was() -> None:
-    """It may have arrived as a large one, and it fills the bucket by as much."""
     made = limiter(attempt(-500, 3595, took=5), attempt(-500, 100, took=5))
     usage = {limit.name: limit.used for limit in made.usage(at(2))}
     assert usage == {"initial": 0, "proper": 2, "large": 1, "bucket": 3600 + 107}
 
 
 def test_the_steady_clock_of_another_process_says_nothing() -> None:
-    """What passed between two processes only the wall clock knows."""
     made = limiter(*five().ledger)
     assert waits(made, Instant(NOW + 100, 5.0)) == 1802 - 100
     assert waits(made, Instant(NOW + 150, 55.0)) == 1802 - 150
@@ -112,13 +105,11 @@ def test_the_steady_clock_of_another_process_says_nothing() -> None:
 
 @pytest.mark.parametrize(("took", "seen"), [(0.0, 2), (7.0, 9), (NEVER_ANSWERED, 22)])
 def test_what_another_process_asked_counts_for_twice_the_skew_longer(took: float | None, seen: int) -> None:
-    """It may have run on another machine, whose clock was as far behind the provider's as ours is ahead."""
     assert wait(limiter(*[attempt(100, took=took, own=False)] * 5, skew=5), None) == 1800 - 100 + seen + 10
     assert wait(limiter(*[attempt(100, took=took)] * 5, skew=5), None) == 1800 - 100 + seen
 
 
 def test_what_another_process_asked_drains_from_the_bucket_later() -> None:
-    """And its revision may have been as much older."""
     made = limiter(attempt(12, 2000, own=False), skew=5)
     assert made.usage(at())[-1].used == 2000 + 12 + 5
     assert made.usage(at(1))[-1].used == 2000 + 12 + 5 - 4
@@ -126,7 +117,6 @@ def test_what_another_process_asked_drains_from_the_bucket_later() -> None:
 
 @pytest.mark.parametrize("step", [0.0, *STEPS])
 def test_whose_an_attempt_was_stays_known_however_the_clock_is_set(step: float) -> None:
-    """What this process asks is its own, before and after the answer."""
     made = limiter(attempt(0, own=False), skew=5)
     made.attempt(at(), None)
     assert waits(made, clocks(10, step)) == 0

@@ -78,7 +78,6 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Refused:
 def test_a_copy_that_fails_says_what_to_do(
     kafka: Refused, code: int | None, raised: type[BridgeError], named: str
 ) -> None:
-    """A missing right is named and not to be tried again; exit 1 is for what may pass."""
     kafka.error = None if code is None else KafkaError(code)
     copy = TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False)
     with pytest.raises(raised) as caught:
@@ -89,7 +88,6 @@ def test_a_copy_that_fails_says_what_to_do(
 
 
 def test_the_error_behind_another_is_told(kafka: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record may be refused before the offsets are sent: the client then only says that it is too late."""
     kafka.error = KafkaError(KafkaError._STATE)
     begins = iter([None, KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))])
 
@@ -106,7 +104,6 @@ def test_the_error_behind_another_is_told(kafka: Refused, monkeypatch: pytest.Mo
 def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
     kafka: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kafka answers for each partition."""
 
     def committed(places: list[Any], timeout: float) -> list[Any]:
         class Denied:
@@ -122,7 +119,6 @@ def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
 def test_a_cluster_without_groups_has_time_to_make_their_topic(
     kafka: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then no broker is the coordinator."""
     answers = [KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))] * 2
 
     def committed(places: list[Any], timeout: float) -> list[Any]:
@@ -138,7 +134,6 @@ def test_a_cluster_without_groups_has_time_to_make_their_topic(
 def test_a_copy_that_is_refused_does_not_end_the_one_that_runs(
     kafka: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would, by taking over its transactional id."""
     fenced: list[float] = []
     monkeypatch.setattr(kafka, "init_transactions", fenced.append)
 

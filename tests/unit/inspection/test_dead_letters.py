@@ -40,7 +40,6 @@ def record(body: bytes) -> Message:
 
 
 def test_a_letter_that_comes_again_was_received_by_the_later_time() -> None:
-    """Other content of its bet may have come between: a redrive compares the two times."""
     known = letter()
     again = Received(b"", AT + 500)
     headers = dead_letter("t", again, DeadLetterKind.ERROR, "data.x: wrong", feed="f", revision=18).headers
@@ -50,12 +49,10 @@ def test_a_letter_that_comes_again_was_received_by_the_later_time() -> None:
 
 
 def test_letters_are_open_until_they_are_redriven() -> None:
-    """One that failed again stays."""
     assert [outcome for outcome in (None, *Outcome) if letter(outcome=outcome).open] == [None, Outcome.FAILED]
 
 
 def test_letters_are_grouped_by_cause() -> None:
-    """The most frequent first, with what most people ask for."""
     letters = [
         letter(1, "Invalid JSON: at line 1"),
         letter(2, kind=DeadLetterKind.OVERSIZED),
@@ -129,7 +126,6 @@ def test_the_bet_of_a_letter_is_read_where_it_can_be(body: bytes, found: str | N
 
 
 def test_a_portion_fits_a_transaction() -> None:
-    """By records, of which a letter may need two, beside the checkpoint; and by bytes. None is empty."""
     letters = [letter(n, size=size) for n, size in enumerate((10, 10, 10, 90, 5, 5, 500, 5))]
     limits = BatchSettings(max_records=7, max_bytes=100)
     sizes = [[one.size for one in portion] for portion in in_portions(letters, limits)]
@@ -138,7 +134,6 @@ def test_a_portion_fits_a_transaction() -> None:
 
 
 def test_a_key_must_be_that_of_one_letter() -> None:
-    """Of a message that was dead-lettered twice, the last one counts."""
     assert the_one([letter(1), letter(1)], "0") == letter(1)
     for letters in ([], [letter(1), letter(2)]):
         with pytest.raises(SettingsError, match="a key that begins with '0'"):
@@ -146,7 +141,6 @@ def test_a_key_must_be_that_of_one_letter() -> None:
 
 
 def test_a_letter_for_people_is_cut() -> None:
-    """And says what became of it."""
     tried = letter(1, "data.y: wrong", outcome=Outcome.FAILED, tries=2, redriven=AT)
     text = letter_as_lines(tried, record(b"x" * (SHOWN_CHARACTERS + 1)))
     assert "redriven  failed, 2026-09-21T14:13:20Z, tries: 2, data.y: wrong" in text.splitlines()

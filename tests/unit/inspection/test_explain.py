@@ -42,7 +42,6 @@ FIRST = commit(10.0, "one")
 
 
 def test_a_command_is_not_an_owner() -> None:
-    """Neither the one that moves a position nor a redrive; the bridge before hands over to the one behind."""
     moved = commit(20.0, "command", moved=MOVE)
     redrive = commit(30.0, "redrive", redriven=2, moved=MOVE)
     [hand_over] = _hand_overs([FIRST, moved, redrive, commit(40.0, "two", 6, 2, MOVE)])
@@ -65,7 +64,6 @@ def test_a_dead_letter_is_of_the_bet_that_it_names(body: bytes, bet_id: str, nam
 
 
 def test_a_retirement_is_told_as_such() -> None:
-    """The feed is not handed to the process of the command, neither the one that is over nor the next."""
     begun, over = commit(10.0, "command", succeeds="old"), commit(30.0, "command", 6, retires="new")
     commits = [begun, commit(20.0, "two", 6), over]
     assert not [*_hand_overs(commits)]
@@ -76,7 +74,6 @@ def test_a_retirement_is_told_as_such() -> None:
 
 
 def test_a_bridge_behind_what_is_compacted_away_is_an_owner() -> None:
-    """It carries the move along, and has received something since the redrive."""
     second = commit(40.0, "two", 6, 2, MOVE)
     assert len([*_hand_overs([FIRST, second])]) == 1
 
@@ -91,7 +88,6 @@ def test_each_move_is_told_once_at_its_own_time() -> None:
 
 
 def test_of_the_checkpoints_those_near_the_bet_are_read() -> None:
-    """And the last one, however many there are; two times of one hour are looked up once."""
     end, hour, asked = 10_000_000, 3600, list[float]()
 
     def offset_at(moment: float) -> int:
@@ -118,20 +114,17 @@ def test_of_the_checkpoints_those_near_the_bet_are_read() -> None:
     ],
 )
 def test_a_bet_is_in_the_checkpoint_after_its_receipt(received: int, told: str) -> None:
-    """Not in one of another day, where its own is compacted away."""
     commits = [FIRST, commit(20_000.0, "one")]
     bet: Any = SimpleNamespace(timestamp=received * 1000)
     assert _committed(bet, commits).startswith(told)
 
 
 def test_a_change_beyond_the_decimals_that_are_shown_is_shown_whole() -> None:
-    """Else it would read as none."""
     [change] = changes({"payout": 0.123456789012}, {"payout": 0.123456789013})
     assert change == "payout: 0.123456789012 → 0.123456789013"
 
 
 def test_versions_are_told_in_order_of_receipt_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A topic that got more partitions has the older ones in another partition, perhaps a later one."""
     codec = Codec(load("settled-bet"), 7, lambda _: load("settled-bet"))
 
     def bet(partition: int, offset: int, received: int, version: int) -> Bet:

@@ -79,7 +79,6 @@ NAMES = ItemNames(
     ],
 )
 def test_a_bet_for_people(changes: dict[str, Any], payout: str, stake: str, items: str) -> None:
-    """In columns, with or without its nullable parts."""
     line = as_line(bet(**changes), 120)
     assert line == f"2026-09-21 14:13:20  Win v2      {payout:>18} {stake:>17} {items:>5}  b"
 
@@ -90,7 +89,6 @@ TOO_LONG = {"value": 123_456_789_012_345, "precision": 8, "currency": "USDT"}
 @pytest.mark.parametrize(("width", "lines"), [(120, 1), (113, 1), (112, 2), (80, 2)])
 @pytest.mark.parametrize("changes", [{}, {"payout": 123_456_789_012.25}, {"amount": TOO_LONG}])
 def test_a_line_fits_the_terminal_and_has_the_whole_id(width: int, lines: int, changes: Any) -> None:
-    """The id goes to a line of its own; a long payout or stake does not push the other columns."""
     first, *more = as_line(bet(KEY, **changes), width).splitlines()
     assert 1 + len(more) == lines
     assert (more or [first])[-1].endswith(f"  {KEY}")
@@ -104,7 +102,6 @@ def test_a_text_that_is_cut_says_so() -> None:
 
 
 def test_names_on_a_line() -> None:
-    """Of a bet builder the legs; a name that is missing is a question mark where it would be missed."""
     assert as_text(NAMES) == "Malmö – Gent; Cup, Football; Winner: Malmö"
     nothing = ItemNames(None, [], None, None, None, None, None, [LegNames("a", "x"), LegNames("b", None)])
     assert as_text(nothing) == "?: x + ?"
@@ -112,7 +109,6 @@ def test_names_on_a_line() -> None:
 
 
 def test_names_that_are_missing_are_null(tmp_path: Path) -> None:
-    """In each format; beside those that are there, a question mark keeps the place of the item."""
     none = ItemNames(None, [], None, None, None, None, None, [])
     assert as_row(bet(), lambda _: [none, NAMES])["names"] == f"? | {as_text(NAMES)}"
     assert [*as_json(bet(), lambda _: [none])["names"][0].values()] == [None, [], *[None] * 5, []]
@@ -126,7 +122,6 @@ def test_names_that_are_missing_are_null(tmp_path: Path) -> None:
 
 
 def test_a_redriven_bet_was_received_when_its_message_was() -> None:
-    """Not when it was redriven, which is the time of its record."""
     redriven = replace(bet(), redriven_from=1_789_990_000.5)
     assert (as_row(bet())["receivedAt"], as_row(redriven)["receivedAt"]) == (
         "2026-09-21T14:13:21Z",
@@ -135,7 +130,6 @@ def test_a_redriven_bet_was_received_when_its_message_was() -> None:
 
 
 def test_csv_survives_what_a_bet_may_hold() -> None:
-    """Quotes, line ends and commas; nothing that a spreadsheet would run; one head."""
     file = io.BytesIO()
     first = CsvSink(file, None)
     hostile = ['a"b\n,c', "=HYPERLINK(1)", "+1", "@x"]
@@ -155,7 +149,6 @@ def test_csv_survives_what_a_bet_may_hold() -> None:
 
 
 def test_parquet_has_money_as_decimals_and_the_whole_record(tmp_path: Path) -> None:
-    """Two parts become one file; a stake that no decimal(38, 18) holds is null there, not wrong."""
     parts = [tmp_path / "1", tmp_path / "2"]
     impossible = {**VALUE["amount"], "precision": 2**31 - 1}
     for part, one in zip(parts, (bet(), bet("c", amount=impossible)), strict=True):

@@ -9,7 +9,6 @@ GAP = Gap("settlement-v4", 1_790_000_000, 1_790_086_461, Cause.TOO_OLD, 1_790_34
 
 
 def test_a_gap_for_people() -> None:
-    """On one line."""
     assert gap_as_line(GAP) == (
         "settlement-v4  2026-09-21T14:13:20Z to 2026-09-22T14:14:21Z  1d  "
         "TooOld, found 2026-09-25T14:13:20.500000Z"

@@ -31,7 +31,6 @@ def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> Li
 
 
 def test_what_fits_is_let_in() -> None:
-    """A short recovery does; each limit shows its usage."""
     result = looked(NOW, 30)
     assert (result.reconnect.until, result.reconnect.reason) == (NOW, "")
     usage = {limit.name: limit for limit in result.usage}
@@ -47,7 +46,6 @@ def test_what_fits_is_let_in() -> None:
 
 
 def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
-    """Until enough has drained, and not when it is asked later."""
     result = looked(NOW, 3_000)
     assert NOW < result.reconnect.until < NOW + 900
     assert "bucket" in result.reconnect.reason
@@ -55,7 +53,6 @@ def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
 
 
 def test_looking_changes_nothing() -> None:
-    """Asked again, the answer is the same, also after a look far ahead."""
     first = looked(NOW, 3_000)
     looked(NOW + 86_400, 30)
     assert vars(looked(NOW, 3_000)) == vars(first)
@@ -71,13 +68,11 @@ def test_looking_changes_nothing() -> None:
     ],
 )
 def test_a_moment_is_a_time_or_an_offset(text: str, moment: float) -> None:
-    """From now, or with its zone."""
     assert parse_moment(text, NOW) == moment
 
 
 @pytest.mark.parametrize("text", ["30m", "-30m", "tomorrow", "2026-09-21T14:13:20", "", "+", "+1w"])
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    """With what to write instead."""
     with pytest.raises(SettingsError, match="such as"):
         parse_moment(text, NOW)
 
@@ -89,7 +84,6 @@ def test_a_revision_older_than_the_provider_keeps_is_a_gap() -> None:
 
 
 def test_a_forecast_for_people() -> None:
-    """Shows first whether a reconnect is allowed now, then why not."""
     lines = forecast_as_lines(looked(NOW, 30)).splitlines()
     assert lines[:4] == [
         "at          2026-09-21T14:13:20Z",
@@ -109,7 +103,6 @@ def test_a_forecast_for_people() -> None:
 
 
 def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
-    """The limits would allow a connection; the bridge waits. A pause that is over is not shown."""
     waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
     result = LimitForecast(SETTINGS, waiting, NOW, int(NOW) - 30)
     assert forecast_as_lines(result).splitlines()[2:5] == [
@@ -125,7 +118,6 @@ def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
 
 
 def test_a_limit_that_is_spent_says_until_when() -> None:
-    """For people and for scripts."""
     ledger = tuple(Attempt(NOW - 60 + n, 0, True, NOW - 60 + n) for n in range(5))
     result = looked(NOW, 30, ledger)
     # Two seconds are for the provider's counting it later than it answered.

@@ -57,7 +57,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def test_a_checkpoint_that_cannot_be_reached_is_an_error(log: Log) -> None:
-    """The command does not wait for ever, and reports the cause."""
     log.waits = [(NEVER,)]
     log.written, log.stable = [5], [5]
     with pytest.raises(KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* no broker"):
@@ -65,7 +64,6 @@ def test_a_checkpoint_that_cannot_be_reached_is_an_error(log: Log) -> None:
 
 
 def test_a_checkpoint_for_people() -> None:
-    """Every counter, and what came of each connection attempt."""
     lines = checkpoint_as_lines(CHECKPOINT, 1_790_000_302.25).splitlines()
     assert "state       CatchingUp" in lines
     assert "committed   2026-09-21T14:18:20.250000Z (2s ago)" in lines
@@ -81,7 +79,6 @@ def test_a_checkpoint_for_people() -> None:
 
 
 def test_a_checkpoint_says_why_and_how_long() -> None:
-    """The state with its reason and the end of a wait; how far a replay has come; the clocks."""
     lines = checkpoint_as_lines(WAITING, 1_790_000_300.0).splitlines()
     assert lines[1:6] == [
         "state       WaitingForLimit since 2026-09-21T14:18:10Z",
@@ -125,12 +122,10 @@ def member(name: str, holds: bool = False) -> Member:
     ],
 )
 def test_a_person_sees_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
-    """And, where one is waited for, by when a dead one's place is free: a session from now."""
     assert leadership_as_lines(group, CHECKPOINT, 10.0, LAST) == f"leadership  {lines}"
 
 
 def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
-    """The output then also has the time by which its place is free."""
     group, later = Group((member("a", True),)), CHECKPOINT.updated_at + LATELY_SECONDS
     assert leadership_as_lines(group, CHECKPOINT, 10.0, later) == (
         "leadership  owned by a from 10.0.0.1, 0 standbys\n"

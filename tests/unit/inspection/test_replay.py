@@ -28,13 +28,11 @@ NOW_MS = 1_790_000_000_000
     ],
 )
 def test_a_window_is_between_times_or_ages(begin: str | None, end: str | None, window: Window) -> None:
-    """In milliseconds, open where a word is left out, never before the first that Kafka knows."""
     assert parse_window(begin, end, NOW) == window
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-09-21T14:00:00", "+30m", "2w", "1790000000"])
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    """At either side, with what would be one."""
     for begin, end in ((text, None), (None, text)):
         with pytest.raises(
             SettingsError, match=r"is not a time: .* 2026-01-31T12:00:00Z, or an age such as 2h"
@@ -47,6 +45,5 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
     [("1h", "2h"), ("1h", "1h"), ("2026-09-21T14:13:20Z", None), (None, "1066-10-14T09:00:00Z")],
 )
 def test_a_window_without_length_is_refused(begin: str | None, end: str | None) -> None:
-    """An age counts back from now, so the longer one comes first."""
     with pytest.raises(SettingsError, match=r"--from .* is not before --to "):
         parse_window(begin, end, NOW)

@@ -31,14 +31,12 @@ def test_of_a_bet_the_newest_must_be_there_again(records: str, case: Case, anoma
 
 
 def test_what_the_provider_has_forgotten_cannot_come_back() -> None:
-    """When the first connection after that is accepted."""
     forgotten = [{"at": NOW + 38, "before": NOW + 15}]
     assert bet("1a", "", trial(FIRST, LATER, case=ANEW, forgotten=forgotten)) == {}
     assert bet("1a", "", trial(FIRST, LATER, case=ANEW)).keys() == {Anomaly.LOST_WRITE}
 
 
 def test_a_gap_over_what_a_topic_lacks_excuses_nothing_that_can_come_back() -> None:
-    """And is declared only where a topic was made anew."""
     gap = Gap(NOW - 10, NOW + 30, "RecordsLost", NOW + 36)
     assert bet("1a", "", trial(FIRST, LATER, gaps=[gap], case=ANEW)).keys() == {Anomaly.LOST_WRITE}
     for case, anomalies in ((ANEW, set()), (CASE, {Anomaly.GAP_IN_VAIN})):
@@ -48,7 +46,6 @@ def test_a_gap_over_what_a_topic_lacks_excuses_nothing_that_can_come_back() -> N
 
 
 def test_a_position_that_an_operator_set_back_promises_no_more_what_follows() -> None:
-    """So it may be received again, later than it was promised first."""
     moved = checkpoint(0, 40, 2, moved={"at": 40})
     for case, revisions in ((ANEW, [-5, 0]), (CASE, [-5, 20])):
         of = trial(FIRST, checkpoints=[checkpoint(-5, 10), checkpoint(20, 30, 1), moved], case=case)
@@ -56,7 +53,6 @@ def test_a_position_that_an_operator_set_back_promises_no_more_what_follows() ->
 
 
 def test_copied_records_are_in_no_transaction() -> None:
-    """Elsewhere nobody may see such."""
     record, batch = Record(0, 0, NOW, b"k", b"v", {}), Batch(0, 0, 1, "1/0", UNTRANSACTED, NOW)
     for legal, count in (((COMMITTED,), 1), ((COMMITTED, UNTRANSACTED), 0)):
         findings = Findings()

@@ -24,12 +24,10 @@ from tests.unit.judge.trials import COUNTERS, FIRST, NOW, attempt, bet, checkpoi
     ],
 )
 def test_a_legal_history_is_clean(messages: str, records: str) -> None:
-    """Stale and repeated contents are dropped, corrections are published."""
     assert bet(messages, records) == {}
 
 
 def test_a_correction_that_is_taken_back_may_be_dropped_after_a_replay_that_began_behind_it() -> None:
-    """The replay brings A alone, which looks like the first A; else the last content is lost."""
     assert bet("1a 1b 1a", "1a 1b", trial(FIRST, attempt(25, 15))) == {}
     for others in ([], [attempt(8, 5)], [attempt(25, 10)]):  # no replay, an earlier one, one with B
         lost = bet("1a 1b 1a", "1a 1b", trial(FIRST, *others))
@@ -42,21 +40,18 @@ def test_a_correction_that_is_taken_back_may_be_dropped_after_a_replay_that_bega
     [("1a", "", 0), ("1a 2b", "2b", 0), ("1a 2b", "1a", 1), ("1a 1b", "1a", 1), ("1a 1b 2c", "1a 2c", 1)],
 )
 def test_a_lost_write_is_found(messages: str, records: str, number: int) -> None:
-    """Also one that a later version hides from readers of the last record."""
     count, first = bet(messages, records)[Anomaly.LOST_WRITE]
     assert (count, f"message {number}," in first) == (1, True)
     assert list(bet(messages, records)) == [Anomaly.LOST_WRITE]
 
 
 def test_a_replay_excuses_only_what_follows_the_last_other_content() -> None:
-    """Between A, B, A, B and the third A it must begin behind the second B."""
     for since, kinds in ((35, []), (20, [Anomaly.LOST_WRITE])):
         of = trial(FIRST, attempt(45, since))
         assert list(bet("1a 1b 1a 1b 1a", "1a 1b 1a 1b", of)) == kinds
 
 
 def test_what_was_published_before_the_first_attempt_asked_need_not_be_there() -> None:
-    """It may be."""
     for records in ("1a 2b", "2b"):
         assert bet("1a 2b", records, trial(attempt(9, 5))) == {}
     assert list(bet("1a 2b", "1a", trial(attempt(9, 5)))) == [Anomaly.LOST_WRITE]
@@ -73,14 +68,12 @@ def test_what_was_published_before_the_first_attempt_asked_need_not_be_there() -
     ],
 )
 def test_a_duplicate_is_found(messages: str, records: str, offset: int) -> None:
-    """The first of them is the one named."""
     found = bet(messages, records)
     assert list(found) == [Anomaly.DUPLICATE]
     assert f"offset {offset}," in found[Anomaly.DUPLICATE][1]
 
 
 def test_a_version_that_goes_back_is_found() -> None:
-    """As itself where the versions came in the wrong order, and as a duplicate where they came again."""
     wrong = bet("1a 2b", "2b 1a")
     assert list(wrong) == [Anomaly.NON_MONOTONIC]
     assert wrong[Anomaly.NON_MONOTONIC][1].startswith(
@@ -94,12 +87,10 @@ def test_a_version_that_goes_back_is_found() -> None:
 
 
 def test_corrections_in_the_wrong_order_are_found() -> None:
-    """The last record of the key is not what the provider sent last."""
     assert list(bet("1a 1b", "1b 1a")) == [Anomaly.NON_MONOTONIC]
 
 
 def test_a_wrong_field_is_found_and_is_not_also_lost() -> None:
-    """Also a wrong version; the difference is told."""
     for records in ("1a 2x", "1a 5b"):
         found = bet("1a 2b", records)
         assert list(found) == [Anomaly.WRONG_FIELD]
@@ -107,7 +98,6 @@ def test_a_wrong_field_is_found_and_is_not_also_lost() -> None:
 
 
 def test_a_bet_in_two_partitions_is_found() -> None:
-    """No reader knows the order of the two."""
     of = trial()
     one, other = stored("1a 2b")
     judge_bet("b", sent("1a 2b", of), [one, other._replace(partition=4)], of)
@@ -116,7 +106,6 @@ def test_a_bet_in_two_partitions_is_found() -> None:
 
 
 def test_a_record_that_nobody_published_is_found() -> None:
-    """As a read of something that was never committed by the bridge."""
     found = bet("", "1a")
     assert found == {
         Anomaly.ABORTED_READ: (
@@ -128,7 +117,6 @@ def test_a_record_that_nobody_published_is_found() -> None:
 
 
 def test_what_the_provider_could_not_replay_is_an_undeclared_gap() -> None:
-    """By the first connection after the last one that was sent it; else the bridge has lost it."""
     late = [attempt(2000, 1500)]
     assert list(bet("1a 2b", "1a", trial(attempt(0, -10), attempt(1, -10), *late))) == [
         Anomaly.UNDECLARED_GAP
@@ -142,7 +130,6 @@ def test_what_the_provider_could_not_replay_is_an_undeclared_gap() -> None:
 
 
 def test_what_a_gap_covers_need_not_be_there_unless_it_could_be_replayed() -> None:
-    """Neither the one nor the other is lost."""
     attempts = [FIRST, attempt(2000, 1000)]
     gap = Gap(NOW + 5, NOW + 1000, "TooOld", NOW + 2000)
     for records in ("1a", "1a 2b", "1a 3c", "1a 2b 3c"):
@@ -169,7 +156,6 @@ def found_in_gap(messages: str, records: str, gap: Gap, begin: float = -10) -> l
 
 
 def test_a_checkpoint_before_its_data_is_found() -> None:
-    """It promises what was received, or committed, later."""
     promise = [checkpoint(5, 9, 6), checkpoint(5, 12, 7), checkpoint(5, 20, 8)]
     assert bet("1a", "1a", trial(checkpoints=promise), after=9) == {}
     received = bet("1a", "1a", trial(checkpoints=promise), after=9.5)
@@ -195,7 +181,6 @@ def test_a_checkpoint_before_its_data_is_found() -> None:
 def test_data_in_another_transaction_than_its_promise_is_found(
     published: int, committed: float, kinds: list[Anomaly]
 ) -> None:
-    """So many records were committed with the checkpoint as it counts."""
     counters = COUNTERS | {"received": published, "published": published}
     promises = [checkpoint(5, 9, 6, counters=counters), checkpoint(5, 12, 7, counters=counters)]
     of = trial(checkpoints=promises)
@@ -206,13 +191,11 @@ def test_data_in_another_transaction_than_its_promise_is_found(
 
 
 def test_a_message_is_judged_by_its_first_record() -> None:
-    """One that is repeated after the checkpoint is a duplicate only."""
     of = trial(checkpoints=[checkpoint(5, 9, 6), checkpoint(5, 12, 7)])
     assert list(bet("1a", "1a 1a", of, after=5)) == [Anomaly.DUPLICATE]
 
 
 def test_a_bet_with_thousands_of_messages_is_compared_without_its_order() -> None:
-    """In time that grows with their number only."""
     of = trial()
     [message], [record] = sent("1a", of), stored("1a")
     many = [message._replace(content=str(n).encode(), seq=n) for n in range(3000)]

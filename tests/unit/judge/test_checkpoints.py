@@ -20,14 +20,12 @@ def kinds(*checkpoints: Any, gaps: tuple[Gap, ...] = ()) -> dict[Anomaly, str]:
 
 
 def test_checkpoints_that_go_on_are_clean() -> None:
-    """Also those that stand still, of which some are compacted away."""
     last = counted(received=9, published=4, duplicates=1, stale=1, deadLettered=1, pings=1, empty=1)
     assert kinds(checkpoint(0, 1), checkpoint(0, 2, 1), checkpoint(50, 60, 9, counters=last)) == {}
     assert kinds(checkpoint(0, 1, counters=counted(received=3, redriven=1, published=4, corrections=4))) == {}
 
 
 def test_a_checkpoint_that_goes_back_is_found() -> None:
-    """Unless an operator moved it, or the position was in the future and a gap says so."""
     back = [checkpoint(50, 60, 4), checkpoint(40, 61, 5), checkpoint(45, 62, 6)]
     assert kinds(*back) == {
         Anomaly.CHECKPOINT_BACK: "checkpoint at offset 5: revision 1790000050 at offset 4 becomes 1790000040"
@@ -44,7 +42,6 @@ def test_a_checkpoint_that_goes_back_is_found() -> None:
 
 
 def test_counters_that_do_not_balance_are_found() -> None:
-    """A message without an outcome, one with two, a counter that falls, more corrections than records."""
     for wrong in (
         counted(received=1),
         counted(pings=1),
@@ -60,7 +57,6 @@ def test_counters_that_do_not_balance_are_found() -> None:
 
 
 def test_counters_are_compared_with_the_topics() -> None:
-    """The last ones, with records, dead letters and marks."""
     last = counted(received=5, redriven=1, published=3, deadLettered=2, pings=1)
     for changes in ({}, {"published": 4}, {"deadLettered": 1}, {"redriven": 0}):
         of = trial(checkpoints=[checkpoint(0, 1, 7, counters=last)])
@@ -72,7 +68,6 @@ def test_counters_are_compared_with_the_topics() -> None:
 
 
 def test_the_first_checkpoint_that_promised_a_message_is_found_by_the_clock_of_the_provider() -> None:
-    """Also after the clock stepped, and when the position went back in between."""
     of = trial(
         checkpoints=[
             checkpoint(0, 1, 0),

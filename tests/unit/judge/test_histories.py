@@ -764,13 +764,11 @@ def two_bridges_that_throw_each_other_out() -> History:
 
 @pytest.mark.parametrize("name", FOUND)
 def test_it_finds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither less nor more."""
     story, expected = FOUND[name]
     assert story().found(tmp_path, monkeypatch) == expected
 
 
 def test_bets_that_were_committed_soon_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is; another is late, the third was redriven."""
     it = sound()
     it.stores(it.publishes(7, bet("late")), 8, committed=20)
     it.stores(it.publishes(7, bet("redriven")), 8, headers={"received": f"{NOW + 8:.6f}"})
@@ -783,7 +781,6 @@ def test_bets_that_were_committed_soon_are_counted(tmp_path: Path, monkeypatch: 
 def test_transactions_of_many_partitions(
     seed: int, compacted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sound ones are clean, whenever their markers come; data one transaction late is found."""
     assert transactions(seed, compacted=compacted).found(tmp_path, monkeypatch) == {}
     late = transactions(seed, compacted=compacted, late=True).found(tmp_path, monkeypatch)
     assert Anomaly.CHECKPOINT_AHEAD in late
@@ -827,7 +824,6 @@ def transactions(seed: int, *, compacted: bool, late: bool = False) -> History:
 
 
 def test_a_truth_that_ends_early_is_no_judgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the provider published after that would pass as whole."""
     history = History.begun()
     history.is_cut_off = True
     with pytest.raises(OSError, match="1 messages fewer"):

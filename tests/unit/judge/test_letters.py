@@ -22,7 +22,6 @@ def judged(
 
 
 def test_a_message_that_is_there_once_is_clean() -> None:
-    """As often as it was sent at most; samples are of bets that were published, also."""
     assert judged([MESSAGE], [LETTER]) == {}
     assert judged([MESSAGE] * 3, [LETTER]) == judged([MESSAGE] * 2, [LETTER] * 2) == {}
     assert judged([], [LETTER._replace(kind="sample")]) == {}
@@ -30,7 +29,6 @@ def test_a_message_that_is_there_once_is_clean() -> None:
 
 
 def test_a_dead_letter_of_a_message_that_can_be_converted_is_found() -> None:
-    """A ping or a valid bet; however often it was sent."""
     for kind in ("error", "oversized"):
         in_vain = judged([], [LETTER._replace(kind=kind)])
         assert in_vain == {
@@ -42,7 +40,6 @@ def test_a_dead_letter_of_a_message_that_can_be_converted_is_found() -> None:
 
 
 def test_a_lost_dead_letter_is_found() -> None:
-    """A sample is none; what was not due need not be there."""
     for letters in ([], [LETTER._replace(kind="sample")]):
         assert judged([MESSAGE, MESSAGE], letters) == {
             Anomaly.DEAD_LETTER_LOST: (
@@ -54,7 +51,6 @@ def test_a_lost_dead_letter_is_found() -> None:
 
 
 def test_a_dead_letter_out_of_reach_or_in_a_gap_is_told_as_such() -> None:
-    """As a bet is."""
     for at, kind in ((3, Anomaly.UNDECLARED_GAP), (-9, Anomaly.DEAD_LETTER_LOST)):
         late = trial(FIRST, attempt(1, 0.5), attempt(2000, 1500))
         assert list(judged([MESSAGE._replace(at=NOW + at)], [], late)) == [kind]
@@ -67,7 +63,6 @@ def test_a_dead_letter_out_of_reach_or_in_a_gap_is_told_as_such() -> None:
 
 
 def test_an_altered_dead_letter_is_found() -> None:
-    """One whose bytes do not agree with its key, and one that nobody sent."""
     altered = judged([MESSAGE], [LETTER._replace(is_intact=False)])
     assert altered == {
         Anomaly.DEAD_LETTER_ALTERED: (
@@ -81,7 +76,6 @@ def test_an_altered_dead_letter_is_found() -> None:
 
 
 def test_a_dead_letter_that_is_there_again_is_a_duplicate() -> None:
-    """More often than the message was sent."""
     again = judged([MESSAGE], [LETTER, LETTER._replace(offset=9)])
     assert again == {
         Anomaly.DUPLICATE: (
@@ -92,7 +86,6 @@ def test_a_dead_letter_that_is_there_again_is_a_duplicate() -> None:
 
 
 def test_a_checkpoint_before_a_dead_letter_is_found() -> None:
-    """It promises the message all the same."""
     for updated_at, kinds in ((1, []), (0.9, [Anomaly.CHECKPOINT_AHEAD])):
         of = trial(checkpoints=[checkpoint(1, updated_at)])
         assert list(judged([MESSAGE], [LETTER], of)) == kinds

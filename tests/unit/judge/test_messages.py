@@ -28,7 +28,6 @@ def by_the_bridge(body: bytes) -> tuple[Kind, Any]:
 
 
 def test_both_read_what_the_simulator_sends_alike() -> None:
-    """Two readings of one interface, neither of which knows the other."""
     kinds = set()
     for body in MESSAGES:
         found = read(body)
@@ -41,7 +40,6 @@ def test_both_read_what_the_simulator_sends_alike() -> None:
 
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_both_refuse_the_same_malformed_messages(kind: str) -> None:
-    """Each is a dead letter."""
     body, _ = MALFORMED[kind](BETS[0], 0)
     assert read(body).kind is by_the_bridge(body)[0] is Kind.LETTER
 
@@ -62,12 +60,10 @@ def test_both_refuse_the_same_malformed_messages(kind: str) -> None:
     ],
 )
 def test_both_agree_on_what_holds_no_bet(body: bytes) -> None:
-    """Pings, empty messages, and what is neither."""
     assert read(body).kind is by_the_bridge(body)[0]
 
 
 def test_a_content_tells_every_difference() -> None:
-    """Also of types that Python takes for equal, and of the sign of zero; the order of a map is none."""
     bet = read(json.dumps(BETS[0]).encode()).bet
     different: dict[str, list[Any]] = {
         "payout": [0.0, -0.0, 1.0],
@@ -81,7 +77,6 @@ def test_a_content_tells_every_difference() -> None:
 
 
 def test_differences_are_told_by_their_paths() -> None:
-    """With both values."""
     one = {"a": 1, "list": [{"x": 1.0}], "none": None}
     other = {"a": 1, "list": [{"x": 1}], "none": "y"}
     assert differences(one, one) == []

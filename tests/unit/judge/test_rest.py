@@ -33,7 +33,6 @@ def breach(rule: str, at: float = 3.0, holder: str = "") -> dict[str, Any]:
 
 
 def test_a_second_connection_is_found_outside_what_is_excused() -> None:
-    """One that replaces another, or is refused because of it."""
     replaces = attempt(5, 0, replaced=True)
     assert connections([FIRST, attempt(5, 0)], []) == {}
     for attempts, breaches in (([FIRST, replaces], []), ([FIRST], [breach("active", 5.0)])):
@@ -43,7 +42,6 @@ def test_a_second_connection_is_found_outside_what_is_excused() -> None:
 
 
 def test_what_happened_to_one_holder_does_not_explain_the_end_of_another_ones_connection() -> None:
-    """Nor that it is refused because of it; what happened to nobody in particular explains both."""
     replaces = [FIRST, attempt(5, 0, replaced=True, holder="a")]
     for attempts, breaches in ((replaces, []), ([FIRST], [breach("active", 5.0, "a")])):
         [what] = connections(attempts, breaches, Excuse(NOW, NOW + 9, "b")).values()
@@ -54,7 +52,6 @@ def test_what_happened_to_one_holder_does_not_explain_the_end_of_another_ones_co
 
 @pytest.mark.parametrize("holder", ["a", None])
 def test_what_happened_to_a_holder_explains_that_it_lost_one_connection(holder: str | None) -> None:
-    """Of two excuses that ends first which is spent first. All refusals meanwhile are explained as well."""
     first, second = Excuse(NOW, NOW + 9, holder), Excuse(NOW, NOW + 6, holder)
     replaces = [attempt(at, 0, replaced=True, holder="a") for at in (5, 8)]
     assert list(connections(replaces, [], first)) == [Anomaly.SECOND_CONNECTION]
@@ -66,7 +63,6 @@ def test_what_happened_to_a_holder_explains_that_it_lost_one_connection(holder: 
 
 @pytest.mark.parametrize("rule", ["initial", "proper", "large", "bucket"])
 def test_a_breach_of_a_limit_is_found(rule: str) -> None:
-    """Nothing excuses it; the earliest is told."""
     found = connections([FIRST], [breach(rule), breach("proper", 2.0)], Excuse(NOW, NOW + 9))
     assert found == {Anomaly.LIMIT_BREACHED: "proper: why at 1790000002.000, revision 5"}
 
@@ -88,7 +84,6 @@ def test_a_breach_of_a_limit_is_found(rule: str) -> None:
     ],
 )
 def test_a_gap_in_vain_is_found(gap: Gap, is_in_vain: bool) -> None:
-    """By what the provider remembered when it was declared: the last 1,000 seconds."""
     asked = attempt(-1, -10, revision=int(gap.start))
     of = trial(asked, forgotten=[{"at": NOW + 10, "before": NOW}])
     judge_gaps([gap], of.timeline, [], CASE, of.findings)
@@ -96,7 +91,6 @@ def test_a_gap_in_vain_is_found(gap: Gap, is_in_vain: bool) -> None:
 
 
 def test_margins_and_operators_explain_a_gap() -> None:
-    """The margin is that of the bridge's settings; only where there is an operator, one may have moved it."""
     in_vain = []
     for gap, case in (
         (Gap(NOW - 985, NOW - 984.5, "TooOld", NOW), replace(CASE, gap_margin=16.0)),
@@ -110,7 +104,6 @@ def test_margins_and_operators_explain_a_gap() -> None:
 
 
 def test_everything_is_due_that_the_first_attempt_had_to_ask_for() -> None:
-    """A position in the future, or one that is younger than the settings say, excuses nothing."""
     late = attempt(0, 0, revision=int(NOW + 10_000))
     assert trial(late).timeline.begin == NOW
     assert trial(late, case=replace(CASE, start_age=60.0)).timeline.begin == NOW - 60
@@ -124,7 +117,6 @@ def raw(
 
 
 def test_a_transaction_whose_marker_lies_behind_the_end_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies between is read for it, and what follows is left alone."""
     log = [
         raw(0, 1, 7),
         raw(2, 2, 8, transactional=False),
@@ -148,7 +140,6 @@ def test_a_transaction_whose_marker_lies_behind_the_end_has_ended(monkeypatch: p
 
 
 def test_a_truth_that_is_cut_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of the connection is all that tells the end of the answer."""
     rows = b"".join(b'{"at": %d, "seq": %d, "sha256": "", "body": ""}\n' % (n, n) for n in range(3))
 
     def answer(url: str, **_: object) -> BytesIO:
@@ -174,7 +165,6 @@ def visible(log: list[Batch], *offsets: int) -> tuple[dict[Anomaly, str], list[f
 
 
 def test_what_transactions_have_committed_is_visible_and_nothing_else() -> None:
-    """Markers and aborted records take offsets, too."""
     log = [batch(0, 1), batch(3, 5, "aborted"), batch(7, 7), batch(8, 8), batch(10, 11, "aborted")]
     assert visible(log, 0, 1, 7, 8) == ({}, [1.0, 1.0, 7.0, 8.0])
     assert visible([], *()) == ({}, [])
@@ -189,13 +179,11 @@ def test_what_transactions_have_committed_is_visible_and_nothing_else() -> None:
 
 
 def test_what_is_written_without_a_transaction_is_found() -> None:
-    """A dead letter, for example: a crash would leave it without its checkpoint."""
     findings, _ = visible([batch(0, 0, "written without a transaction")], 0)
     assert list(findings) == [Anomaly.ABORTED_READ]
 
 
 def test_a_last_stable_offset_that_stands_still_is_found() -> None:
-    """What moves, however slowly, does not."""
     place = ("bets", 3)
     stuck = Standstill({place: 10, ("gaps", 0): 0})
     for now in range(int(STUCK_SECONDS)):
@@ -210,7 +198,6 @@ def test_a_last_stable_offset_that_stands_still_is_found() -> None:
 
 
 def test_a_report_is_true_when_nothing_was_found() -> None:
-    """It names the first example, and reads as JSON."""
     clean = Report({}, {"bets": 1200}, 7)
     assert (bool(clean), str(clean)) == (True, "nothing found\nbets 1,200, seed 7")
     findings = Findings()

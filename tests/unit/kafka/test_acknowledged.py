@@ -117,7 +117,6 @@ def test_what_another_producer_has_aborted_is_its_own_affair(
 
 
 def test_the_last_records_of_each_topic_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the most at least, however many came since: a term may last for months."""
     monkeypatch.setattr(acknowledged, "LAST", 4)
     known = Acknowledged(Settings(), [TOPIC, "t.deadletters"])
     known.accept([Record("t.deadletters", b"bet", b"A", 0), Record("t.checkpoints", b"f", b"B", 0)])
@@ -133,7 +132,6 @@ def test_what_another_s_open_transaction_hides_is_not_judged(monkeypatch: pytest
 
 
 def test_markers_that_come_late_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kafka answers an abort before it writes them, late where a leader has just changed."""
     assert found(monkeypatch, "Abc", kept="C", stable=(1, 1, 3)) == "B"
 
 
@@ -141,7 +139,6 @@ def test_markers_that_come_late_are_waited_for(monkeypatch: pytest.MonkeyPatch) 
 def test_where_they_do_not_come_the_transaction_is_written_again(
     monkeypatch: pytest.MonkeyPatch, values: str, kept: str
 ) -> None:
-    """They may have been skipped, too. The next commit would show what is to be written again twice."""
     with pytest.raises(KafkaUnavailable, match=r"t\.bets partition 0 from offset 1$"):
         found(monkeypatch, values, kept, known=knowing("AB"), stable=(1,))
 
@@ -157,7 +154,6 @@ def test_a_term_that_begins_behind_an_open_transaction_reads_nothing_before_it(
 
 
 def test_only_what_was_written_since_all_was_well_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is the begin of the term, or what a look saw before a commit that succeeded."""
     known = knowing("")
     Log("a").installed(monkeypatch)
     known.begin()

@@ -20,7 +20,6 @@ def record(size: int) -> Record:
 
 
 def test_a_batch_is_full_by_count() -> None:
-    """The last record that it takes is the one that fills it."""
     batch = Batch()
     for _ in range(3):
         assert not batch.full(LIMITS)
@@ -29,7 +28,6 @@ def test_a_batch_is_full_by_count() -> None:
 
 
 def test_a_batch_is_full_by_bytes() -> None:
-    """What a record weighs beyond its value counts too."""
     batch = Batch()
     batch.add(record(1000 - OVERHEAD_BYTES - 1))
     assert not batch.full(LIMITS)
@@ -39,7 +37,6 @@ def test_a_batch_is_full_by_bytes() -> None:
 
 
 def test_a_batch_opens_with_its_first_message() -> None:
-    """Whether or not it adds a record: duplicates and pings move the checkpoint too."""
     batch = Batch()
     before = batch.opened_at
     batch.touch(100.0, 1.0)
@@ -49,7 +46,6 @@ def test_a_batch_opens_with_its_first_message() -> None:
 
 
 def test_records_keep_their_order() -> None:
-    """As they are added, so they are written."""
     batch = Batch()
     for size in (3, 1, 2):
         batch.add(record(size))
@@ -57,7 +53,6 @@ def test_records_keep_their_order() -> None:
 
 
 def test_the_linger_grows_with_the_backlog() -> None:
-    """From the setting, while nothing waits, to a bound."""
     assert batch_linger(LIMITS, 0) == 0.02
     assert batch_linger(LIMITS, BACKLOG) == 0.04
     assert batch_linger(LIMITS, 10_000_000) == MAX_LINGER_SECONDS
@@ -66,13 +61,11 @@ def test_the_linger_grows_with_the_backlog() -> None:
 
 
 def test_a_setting_above_the_bound_is_as_it_is_set() -> None:
-    """What waits makes it no longer."""
     slow = BatchSettings(max_age_ms=3_000)
     assert [batch_linger(slow, backlog) for backlog in (0, 10_000)] == [3.0, 3.0]
 
 
 def test_what_was_written_before_is_not_counted_again_however_a_batch_is_parted() -> None:
-    """Also where the first of it lies in each partition."""
     batch = Batch()
     for number in range(10):
         batch.add(Record("bets", b"k", b"%d" % number, 0, partition=number % 2))

@@ -79,7 +79,6 @@ def writer(closed: BatchWriter) -> BatchWriter:
 
 
 def test_a_slow_link_is_no_reason_to_replace_a_producer(topic: Topic, writer: BatchWriter) -> None:
-    """While records get through: another one would begin anew. One that stalls is replaced."""
     topic.per_flush, topic.undelivered = 1, 1 + 2 + 4  # time-outs grow
     writer.run(lambda: writer.commit(batch(), lambda _: CHECKPOINT)).result(10)
     assert topic.committed == [b"bet 0", b"bet 1", b"bet 2", CHECKPOINT.value]
@@ -89,7 +88,6 @@ def test_a_slow_link_is_no_reason_to_replace_a_producer(topic: Topic, writer: Ba
 def test_what_is_never_delivered_is_given_up_where_less_may_be_written(
     topic: Topic, writer: BatchWriter
 ) -> None:
-    """No new producer takes all of it again. The next transaction first ends what this one has left open."""
     topic.fits = 3
     made = batch()
     with pytest.raises(TooMuch):
@@ -107,7 +105,6 @@ def test_what_is_never_delivered_is_given_up_where_less_may_be_written(
 
 
 def test_what_was_given_up_is_ended_by_one_record_a_partition(topic: Topic, writer: BatchWriter) -> None:
-    """All of it again might never be delivered."""
     topic.fits, made = 10, Batch()
     for number in range(300):
         made.add(Record("bets", b"k", b"bet %d" % number, 0, partition=number % 6))
@@ -122,7 +119,6 @@ def test_what_was_given_up_is_ended_by_one_record_a_partition(topic: Topic, writ
 def test_what_was_given_up_and_is_still_to_be_written_was_not_discarded(
     topic: Topic, writer: BatchWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bet that was changed back has content that was acknowledged before: it would be written twice."""
     kept: list[list[bytes | None]] = []
 
     def discarded(records: Sequence[Record]) -> list[Record]:
@@ -153,7 +149,6 @@ def test_a_batch_that_cannot_be_divided_is_written_until_it_is_delivered(
 
 
 def test_a_broker_that_holds_back_its_answers_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
-    """Because of a quota: another producer would only use up more of it."""
     writer.pace.hear(1, 1000.0, time.monotonic())
     topic.undelivered = 10 * MAX_FAILURES
     topic.faults = {"commit": [RETRY] * MAX_FAILURES}
@@ -165,7 +160,6 @@ def test_a_broker_that_holds_back_its_answers_is_waited_for(topic: Topic, writer
 def test_a_throttled_transaction_that_outlives_its_time_out_is_given_up(
     topic: Topic, writer: BatchWriter
 ) -> None:
-    """The broker has aborted it. The same again would take as long."""
     writer.pace.hear(1, 1000.0, time.monotonic())
     topic.undelivered = 3
     topic.faults = {"offsets": [FATAL], "flush": []}
@@ -194,7 +188,6 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
 
 
 def test_an_error_does_not_outlive_the_attempts(writer: BatchWriter, topic: Topic) -> None:
-    """It holds its frames, and they the producer. The client keeps one that is handled while it raises."""
     client = Producer({"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t", "log_level": 0})
     raised = list[weakref.ref[KafkaException]]()
 
@@ -249,7 +242,6 @@ def test_whatever_fails_the_batch_is_committed_once(
     faults: dict[str, list[Callable[[FakeProducer], None]]],
     attempt: bool,
 ) -> None:
-    """Retried, aborted and written again, or found to be committed after all."""
     topic.faults = {name: list(given) for name, given in faults.items()}
     made = batch()
     writer.write(made)
@@ -261,7 +253,6 @@ def test_whatever_fails_the_batch_is_committed_once(
 
 
 def test_what_a_commit_left_open_is_not_aborted(topic: Topic, writer: BatchWriter) -> None:
-    """Its checkpoint shows that Kafka has committed it; the next marker makes the rest visible."""
 
     def commits_the_checkpoint(producer: FakeProducer) -> None:
         *topic.left_open, checkpoint = producer.open
@@ -275,7 +266,6 @@ def test_what_a_commit_left_open_is_not_aborted(topic: Topic, writer: BatchWrite
 
 
 def test_a_hidden_checkpoint_that_may_be_committed_is_waited_for(topic: Topic, closed: BatchWriter) -> None:
-    """One of an earlier process, or one whose commit was requested."""
     topic.left_open = [b"checkpoint 0"]
     with pytest.raises(AssertionError, match="wait for ever"):
         closed.run(closed.open).result(10)
@@ -286,7 +276,6 @@ def test_a_hidden_checkpoint_that_may_be_committed_is_waited_for(topic: Topic, c
 
 
 def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner) -> None:
-    """The cause of an outage that may be over is not the cause of a broker's error."""
     reasons: list[str] = []
     writer = BatchWriter(SETTINGS, owner, topic.checkpoint, reasons.append, NOTHING)  # type: ignore[arg-type]
     writer.run(writer.open).result(10)
@@ -303,7 +292,6 @@ def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner
 def test_a_retry_is_the_same_call_again(
     topic: Topic, writer: BatchWriter, attempt: bool, sent: list[str]
 ) -> None:
-    """No other call of the transaction is allowed during a commit. Only an attempt carries the offset."""
     topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
     commit(writer, attempt=attempt)
     assert topic.calls == ["begin", *PRODUCED, *sent, "commit", "commit", "commit"]
@@ -321,7 +309,6 @@ def test_a_commit_is_requested_when_all_records_are_delivered(topic: Topic, writ
 
 
 def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, writer: BatchWriter) -> None:
-    """A new one would have to fence, read back, and wait for the coordinator."""
     topic.faults, topic.calls = {"commit": [ABORT, RETRY]}, []
     commit(writer)
     written, ended = ["begin", *PRODUCED], ["begin", *["produce"] * 4, "flush", "offsets"]
@@ -331,7 +318,6 @@ def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, wr
 
 
 def test_opening_outlives_a_producer_that_never_answers(topic: Topic, closed: BatchWriter) -> None:
-    """Another one is made, on another thread."""
     topic.faults = {"init": [never_returns, RETRY, FATAL]}
     topic.committed = [b"checkpoint 0"]
     assert closed.run(closed.open).result(10) == b"checkpoint 0"
@@ -341,7 +327,6 @@ def test_opening_outlives_a_producer_that_never_answers(topic: Topic, closed: Ba
 def test_a_client_that_cannot_be_made_is_waited_for(
     topic: Topic, closed: BatchWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its password's file or its certificates may be away for a moment, at the first as at any other."""
     makes, refusals = clients.producer, [KafkaUnavailable("a file is away")] * 3
 
     def refused(*arguments: Any, **named: Any) -> Any:
@@ -358,7 +343,6 @@ def test_a_client_that_cannot_be_made_is_waited_for(
 
 
 def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
-    """After an indefinite error, a checkpoint that is neither the old nor ours means a rival."""
 
     def rival(producer: FakeProducer) -> None:
         producer.topic.committed.append(b"checkpoint of a rival")
@@ -371,7 +355,6 @@ def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter
 
 
 def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:
-    """What was not committed is left to the next owner, and no new producer fences it."""
 
     def lose(producer: FakeProducer) -> None:
         owner.is_owner = False
@@ -387,7 +370,6 @@ def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, own
 def test_a_feed_that_is_lost_for_want_of_a_right_is_lost_to_nobody(
     topic: Topic, writer: BatchWriter, owner: Owner, confirms: bool
 ) -> None:
-    """Whether the member of the group notices it, or the coordinator that is asked to confirm it."""
 
     def lose(producer: FakeProducer) -> None:
         owner.is_owner, owner.refused = confirms, "on purpose"
@@ -404,7 +386,6 @@ def test_a_feed_that_is_lost_for_want_of_a_right_is_lost_to_nobody(
 def test_a_stale_owner_fences_nobody(
     topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a pause this process may take itself for the owner; the coordinator knows better."""
     monkeypatch.setattr(owner, "confirm", lambda *_: False)
     topic.faults, topic.calls = {"commit": [FATAL]}, []
     with pytest.raises(NotOwner):
@@ -418,7 +399,6 @@ def test_a_stale_owner_fences_nobody(
 def test_what_kafka_will_never_take_is_not_tried_for_ever(
     topic: Topic, writer: BatchWriter, code: int
 ) -> None:
-    """A person has to act."""
     topic.faults = {"commit": [fails(code, txn_requires_abort=True)]}
     with pytest.raises(SinkBroken):
         commit(writer)
@@ -443,7 +423,6 @@ def test_what_kafka_will_never_take_is_not_tried_for_ever(
 def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
     topic: Topic, writer: BatchWriter, code: int, kind: type[BridgeError], says: str
 ) -> None:
-    """The client takes no record for a transaction that has failed, and does not say why of itself."""
     topic.faults = {
         "begin": [lambda _: None, fails(code, txn_requires_abort=True)],
         "produce": [lambda _: None, fails(KafkaError._STATE)],
@@ -465,7 +444,6 @@ def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: BatchWri
 def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
     topic: Topic, writer: BatchWriter
 ) -> None:
-    """Handing over never waits: it is called on the event loop."""
     topic.faults, topic.calls = {"produce": [lambda _: None, full]}, []
     made = batch()
     writer.write(made)
@@ -475,7 +453,6 @@ def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
 
 
 def test_delivery_reports_are_taken_from_the_producer_in_use(topic: Topic, writer: BatchWriter) -> None:
-    """From none once it is closed: that would hold the last reference, whose end may block."""
     before = topic.polls
     writer.poll()
     assert topic.polls == before + 1
@@ -485,7 +462,6 @@ def test_delivery_reports_are_taken_from_the_producer_in_use(topic: Topic, write
 
 
 def test_a_feed_that_may_not_go_on_writes_nothing_again(topic: Topic, owner: Owner) -> None:
-    """Another one has begun to use the topics: the reading that tells whether a commit took place says so."""
     others = [False]
 
     def committed(*given: Any, **options: Any) -> bytes | None:
@@ -503,14 +479,12 @@ def test_a_feed_that_may_not_go_on_writes_nothing_again(topic: Topic, owner: Own
 
 
 def test_nothing_is_begun_for_nothing(topic: Topic, writer: BatchWriter) -> None:
-    """An empty batch, or one that is handed over already, asks for nothing."""
     topic.calls = []
     writer.write(Batch())
     assert topic.calls == []
 
 
 def test_closed_writers_leave_no_thread(topic: Topic, owner: Owner) -> None:
-    """One is opened for each term of leadership."""
     before = threading.active_count()
     for _ in range(5):
         made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None, NOTHING)  # type: ignore[arg-type]

@@ -18,7 +18,6 @@ from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
 
 
 def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
-    """And the next call has a thread of its own, which nothing holds up."""
     release, calls, made = threading.Event(), Watchdog(0.05), []
     with pytest.raises(KafkaException) as raised:
         calls.call(lambda: release.wait(30))
@@ -32,7 +31,6 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
 async def test_looks_that_never_return_are_left_behind_up_to_a_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each holds a client with its threads, and may hang for months. What returns makes room for another."""
     release, threads, looker = threading.Event(), set(), Looker("looks")
 
     def hang() -> None:
@@ -64,7 +62,6 @@ async def test_looks_that_never_return_are_left_behind_up_to_a_number(
 async def test_an_answer_that_comes_while_the_loop_stands_still_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its time is over by then, as of a machine that was paused."""
     monkeypatch.setattr(blocking, "HANG_SECONDS", 0.5)
     looker, began = Looker("looks"), threading.Event()
 
@@ -81,7 +78,6 @@ async def test_an_answer_that_comes_while_the_loop_stands_still_counts(
 
 
 async def test_an_error_of_a_look_is_its_result() -> None:
-    """A time-out too: that of the call is not the end of our patience."""
     looker = Looker("looks")
     for error in (TimeoutError("its own"), KafkaUnavailable("no broker")):
 
@@ -107,7 +103,6 @@ class Job:
 
 
 def test_a_worker_keeps_no_job_that_has_run() -> None:
-    """A job holds its producer, which must not outlive its replacement."""
     worker = Worker("jobs")
     destroyed = worker.submit(Job()).result(30)
     assert destroyed.wait(5)
@@ -115,7 +110,6 @@ def test_a_worker_keeps_no_job_that_has_run() -> None:
 
 
 def test_a_job_that_has_failed_is_destroyed_with_its_future() -> None:
-    """Its error holds its frames, and they its clients: each has threads. No collection is waited for."""
 
     def fail(job: Job) -> None:
         raise ValueError(f"{job!r:.0}no")
@@ -136,7 +130,6 @@ def test_a_job_that_has_failed_is_destroyed_with_its_future() -> None:
 
 
 def test_a_client_is_destroyed_by_the_thread_of_its_job_though_kafka_is_away() -> None:
-    """The thread that handles the error would wait for DNS: the event loop, with the feed and the probes."""
     destroyed_by: list[str] = []
 
     class Client:
@@ -182,7 +175,6 @@ class Stuck:
 
 @pytest.mark.parametrize("what", ["close", "destroy"])
 def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has read what was to be read goes on."""
     monkeypatch.setattr(blocking, "CLOSE_SECONDS", 0.05)
     release, events = threading.Event(), SimpleQueue[str]()
     clients = Clients(object(), Stuck(what, release, events))  # type: ignore[arg-type]
@@ -194,7 +186,6 @@ def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.
 
 
 def test_what_a_call_raises_is_raised() -> None:
-    """As it is, flags and all."""
     calls = Watchdog(5)
 
     def refuse() -> None:

@@ -37,7 +37,6 @@ def error(code: int) -> KafkaError:
     "name", ["_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER", "_TIMED_OUT", "_NOENT"]
 )
 def test_a_call_that_no_broker_answers_can_be_tried_again(name: str) -> None:
-    """It says what was attempted."""
     with (
         pytest.raises(KafkaUnavailable, match=r"^listing the topics: no broker answered"),
         explained("listing the topics", Mock()),
@@ -46,7 +45,6 @@ def test_a_call_that_no_broker_answers_can_be_tried_again(name: str) -> None:
 
 
 def test_a_missing_right_says_so() -> None:
-    """With what to do about it."""
     with (
         pytest.raises(
             TopologyError, match=r"^creating t: what went wrong\. .* no right to Create the topic t; grant"
@@ -65,7 +63,6 @@ def test_a_missing_right_says_so() -> None:
     ],
 )
 def test_any_other_error_of_a_call_is_a_wrong_topology(raised: Exception) -> None:
-    """Whether the broker or the client refuses it."""
     with (
         pytest.raises(TopologyError, match=r"^altering t: what went wrong$"),
         explained("altering t", Mock()),
@@ -96,7 +93,6 @@ class Broker:
 
 
 def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
-    """Whatever order the client has them in."""
     assert admin.end_offsets(Broker(0, 7, 5), "t", 3) == [0, 7, 5]  # type: ignore[arg-type]
 
 
@@ -111,14 +107,12 @@ def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
 def test_a_time_is_found_in_each_partition(
     since: tuple[int, ...], ends: tuple[int, ...], found: list[int]
 ) -> None:
-    """At most at its end."""
     broker = Broker(7, 7, 7, since=since)
     assert admin.offsets_since(broker, "t", 2.5, ends) == found  # type: ignore[arg-type]
     assert broker.asked == [2500] * 3
 
 
 def test_a_time_before_1970_is_no_end_of_the_partition() -> None:
-    """In the protocol, a negative time stands for one."""
     broker = Broker(7, since=[0])
     assert admin.offsets_since(broker, "t", -2.5, [7]) == [0]  # type: ignore[arg-type]
     assert broker.asked == [0]
@@ -144,13 +138,11 @@ def test_a_client_that_has_found_the_brokers_finds_their_leaders(
 
 @pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001), (5, -1)])
 def test_an_unknown_end_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
-    """A broker that falls silent is no error to the client: it makes up an offset."""
     with pytest.raises(KafkaUnavailable, match=r"^reading the end offsets of t: no broker .*: no answer$"):
         admin.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]
 
 
 def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does it look like a broker's refusal: the call can be tried again."""
     monkeypatch.setattr(admin, "ANSWER_SECONDS", 0.01)
     with (
         pytest.raises(KafkaUnavailable, match=r"^reading: no broker .*: the client does not answer either$"),
@@ -163,7 +155,6 @@ def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
 
 
 def test_a_client_that_was_made_before_can_be_made_again_later(tmp_path: Path) -> None:
-    """What librdkafka refuses from the start is a wrong setting; afterwards it is a file that is away."""
     authority = Authority(tmp_path).certificate
     settings = KafkaSettings.model_validate(
         {"bootstrap_servers": "127.0.0.1:1", "security_protocol": "SSL", "ssl_ca_location": str(authority)}
@@ -221,7 +212,6 @@ def test_only_a_prompt_reader_asks_often_for_the_end_of_a_partition(plain: Any) 
 
 
 def test_a_member_may_have_a_name_of_its_own(plain: Any) -> None:
-    """By which others find it in the group; without one it has that of all clients."""
     shared = KafkaSettings.model_construct(**SHARED)
     found = [plain.member(shared, group="g", committed=print, name=name) for name in ("vm:1:a", None)]
     assert [properties["client.id"] for properties in found] == ["vm:1:a", "mine"]
@@ -229,7 +219,6 @@ def test_a_member_may_have_a_name_of_its_own(plain: Any) -> None:
 
 @pytest.mark.parametrize(("given", "seconds"), [({}, 10.0), ({"session_timeout_ms": "6000"}, 6.0)])
 def test_a_session_lasts_as_long_as_is_set(given: dict[str, str], seconds: float) -> None:
-    """As the member is configured, whose default is not the client's."""
     assert clients.session_seconds(KafkaSettings.model_validate(given)) == seconds
 
 
@@ -247,7 +236,6 @@ def test_librdkafka_takes_what_its_clients_are_given() -> None:
 
 
 def test_what_one_consumer_was_made_of_says_nothing_of_another() -> None:
-    """A member has a session of 10 s, a reader 45: a wrong setting shows at the second one alone."""
     settings = KafkaSettings.model_validate(
         {"bootstrap_servers": "127.0.0.1:1", "max_poll_interval_ms": "30000"}
     )
@@ -258,7 +246,6 @@ def test_what_one_consumer_was_made_of_says_nothing_of_another() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"sasl_mechanism": "SCRAM"}])
 def test_a_mechanism_that_librdkafka_lacks_is_a_setting(given: dict[str, str]) -> None:
-    """Its default is one that its wheels do not have."""
     settings = {"bootstrap_servers": "127.0.0.1:1", "security_protocol": "SASL_SSL", **given}
     with pytest.raises(
         SettingsError, match=r"kafka\.sasl_mechanism \(BRIDGE_\w+\): .* give PLAIN, SCRAM-SHA-256"
@@ -267,7 +254,6 @@ def test_a_mechanism_that_librdkafka_lacks_is_a_setting(given: dict[str, str]) -
 
 
 def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> None:
-    """One that begins again has none for milliseconds. Its coordinator is no broker that it could ask."""
     brokers = clients.Brokers()
     lost = []
     for sources in (["learned"], ["logical"], ["configured"], ["logical"], [], ["learned", "logical"]):
@@ -293,7 +279,6 @@ def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> No
 def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
     tmp_path: Path, what: str, refusal: KafkaError
 ) -> None:
-    """Not before the one or the other, and not while a file is away."""
     (file := tmp_path / "file").write_text("old")
     used = clients.Credentials(KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)}))
     used.hear(refusal)
@@ -310,7 +295,6 @@ def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
 def test_a_client_that_is_not_refused_is_not_outdated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error long ago is none, nor is one of the network."""
     (file := tmp_path / "file").write_text("old")
     settings = KafkaSettings.model_validate(
         {"ssl_keystore_location": str(file), "ssl_ca_location": str(tmp_path), "https_ca_location": "probe"}

@@ -32,7 +32,6 @@ NOTHING = b"\0\0\0\0\0\0\0\0\0\0"
     [("Stable", False), ("PreparingRebalance", True), ("CompletingRebalance", False), ("Empty", False)],
 )
 def test_a_group_is_read_as_a_broker_describes_it(state: str, joining: bool) -> None:
-    """With who holds the partition; one that has only just joined has no assignment at all."""
     members = [
         SimpleNamespace(id=name, client_id=name.upper(), client_host="/10.0.0.1", assignment=assignment)
         for name, assignment in (("a", ASSIGNED), ("b", NOTHING), ("c", b""))
@@ -185,7 +184,6 @@ class Time:
 def test_what_kafka_has_against_a_member_is_told_until_it_lets_it_in(
     code: int, hint: str, membership: Membership, election: LeaderElection
 ) -> None:
-    """Whatever it is: the list of errors is Kafka's."""
     assert election.refusal == ""
     membership.complain(code)
     said = election.refusal
@@ -199,7 +197,6 @@ def test_what_kafka_has_against_a_member_is_told_until_it_lets_it_in(
 def test_an_error_that_passes_is_told_once_it_lasts(
     membership: Membership, election: LeaderElection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As while a coordinator moves, or a group settles."""
     time_ = Time(monkeypatch)
     for code in (KafkaError.NOT_COORDINATOR, KafkaError.REBALANCE_IN_PROGRESS):
         for _ in range(6):
@@ -217,7 +214,6 @@ def test_an_error_that_passes_is_told_once_it_lasts(
 def test_the_answer_to_a_question_that_was_abandoned_is_not_that_to_the_next(
     last: int | None, membership: Membership, election: LeaderElection
 ) -> None:
-    """It says what was true when that one was asked."""
     assert not election.confirm(lambda: len(membership.questions) == 1)
     answers = SimpleQueue[bool]()
     threading.Thread(target=lambda: answers.put(election.confirm(lambda: False)), daemon=True).start()
@@ -233,7 +229,6 @@ def test_the_answer_to_a_question_that_was_abandoned_is_not_that_to_the_next(
 def test_a_leader_gives_up_after_its_socket_is_closed(
     membership: Membership, election: LeaderElection
 ) -> None:
-    """The next one connects at once, and the provider allows one connection."""
     membership.revoke()
     assert not membership.given_up.wait(0.3)
     assert not election.is_owner
@@ -242,7 +237,6 @@ def test_a_leader_gives_up_after_its_socket_is_closed(
 
 
 def test_so_does_one_whose_right_was_taken_away(membership: Membership, election: LeaderElection) -> None:
-    """It is no leader any more, but its socket is still open."""
     membership.refuse()
     assert not election.is_owner
     membership.revoke()
@@ -254,7 +248,6 @@ def test_so_does_one_whose_right_was_taken_away(membership: Membership, election
 def test_the_end_of_an_earlier_term_does_not_release_the_next(
     membership: Membership, election: LeaderElection
 ) -> None:
-    """The handover of the earlier term had taken too long."""
     earlier = election.term
     membership.assign()
     election.released(earlier)
@@ -267,7 +260,6 @@ def test_the_end_of_an_earlier_term_does_not_release_the_next(
 def test_a_term_with_a_second_owner_waits_for_that_one(
     membership: Membership, election: LeaderElection
 ) -> None:
-    """The work of the first ended early, such as by an answer of the coordinator, and was taken up again."""
     election.taken()
     election.released(election.term)
     election.taken()
@@ -299,7 +291,6 @@ def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.Monk
 
 
 def test_it_joins_again_as_soon_as_a_client_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate that is being replaced at this moment is no reason to end a process that is well."""
     refusals = [KafkaUnavailable("no client can be made: a file is away")] * 2
     made: list[Membership] = []
 
@@ -324,7 +315,6 @@ def test_it_joins_again_as_soon_as_a_client_can_be_made(monkeypatch: pytest.Monk
 
 
 def test_one_that_cannot_join_again_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file may be away for good."""
     first = Membership()
     clients_left = [first]
     tried = threading.Event()

@@ -92,7 +92,6 @@ TRANSACTIONAL: list[tuple[str, str, ErrorAction]] = [
 
 @pytest.mark.parametrize(("name", "flag", "answer"), TRANSACTIONAL)
 def test_every_error_of_a_transaction_has_its_answer(name: str, flag: str, answer: ErrorAction) -> None:
-    """By its code where that says more than the flag, by the flag otherwise."""
     assert triage(error(getattr(KafkaError, name), flag)) is answer
 
 
@@ -100,12 +99,10 @@ def test_every_error_of_a_transaction_has_its_answer(name: str, flag: str, answe
     ("flag", "answer"), [("retriable", RETRY), ("abort", ABORT), ("fatal", REOPEN), ("", REOPEN)]
 )
 def test_an_error_that_nobody_listed_goes_by_its_flag(flag: str, answer: ErrorAction) -> None:
-    """Without a flag it is taken for the worst that can be mended."""
     assert triage(error(KafkaError.INVALID_REQUIRED_ACKS, flag)) is answer
 
 
 def test_nothing_is_retried_that_will_never_be_accepted() -> None:
-    """A right that is missing and a record that is too large stop the bridge, and nothing else does."""
     codes = {
         name: code for name, code in vars(KafkaError).items() if name.isupper() and isinstance(code, int)
     }
@@ -139,13 +136,11 @@ class Failed:
     ],
 )
 def test_an_error_that_only_follows_is_asked_for_its_reason(given: str, reason: str, found: str) -> None:
-    """One that says something of itself is not, and where nothing has failed it stands."""
     producer: Any = Failed(error(getattr(KafkaError, reason)))
     assert cause(producer, error(getattr(KafkaError, given))).name() == found
 
 
 def test_a_transaction_that_is_not_open_may_have_been_committed() -> None:
-    """What was in it must not be written again before somebody has looked."""
     producer: Any = Failed(None)
     found = cause(producer, error(KafkaError._STATE))
     assert "no transaction is open" in found.str()

@@ -33,12 +33,10 @@ def clock(seconds: int) -> str:
     "there", [group(), group("me"), group("me", joining=True), group("me+"), group("me+", "a")]
 )
 def test_nobody_is_waited_for_where_nobody_stands_in_front(there: Group) -> None:
-    """Neither where the feed is this one's already, and it is about to hear of it."""
     assert Watch("me", SESSION).look(there, at(0)) == Wait()
 
 
 def test_a_dead_owner_is_waited_for_until_its_session_ends() -> None:
-    """From the first look on, whether or not this process has joined the group by then."""
     watch = Watch("me", SESSION)
     expected = Wait(f"waits for a; if it is dead, its place is free by {clock(11)}", START + 11)
     assert watch.look(group("a+"), at(0.5)) == expected
@@ -48,7 +46,6 @@ def test_a_dead_owner_is_waited_for_until_its_session_ends() -> None:
 
 
 def test_an_owner_that_is_there_after_a_session_is_alive() -> None:
-    """It has joined the rebalance that this process has started, and shown signs of life since."""
     watch = Watch("me", SESSION)
     watch.look(group("a+", "me", joining=True), at(0))
     assert watch.look(group("a+", "me"), at(2)).until == START + 12
@@ -58,7 +55,6 @@ def test_an_owner_that_is_there_after_a_session_is_alive() -> None:
 
 
 def test_a_newcomer_puts_all_in_doubt_again() -> None:
-    """It is one that somebody restarts, as likely as not: an owner that is dead keeps it waiting."""
     watch = Watch("me", SESSION)
     watch.look(group("a+", "me"), at(0))
     assert watch.look(group("a+", "me"), at(10)).until is None
@@ -66,7 +62,6 @@ def test_a_newcomer_puts_all_in_doubt_again() -> None:
 
 
 def test_members_without_an_owner_are_all_waited_for() -> None:
-    """The dead among those that have joined a rebalance begin to be missed only when it is over."""
     watch = Watch("me", SESSION)
     found = watch.look(group("b", "a", "me", joining=True), at(0))
     assert found == Wait(
@@ -78,7 +73,6 @@ def test_members_without_an_owner_are_all_waited_for() -> None:
 
 
 def test_who_was_dead_before_a_rebalance_began_is_out_no_later() -> None:
-    """It has not joined that one."""
     watch = Watch("me", SESSION)
     assert watch.look(group("a", "b"), at(0)).until == START + 10
     assert watch.look(group("a", "b", "me", joining=True), at(2)).until == START + 10
@@ -93,27 +87,23 @@ def test_a_loop_of_crashes_is_seen_through() -> None:
 
 
 def test_a_group_that_does_not_settle_is_reported() -> None:
-    """Who outlives a session without an owner is alive, and something else is the matter."""
     watch = Watch("me", SESSION)
     watch.look(group("a", "me"), at(0))
     assert watch.look(group("a", "me"), at(10)) == Wait("waits for the group to settle, with a")
 
 
 def test_a_step_of_the_wall_clock_ends_no_wait() -> None:
-    """The monotonic clock decides what is over."""
     watch = Watch("me", SESSION)
     watch.look(group("a+", "me"), at(0))
     assert watch.look(group("a+", "me"), Instant(START + 3_600, 55.0)).until == START + 10
 
 
 def test_the_last_owner_is_who_a_rebalance_waits_for() -> None:
-    """If the group does not show who holds the partition; if it does, that counts."""
     assert [m.name for m in group("a", "b", joining=True).awaited("b")] == ["b"]
     assert [m.name for m in group("a+", "b", joining=True).awaited("b")] == ["a"]
     assert [m.name for m in group("a", "b", joining=True).awaited("gone")] == ["a", "b"]
 
 
 def test_owners_and_standbys_are_distinguished() -> None:
-    """By the assignment."""
     found = group("a+", "b", "c")
     assert (found.owner_hosts, found.standbys) == (["h"], 2)

@@ -87,7 +87,6 @@ def test_a_transaction_that_is_there_twice_is_reported(world: World) -> None:
 
 
 def test_one_transaction_after_the_other_is_none_that_stays(world: World) -> None:
-    """As a bridge writes them."""
     for at, place in enumerate([FIRST, NEXT, FIRST, NEXT]):
         world.hidden = [place]
         assert world.look(at) == []
@@ -95,7 +94,6 @@ def test_one_transaction_after_the_other_is_none_that_stays(world: World) -> Non
 
 @pytest.mark.parametrize("first_record", [-300, 0, 3_600])
 def test_a_transaction_hangs_by_the_time_that_it_was_watched(world: World, first_record: float) -> None:
-    """A bridge that writes a batch again after an outage gives its records the time of their receipt."""
     world.hidden, world.times = [FIRST], {FIRST: NOW + first_record}
     found = [transaction for at in (0, 10, 20, 40, 45) for transaction in world.look(at)]
     assert [transaction.hangs for transaction in found] == [False] * 4
@@ -104,7 +102,6 @@ def test_a_transaction_hangs_by_the_time_that_it_was_watched(world: World, first
 
 
 def test_a_wall_clock_that_is_set_makes_none_older(world: World) -> None:
-    """Nor younger."""
     world.hidden = [FIRST]
     world.look(0)
     [forward] = world.look(10, wall=3_600)
@@ -113,7 +110,6 @@ def test_a_wall_clock_that_is_set_makes_none_older(world: World) -> None:
 
 
 def test_a_slow_look_makes_none_older(world: World) -> None:
-    """It may have begun just before the answer, and have ended just after the question."""
     world.hidden, world.takes = [FIRST], 8
     world.look(0)
     assert [transaction.age for transaction in world.look(10)] == [2]
@@ -123,14 +119,12 @@ def test_a_slow_look_makes_none_older(world: World) -> None:
 def test_a_time_that_is_unknown_or_to_come_is_that_of_the_first_look(
     world: World, times: dict[Place, float]
 ) -> None:
-    """A foreign producer gives its records any time."""
     world.hidden, world.times = [FIRST, OTHER], times | {OTHER: NOW - 1}
     world.look(0)
     assert world.look(10) == [OpenTransaction(FIRST, NOW, 10), OpenTransaction(OTHER, NOW - 1, 10)]
 
 
 def test_a_time_that_could_not_be_read_is_read_by_the_next_look(world: World) -> None:
-    """A busy broker may not give the record in time; what is known is not read again."""
     world.hidden, world.times = [FIRST, OTHER], {OTHER: NOW - 1}
     world.look(0)
     assert [transaction.began for transaction in world.look(10)] == [NOW, NOW - 1]
@@ -141,7 +135,6 @@ def test_a_time_that_could_not_be_read_is_read_by_the_next_look(world: World) ->
 
 
 def test_an_outage_forgets_nothing(world: World) -> None:
-    """Afterwards the transaction is as old as it is; the client is a new one."""
     world.hidden = [FIRST]
     world.look(0)
     world.hidden = None
@@ -153,7 +146,6 @@ def test_an_outage_forgets_nothing(world: World) -> None:
 
 
 def test_a_topic_that_cannot_be_asked_forgets_nothing(world: World) -> None:
-    """The others are reported; afterwards its transaction is as old as it is, and clients are new."""
     world.hidden = [FIRST, OTHER]
     world.look(0)
     world.hidden, world.unknown = [OTHER], {"t.bets": "it has no leader"}
@@ -196,7 +188,6 @@ class Cluster:
 def test_a_topic_that_does_not_answer_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, error: BridgeError
 ) -> None:
-    """A partition may be without a leader, or a right be missing."""
     cluster = Cluster(monkeypatch)
     cluster.refused["b"] = error
     places = [Place("a", 0, 8), Place("c", 0, 8)]
@@ -206,7 +197,6 @@ def test_a_topic_that_does_not_answer_leaves_the_others(
 
 
 def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not exist hides nothing; one that may not be described is not listed either."""
     cluster = Cluster(monkeypatch)
     cluster.listed -= {"a", "b", "c"}
     cluster.refused["b"] = TopologyError("no right to Describe the topic b")
@@ -227,7 +217,6 @@ def test_a_record_without_a_timestamp_is_of_no_time(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_command_that_shows_the_producer_is_complete() -> None:
-    """With servers, topic and partition; with a file of properties where the cluster is secured."""
     plain = KafkaSettings(bootstrap_servers="a:1,b:2")
     tool, where = "kafka-transactions.sh --bootstrap-server a:1,b:2", "--topic t.bets --partition 3"
     assert show_producer(plain, FIRST) == f"{tool} describe-producers {where}"
@@ -236,7 +225,6 @@ def test_the_command_that_shows_the_producer_is_complete() -> None:
 
 
 def test_no_command_that_ends_a_transaction_is_ready_to_paste() -> None:
-    """It would lose bets if the transaction is a live bridge's own: that has to be found out first."""
     plain = KafkaSettings(bootstrap_servers="a:1,b:2")
     assert show_producer(plain, FIRST) in what_to_do(plain, [FIRST])
     assert "bridge doctor" not in what_to_do(plain, [FIRST])

@@ -30,7 +30,6 @@ def probes() -> list[threading.Thread]:
 
 
 def test_a_broker_that_does_not_answer_blocks_nobody() -> None:
-    """It is probed once, whatever else is reported, and the outage may end before the probe does."""
     with socket.create_server(("127.0.0.1", 0)) as server, capture_logs() as lines:
         outage, began = Outage(), time.monotonic()
         for _ in range(2):
@@ -51,7 +50,6 @@ def test_a_broker_that_does_not_answer_blocks_nobody() -> None:
 
 
 async def test_the_reason_that_a_certificate_is_rejected_is_found(tmp_path: Path) -> None:
-    """librdkafka does not report it. It is logged once, with the cause."""
     served = Authority(tmp_path).server_context("127.0.0.1")
     outage = Outage()
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=served) as server:
@@ -68,7 +66,6 @@ async def test_the_reason_that_a_certificate_is_rejected_is_found(tmp_path: Path
 
 
 def test_each_outage_is_logged_once() -> None:
-    """The next one with the same cause, too."""
     outage = Outage()
     with capture_logs() as lines:
         for _ in range(2):
@@ -80,7 +77,6 @@ def test_each_outage_is_logged_once() -> None:
 
 
 def test_an_error_repeats_what_the_log_has() -> None:
-    """The last line of a command is whole. After the outage nothing is added."""
     outage, slow = Outage(), KafkaError(KafkaError._TIMED_OUT)
     outage.hear(KafkaError(KafkaError._TRANSPORT))
     outage.report()
@@ -101,7 +97,6 @@ def test_an_error_repeats_what_the_log_has() -> None:
     ],
 )
 def test_the_cause_explains_only_errors_of_a_connection(code: int, explained: bool) -> None:
-    """A broker that answers with an error can be reached."""
     outage, error = Outage(), KafkaError(code)
     outage.hear(REFUSED)
     reason = outage.explain(error)

@@ -19,7 +19,6 @@ MOST = 8 * 1024 * 1024
 
 
 def test_it_begins_small_and_doubles_while_commits_are_quick() -> None:
-    """Up to the limit of the settings, which may be less than what it begins with."""
     pace, sizes = Pace(MOST), []
     for _ in range(8):
         sizes.append(pace.bytes)
@@ -42,7 +41,6 @@ def test_a_small_transaction_says_nothing_of_a_large_one() -> None:
 
 
 def test_a_larger_one_is_tried_now_and_then_if_one_is_neither_quick_nor_slow() -> None:
-    """Without it, nobody knows whether its size is the reason."""
     pace, tried = Pace(MOST), list[int]()
     for number in range(20):
         size = pace.bytes
@@ -55,7 +53,6 @@ def test_a_larger_one_is_tried_now_and_then_if_one_is_neither_quick_nor_slow() -
 @pytest.mark.parametrize("trip", [0.05, 0.3, 0.6, 1.0, 2.0])
 @pytest.mark.parametrize("start", [LEAST_BYTES, FIRST_BYTES, MOST])
 def test_a_long_way_makes_transactions_large(trip: float, start: int) -> None:
-    """Six round trips are what any takes: several times the live rate gets through."""
     pace, now = Pace(MOST), 0.0
     pace.bytes = start
     for _ in range(12):
@@ -67,7 +64,6 @@ def test_a_long_way_makes_transactions_large(trip: float, start: int) -> None:
 
 @pytest.mark.parametrize("rate", [5_000, 20_000, 50_000, 70_000, 93_000, 250_000, 500_000])
 def test_it_settles_where_a_transaction_takes_seconds(rate: int) -> None:
-    """From either end, and none on the way takes as long as a transaction may."""
     for start in (LEAST_BYTES, FIRST_BYTES, MOST):
         pace, now = Pace(MOST), 0.0
         pace.bytes = start
@@ -83,7 +79,6 @@ def test_it_settles_where_a_transaction_takes_seconds(rate: int) -> None:
 
 
 def test_a_pause_of_kafka_does_not_make_it_tiny_at_once() -> None:
-    """What was slow was not slow for its size."""
     pace = Pace(MOST)
     pace.took(200, 60.0, 0.0)
     assert pace.bytes == FIRST_BYTES // 2
@@ -91,7 +86,6 @@ def test_a_pause_of_kafka_does_not_make_it_tiny_at_once() -> None:
 
 @pytest.mark.parametrize(("delivered", "expected"), [(0, 100_000), (0.1, 8_000), (1, 80_000)])
 def test_what_was_given_up_goes_on_in_far_smaller_parts(delivered: float, expected: int) -> None:
-    """As large as Kafka takes in two seconds, where it took any; else a quarter."""
     pace = Pace(MOST)
     pace.bytes = MOST
     pace.gave_up(400_000, delivered, 10, 0.0)
@@ -107,7 +101,6 @@ def test_nothing_makes_it_smaller_than_a_few_bets() -> None:
 
 
 def test_a_broker_that_says_how_long_it_is_silent_gives_a_sign_of_life() -> None:
-    """Until then, and a moment longer. 0 seconds mean that it answers again."""
     pace = Pace(MOST)
     assert not pace.moves(100.0)
     pace.hear(2, 30.0, 100.0)
@@ -140,7 +133,6 @@ def test_without_a_quota_the_reason_says_what_may_be_slow() -> None:
 
 
 def test_a_reason_lasts_and_changes_seldom() -> None:
-    """Each change is a line in the log, and in the window of a quota some transactions are quick."""
     pace = Pace(MOST)
     for second, seconds in enumerate((2.0, 2.2, 0.1, 1.9, 2.1)):
         pace.took(140_000, seconds, float(second))

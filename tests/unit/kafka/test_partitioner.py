@@ -19,5 +19,4 @@ from bridge.kafka.partitioner import partition_of
     ],
 )
 def test_a_hash_is_that_of_kafkas_java_client(key: bytes, murmur2: int) -> None:
-    """The vectors are those of its own test."""
     assert partition_of(key, 2**31) == murmur2 & 0x7FFFFFFF

@@ -18,7 +18,6 @@ def waits(trip: float) -> list[bool]:
 
 
 def test_a_long_way_needs_a_few_tries_once() -> None:
-    """Afterwards each call gets its answer, up to four times the usual time-out."""
     assert waits(1.9) == [True] * 10
     assert waits(3.0) == [False] + [True] * 9
     assert waits(7.0) == [False] * 2 + [True] * 8
@@ -26,7 +25,6 @@ def test_a_long_way_needs_a_few_tries_once() -> None:
 
 
 def test_a_request_that_nobody_took_needs_no_longer_time_out() -> None:
-    """A refused connection is told at once."""
     patience = Patience()
     patience.unanswered(0.1)
     assert patience.factor == 1.0

@@ -52,7 +52,6 @@ def places(*partitions: range) -> list[tuple[int, int]]:
 def test_what_is_read_and_how_far(
     log: Log, asked: dict[str, Any], expected: list[tuple[int, int]], position: dict[int, int]
 ) -> None:
-    """By offsets, by time, to given ends; a position beyond the end is one in another topic of that name."""
     if "visible" in asked:
         log.stable = [3, 3]
     taken: list[tuple[int, int]] = []
@@ -62,13 +61,11 @@ def test_what_is_read_and_how_far(
 
 
 def test_the_last_records_are_not_waited_for(log: Log) -> None:
-    """A new owner reads three topics, and in each the client waits for records that are not there."""
     TopicScan("t", lambda _: None).read(SETTINGS)
     assert 0 < log.longest_wait <= 0.05
 
 
 def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
-    """Another try goes on where the last one was interrupted."""
     log.breaks = 3
     taken: list[tuple[int, int]] = []
     TopicScan("t", lambda m: taken.append(place_of(m))).read(SETTINGS)
@@ -77,7 +74,6 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
 
 
 def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
-    """As one that breaks down is."""
 
     def connected(number: int) -> None:
         if number < 3:
@@ -90,7 +86,6 @@ def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
 
 
 def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
-    """A broker that has just come back may not know it yet."""
 
     def connected(number: int) -> None:
         log.there = number == 1
@@ -127,14 +122,12 @@ END = KafkaError._PARTITION_EOF
 def test_a_cursor_moves_to_its_end_or_follows(
     end: float, news: list[Message], taken: list[int], next_offset: int
 ) -> None:
-    """Each record once and none beyond the end; one that follows also goes back with a log that was cut."""
     cursor = Cursor("t", [3], [end])
     assert [message.offset() for message in cursor.records(news)] == taken
     assert (cursor.reached, bool(cursor.left)) == (next_offset, next_offset < end)
 
 
 def test_a_record_that_its_reader_cannot_handle_is_read_again() -> None:
-    """The cursor moves behind it only afterwards."""
     cursor = Cursor("t", [3], [6])
     news: list[Message] = [got(3), got(4)]
     for message in cursor.records(news):
@@ -161,19 +154,16 @@ def test_an_end_may_be_lowered_while_reading() -> None:
     ],
 )
 def test_an_error_that_needs_a_person_ends_the_reading(news: Message, says: str) -> None:
-    """A missing right, which is named, and whatever the client calls fatal."""
     with pytest.raises(TopologyError, match=rf"^reading p\.t: on purpose{says}"):
         list(Cursor("p.t", [3], [9]).records([news]))
 
 
 def test_the_end_of_a_topic_is_reported_at_once(log: Log) -> None:
-    """A reader that waits for more would lose half a second on each."""
     TopicScan("t", lambda _: None).read(SETTINGS)
     assert log.prompt == [True]
 
 
 def test_a_topic_that_is_not_there_has_no_records(log: Log) -> None:
-    """Which is no error."""
     log.there = False
     assert TopicScan("t", lambda _: pytest.fail("there is none")).read(SETTINGS) == {}
 
@@ -189,14 +179,12 @@ def test_a_topic_that_is_not_there_has_no_records(log: Log) -> None:
 def test_an_end_that_is_not_reached_is_reported(
     log: Log, waits: list[tuple[float]], stable: list[int], breaks: int, reason: str
 ) -> None:
-    """With the cause."""
     log.waits, log.stable, log.breaks = [*waits], stable, breaks
     with pytest.raises(KafkaUnavailable, match=rf"^t: nothing came for 0\.05s: {reason}"):
         TopicScan("t", lambda _: None, stall_seconds=0.05).read(SETTINGS)
 
 
 def test_progress_is_reported_in_offsets(log: Log) -> None:
-    """Of what was to be read, and at the end all of it."""
     reported: list[tuple[int, int]] = []
 
     def progress(passed: int, total: int) -> None:
@@ -231,21 +219,18 @@ def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
 
 @pytest.mark.parametrize("waits", [(NEVER,), (0, 0, NEVER)])
 def test_a_client_that_brings_nothing_is_replaced(log: Log, waits: tuple[float, ...]) -> None:
-    """After half a minute, whether or not something has come before."""
     log.waits = [waits]
     assert read_on(log) == ["the broker has more of t than its client gets"]
     assert log.now == pytest.approx(30, abs=1)
 
 
 def test_a_client_that_fails_is_replaced_at_once(log: Log) -> None:
-    """Of which there is nothing to report."""
     log.breaks = 3
     assert read_on(log) == []
     assert log.now < 1
 
 
 def test_clients_that_failed_are_not_kept(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even until the next collection of garbage, which would destroy them on whatever thread it runs."""
 
     class Admin:
         pass
@@ -269,28 +254,24 @@ def test_clients_that_failed_are_not_kept(log: Log, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_client_that_is_slow_is_kept(log: Log) -> None:
-    """As long as something comes, it may take its time."""
     log.waits = [(29,) * 6]
     assert read_on(log) == []
     assert log.now > 5 * 29
 
 
 def test_what_is_skipped_for_long_is_passed_in_the_end(log: Log) -> None:
-    """Aborted records do not show, and come again with each client, which gets more time for them."""
     log.waits = [(100,), (100,), (100,), (100, NEVER)]
     assert len(read_on(log)) == 4
     assert log.now == pytest.approx(30 + 60 + 90 + 100 + 30, abs=3)
 
 
 def test_a_client_that_is_deaf_is_replaced_in_the_end_however_many_were(log: Log) -> None:
-    """What does not show is given five minutes, no more: nobody knows whether anything is skipped at all."""
     log.waits = [(NEVER,)] * 30
     read_on(log)
     assert log.now == pytest.approx(sum(30 * n for n in range(1, 10)) + 21 * 300, abs=20)
 
 
 def test_an_open_transaction_is_waited_for(log: Log) -> None:
-    """With new clients now and then, and what hides the rest is reported."""
     log.written, log.stable, log.unseen = [8, 5], [7, 5], range(5, 8)
 
     def connected(number: int) -> None:
@@ -313,7 +294,6 @@ def test_an_open_transaction_is_waited_for(log: Log) -> None:
 def test_what_is_said_of_an_open_transaction_is_of_the_oldest_one(
     monkeypatch: pytest.MonkeyPatch, times: dict[Place, float], since: str, partition: int
 ) -> None:
-    """Each partition may be hidden by another one. None is to be ended before its producer is known."""
     monkeypatch.setattr(reader, "first_times", lambda *_: times)
     said = reader.explain_hidden(
         Settings.model_validate({"kafka": {"bootstrap_servers": "a:1"}}), [FIRST, OTHER]
@@ -324,7 +304,6 @@ def test_what_is_said_of_an_open_transaction_is_of_the_oldest_one(
 
 
 def test_a_topic_that_has_lost_its_end_is_reported(log: Log) -> None:
-    """Cut, or made anew: what comes again from the beginning was taken already, and the rest never comes."""
     log.written, log.stable = [5], [5]
     log.waits = [(0, 0, 0, NEVER)]
 
@@ -341,7 +320,6 @@ def test_a_topic_that_has_lost_its_end_is_reported(log: Log) -> None:
 
 
 def test_a_broker_that_does_not_answer_is_waited_for(log: Log) -> None:
-    """Which is reported where nothing comes."""
     log.waits, log.away = [(0, NEVER), (NEVER,)], range(1, 90)
     assert read_on(log) == ["no broker answered"] * 2
     assert log.now == pytest.approx(60, abs=2)

@@ -39,7 +39,6 @@ def url(fake: FakeRegistry) -> Iterator[str]:
 
 
 def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
-    """Each topic's subject gets its schema and full-transitive compatibility; the ids are returned."""
     ids = Registry(RegistrySettings(url=url)).register("p")
     assert ids == {name: 100 + index for index, name in enumerate(TOPICS)}
     assert {name: json.loads(schema) for name, schema in fake.subjects.items()} == {
@@ -65,7 +64,6 @@ def test_registering_again_keeps_the_ids(fake: FakeRegistry, url: str) -> None:
 def test_what_is_registered_needs_no_right_to_write(
     fake: FakeRegistry, url: str, refused: tuple[str, ...], answer: tuple[int, Any]
 ) -> None:
-    """Once somebody else has registered the schemas, whatever the rule is."""
     first = Registry(RegistrySettings(url=url)).register("p")
     written = dict(fake.compatibility)
 
@@ -85,7 +83,6 @@ def test_what_is_registered_needs_no_right_to_write(
 
 
 def test_what_a_registry_that_takes_no_writes_lacks_is_named(fake: FakeRegistry, url: str) -> None:
-    """With the fix for that: there is nothing to wait for."""
     read_only = (422, {"error_code": 42205, "message": "Subject p.bets-value is in read-only mode"})
     fake.refusal = lambda method, path: read_only if method != "GET" and "/versions" in path else None
     with pytest.raises(TopologyError, match=r"p\.bets-value.*`bridge schemas register`") as caught:
@@ -95,7 +92,6 @@ def test_what_a_registry_that_takes_no_writes_lacks_is_named(fake: FakeRegistry,
 
 @pytest.mark.parametrize("unreadable", [(403, {"error_code": 40301, "message": "write only"}), (200, {})])
 def test_what_cannot_be_read_is_written(fake: FakeRegistry, url: str, unreadable: tuple[int, Any]) -> None:
-    """The user may register only; or a subject has settings of its own, and no rule among them."""
     first = Registry(RegistrySettings(url=url)).register("p")
     written, fake.compatibility = fake.compatibility, {}
 
@@ -110,7 +106,6 @@ def test_what_cannot_be_read_is_written(fake: FakeRegistry, url: str, unreadable
 
 
 def test_a_registry_that_is_tired_is_not_written_to(fake: FakeRegistry, url: str) -> None:
-    """A user that may only read would be refused, and a bridge that waits would end."""
     Registry(RegistrySettings(url=url)).register("p")
     fake.refusal = lambda method, path: (
         (500, {"error_code": 50002, "message": "tired"})
@@ -160,7 +155,6 @@ def test_a_known_schema_needs_no_registry(fake: FakeRegistry, url: str) -> None:
 def test_refusals_are_explained(
     fake: FakeRegistry, url: str, status: int, kind: type[BridgeError], hint: str
 ) -> None:
-    """Each is the right error, names the subject and the fix, and is not worth a retry."""
     fake.refusal = lambda method, path: (
         (status, {"error_code": status, "message": "because"}) if method == "POST" else None
     )
@@ -220,7 +214,6 @@ def test_temporary_errors_are_distinguished(fake: FakeRegistry, url: str, status
 
 
 def test_a_closed_port_is_worth_a_retry() -> None:
-    """The error names the address and the setting."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -236,7 +229,6 @@ def test_an_unknown_id_is_named(url: str) -> None:
 def test_a_schema_that_comes_late_is_waited_for_and_one_that_is_gone_is_asked_for_again(
     fake: FakeRegistry, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of several servers, one may not know it yet. There is one such wait a minute: foreign ids are many."""
     now, unknown = 1000.0, (404, {"error_code": 40403, "message": "not yet"})
 
     def sleep(seconds: float) -> None:
@@ -262,7 +254,6 @@ def test_a_schema_that_comes_late_is_waited_for_and_one_that_is_gone_is_asked_fo
 
 
 def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str, tmp_path: Path) -> None:
-    """They come from the settings, a file or the address; no error repeats the password."""
     secret = tmp_path / "password"
     secret.write_text("geheim\n")
     plain = RegistrySettings(url=url, user="u", password=SecretStr("geheim"))
@@ -281,7 +272,6 @@ def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str
 def test_of_a_refusal_that_quotes_the_password_no_part_is_shown(
     fake: FakeRegistry, url: str, padding: int
 ) -> None:
-    """Wherever the text is cut."""
     password = "S3cretPassw0rd-of-the-registry-of-forty-one"
     settings = RegistrySettings(url=url, user="bridge", password=SecretStr(password))
     basic = base64.b64encode(f"bridge:{password}".encode()).decode()
@@ -301,7 +291,6 @@ def test_wrong_settings_are_named(tmp_path: Path) -> None:
 
 
 def test_it_identifies_itself_to_a_registry_that_asks(fake: FakeRegistry, tmp_path: Path) -> None:
-    """With a certificate of its own; the registry refuses those who have none."""
     authority = Authority(tmp_path)
     certificate, key = authority.client_files()
     with served(fake, authority.server_context("127.0.0.1", asks=True)) as url:
@@ -317,7 +306,6 @@ def test_it_identifies_itself_to_a_registry_that_asks(fake: FakeRegistry, tmp_pa
 
 
 def test_a_ca_file_that_is_missing_later_is_waited_for(url: str, tmp_path: Path) -> None:
-    """A job that runs on makes a client for each run."""
     settings = RegistrySettings(url=url.replace("http:", "https:"), ca_file=Authority(tmp_path).certificate)
     Registry(settings).close()
     assert settings.ca_file
@@ -327,7 +315,6 @@ def test_a_ca_file_that_is_missing_later_is_waited_for(url: str, tmp_path: Path)
 
 
 def test_files_and_password_are_read_again_after_a_failure(fake: FakeRegistry, tmp_path: Path) -> None:
-    """A bridge keeps its registry for as long as it runs."""
     (old := tmp_path / "old").mkdir()
     (password := tmp_path / "password").write_text("before")
     authority, former = Authority(tmp_path), Authority(old)
@@ -343,7 +330,6 @@ def test_files_and_password_are_read_again_after_a_failure(fake: FakeRegistry, t
 
 
 def test_a_new_certificate_is_used_without_a_failure(fake: FakeRegistry, tmp_path: Path) -> None:
-    """A gateway refuses an old one with a status, not by TLS."""
     authority = Authority(tmp_path)
     certificate, key = authority.client_files("before")
     with served(fake, authority.server_context("127.0.0.1", asks=True)) as url:
@@ -359,7 +345,6 @@ def test_a_new_certificate_is_used_without_a_failure(fake: FakeRegistry, tmp_pat
 
 
 def test_a_new_password_is_used_without_a_failure(fake: FakeRegistry, url: str, tmp_path: Path) -> None:
-    """A take-over after a rotation must not end with the refusal of the old one."""
     (password := tmp_path / "password").write_text("before")
     with Registry(RegistrySettings(url=url, user="u", password_file=password)) as registry:
         registry.register("p")
@@ -371,7 +356,6 @@ def test_a_new_password_is_used_without_a_failure(fake: FakeRegistry, url: str, 
 
 
 def test_what_is_compatible_does_not_depend_on_the_rule_of_the_moment(fake: FakeRegistry, url: str) -> None:
-    """`bridge run` sets its own before it registers."""
     older = load("settled-bet") | {"fields": load("settled-bet")["fields"][:-1]}
     fake.subjects = {"p.bets-value": json.dumps(older), "p.gaps-value": "{}"}
     fake.compatibility = dict.fromkeys(fake.subjects, "NONE")

@@ -117,7 +117,6 @@ def planned(made: Cluster) -> list[Change]:
 
 
 def test_a_topic_that_may_not_be_seen_is_not_taken_for_a_missing_one() -> None:
-    """Kafka leaves both out of the list of topics."""
     made = cluster(gaps=None)
     made.refusal = KafkaError.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(TopologyError, match=r"no right to Describe the topic settlement\.gaps;"):
@@ -125,7 +124,6 @@ def test_a_topic_that_may_not_be_seen_is_not_taken_for_a_missing_one() -> None:
 
 
 def test_bets_are_compacted_and_every_version_stays_for_a_week() -> None:
-    """And they take the largest message of the feed."""
     config = TOPICS.bets.config
     assert config["cleanup.policy"] == "compact"
     assert config["min.compaction.lag.ms"] == str(7 * DAY_MS)
@@ -134,7 +132,6 @@ def test_bets_are_compacted_and_every_version_stays_for_a_week() -> None:
 
 
 def test_checkpoints_are_in_one_partition() -> None:
-    """However many the others have, so that their order is never in doubt."""
     topics = declare(Settings(topics=TopicsSettings(prefix="p", partitions=12)))
     assert {t.name: t.partitions for t in topics.all()} == {
         "p.checkpoints": 1,
@@ -151,13 +148,11 @@ def test_checkpoints_are_in_one_partition() -> None:
 
 @pytest.mark.parametrize("topic", [TOPICS.deadletters, TOPICS.gaps])
 def test_dead_letters_and_gaps_are_kept_for_ever(topic: Any) -> None:
-    """By no limit of time or size."""
     kept = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
     assert kept.items() <= topic.config.items()
 
 
 def test_the_settings_shape_the_topics() -> None:
-    """Largest message and compaction lag are the operator's."""
     settings = Settings(
         feed=FeedSettings(max_message_bytes=1000), topics=TopicsSettings(min_compaction_lag_days=4.5)
     )
@@ -167,7 +162,6 @@ def test_the_settings_shape_the_topics() -> None:
 
 
 def test_nothing_is_done_about_topics_that_are_as_declared() -> None:
-    """Nor about those that keep and take more than they must."""
     assert planned(cluster()) == []
     assert (
         planned(cluster(bets={"min.compaction.lag.ms": str(30 * DAY_MS), "max.message.bytes": "2000000000"}))
@@ -176,7 +170,6 @@ def test_nothing_is_done_about_topics_that_are_as_declared() -> None:
 
 
 def test_missing_topics_are_created() -> None:
-    """Which harms nobody."""
     changes = planned(cluster(bets=None, gaps=None))
     assert [(c.topic.name, c.action, c.harmful) for c in changes] == [
         ("settlement.bets", Action.CREATE, False),
@@ -203,7 +196,6 @@ def test_missing_topics_are_created() -> None:
     ],
 )
 def test_a_setting_that_differs_is_altered(topic: str, config: dict[str, str], harmful: bool) -> None:
-    """That one alone; it is harmful where data would be lost by it."""
     [change] = planned(cluster(**{topic: config}))
     [name] = config
     assert (change.topic.name, change.action, change.harmful) == (
@@ -228,7 +220,6 @@ def test_a_setting_that_differs_is_altered(topic: str, config: dict[str, str], h
 def test_what_a_broker_would_refuse_a_record_for_is_altered(
     topic: str, name: str, least: int, harmful: bool
 ) -> None:
-    """Where it is below what may come; a new topic has Kafka's default, which is above."""
     [change] = planned(cluster(**{topic: {name: str(least - 1)}}))
     assert (change.action, change.config, change.harmful) == (Action.ALTER, {name: str(least)}, harmful)
     assert planned(cluster(**{topic: {name: str(least)}})) == []
@@ -236,7 +227,6 @@ def test_what_a_broker_would_refuse_a_record_for_is_altered(
 
 
 def test_partitions_are_never_added() -> None:
-    """Keys would move away from what is published: fewer than declared are left, more are no difference."""
     [change] = planned(cluster(bets=3))
     assert (change.action, change.detail) == (Action.LEAVE, "it has 3 partitions, but 6 are declared")
     assert not change.harmful
@@ -244,7 +234,6 @@ def test_partitions_are_never_added() -> None:
 
 
 def test_several_partitions_of_checkpoints_are_refused() -> None:
-    """Nothing can mend them."""
     [change] = planned(cluster(checkpoints=2))
     assert (change.action, change.harmful) == (Action.REFUSE, True)
     with pytest.raises(
@@ -255,7 +244,6 @@ def test_several_partitions_of_checkpoints_are_refused() -> None:
 
 @pytest.mark.parametrize("late", [0, 3])
 def test_what_was_created_is_no_difference_any_more(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although a broker learns of it later than the controller that made it."""
     monkeypatch.setattr("bridge.kafka.topics.LOOK_SECONDS", 0)
     made = cluster(gaps=None)
     made.late = late
@@ -279,7 +267,6 @@ def small_segments_are_forbidden(config: dict[str, str]) -> bool:
 def test_a_topic_gets_the_settings_that_the_cluster_allows(
     policy: Callable[[dict[str, str]], bool], clamps: bool, segments: dict[str, str], is_new: bool
 ) -> None:
-    """The others are told, and are no difference that remains. What must be is asked for in any case."""
     made = cluster(checkpoints=None) if is_new else cluster()
     made.policy, made.clamps = policy, clamps
     if not is_new:
@@ -296,7 +283,6 @@ def test_a_topic_gets_the_settings_that_the_cluster_allows(
 
 
 def test_a_cluster_that_forbids_what_must_be_is_refused() -> None:
-    """By `apply` and by `run`, with its reason."""
     made = cluster(bets=None)
     made.policy = lambda config: "min.compaction.lag.ms" not in config
     with pytest.raises(TopologyError, match=r"creating settlement\.bets: .*[Pp]olicy"):
@@ -305,7 +291,6 @@ def test_a_cluster_that_forbids_what_must_be_is_refused() -> None:
 
 
 def test_run_refuses_what_would_lose_data() -> None:
-    """The error has the differences and the fix, and nothing is changed."""
     made = cluster(bets={"cleanup.policy": "delete"}, gaps=None)
     with pytest.raises(TopologyError) as caught:
         ensure(cast(AdminClient, made), Settings(), Topics.all)
@@ -317,7 +302,6 @@ def test_run_refuses_what_would_lose_data() -> None:
 
 
 def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
-    """A harmless difference is only reported."""
     made = cluster(deadletters=None, checkpoints={"segment.ms": "1"})
     with capture_logs() as lines:
         topics = ensure(cast(AdminClient, made), Settings(), Topics.all)
@@ -333,7 +317,6 @@ def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
 def test_topics_that_may_not_be_written_are_named_before_anything_else(
     allowed: list[AclOperation] | None, refused: bool
 ) -> None:
-    """The right would be missed after hours of questions, or at the first gap. Not every cluster tells it."""
     made = cluster(gaps=None)
     made.allowed = allowed
     if refused:
@@ -345,7 +328,6 @@ def test_topics_that_may_not_be_written_are_named_before_anything_else(
 
 
 def test_a_program_asks_nothing_of_the_topics_of_another() -> None:
-    """Neither missing nor wrong ones hold it up, and it creates none of them."""
     made = cluster(translations={"cleanup.policy": "delete"}, currencies=None, deadletters=None)
     with capture_logs() as lines:
         ensure(cast(AdminClient, made), Settings(), Topics.of_feed)

@@ -9,7 +9,6 @@ from tests.unit.kafka.two_owners import Exploration
 
 @pytest.mark.parametrize(("moves", "faults"), [pytest.param(1, 1, marks=pytest.mark.long), (2, 0)])
 def test_two_owners_in_every_order(monkeypatch: pytest.MonkeyPatch, moves: int, faults: int) -> None:
-    """Only one that owned the feed when it committed its attempt connects; the owner is never blocked."""
     exploration = Exploration(monkeypatch, bets=2, moves=moves, faults=faults)
     assert exploration.schedules() > 10**10
     assert exploration.connections > 1000

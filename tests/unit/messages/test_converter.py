@@ -46,7 +46,6 @@ def encode(message: object) -> bytes:
 
 @WAYS
 def test_the_example_becomes_its_record(convert: Convert) -> None:
-    """Key, version and settlementTime are returned with it."""
     ping_id, bet, extras = convert((EXAMPLES / "settled-bet.message.json").read_bytes())
     record = json.loads((EXAMPLES / "settled-bet.record.json").read_text())
     assert (ping_id, extras) == (None, ())
@@ -59,7 +58,6 @@ def test_the_example_becomes_its_record(convert: Convert) -> None:
 
 @WAYS
 def test_a_message_need_not_hold_a_bet(convert: Convert) -> None:
-    """It may be a ping, a ping with a bet, or empty."""
     assert convert(b'{"pingId":"a","data":null}') == ("a", None, ())
     assert convert(b'{"data":null}') == convert(b"{}") == (None, None, ())
     _, bet, _ = convert(encode(EXAMPLE))
@@ -69,7 +67,6 @@ def test_a_message_need_not_hold_a_bet(convert: Convert) -> None:
 
 @WAYS
 def test_errors_are_those_of_pydantic(convert: Convert) -> None:
-    """They name the path, the rule, the value and the ping id of the message."""
     with pytest.raises(ConversionError) as caught:
         convert(encode({"pingId": "a", "data": EXAMPLE["data"] | {"payout": True}}))
     assert caught.value.reason == "data.payout: Input should be a valid number, got true"
@@ -80,7 +77,6 @@ def test_errors_are_those_of_pydantic(convert: Convert) -> None:
 
 @WAYS
 def test_an_unknown_field_is_named(convert: Convert) -> None:
-    """The bet is the same as without it. The next message has no extras."""
     message = EXAMPLE | {"data": EXAMPLE["data"] | {"new": {"a": ["b", {"c": None}]}}, "newer": {}}
     _, bet, _ = convert(encode(EXAMPLE))
     assert convert(encode(message)) == (None, bet, ("data.new", "newer"))
@@ -94,7 +90,6 @@ def test_an_unknown_field_is_named(convert: Convert) -> None:
 
 @pytest.mark.parametrize(("depth", "is_taken"), [(99, True), (101, False), (250, False)])
 def test_an_unknown_field_that_is_nested_deeply_is_left_to_pydantic(depth: int, is_taken: bool) -> None:
-    """Its parser refuses the deepest."""
     message = encode(EXAMPLE).removesuffix(b"}") + b',"new":' + b"[" * depth + b"]" * depth + b"}"
     if is_taken:
         assert by_transcoder().transcode(message) == by_pydantic().convert(message)
@@ -110,7 +105,6 @@ def test_an_unknown_field_that_is_nested_deeply_is_left_to_pydantic(depth: int, 
     "missing", [["payout"], ["payout", "betSettlement"], ["settlementTime"], ["settlementVersion"]]
 )
 def test_a_field_that_may_be_missing_is_its_zero(missing: list[str]) -> None:
-    """The zeros of version and settlementTime are returned, too."""
     allowed = *(f"data.{name}" for name in missing), "data.selections[].limitsFactor"
     [item] = EXAMPLE["data"]["selections"]
     item = {name: value for name, value in item.items() if name != "limitsFactor"}
@@ -137,7 +131,6 @@ def test_a_quotation_mark_in_a_string_does_not_count_as_its_end(text: str) -> No
 
 @pytest.mark.parametrize("unit", ["x", r"\"", r"\\", r"\\\"", '","', "\x7f"])
 def test_every_quotation_mark_counts_wherever_it_is(unit: str) -> None:
-    """They are counted in words of eight bytes, and those in blocks of 2,040 bytes."""
     transcode = by_transcoder().transcode
     for size in [*range(24), *range(2_024, 2_050), *range(4_070, 4_090)]:
         for shift in range(3):
@@ -148,7 +141,6 @@ def test_every_quotation_mark_counts_wherever_it_is(unit: str) -> None:
 
 
 def test_a_large_message_is_transcoded_unless_a_number_may_be_too_long() -> None:
-    """pydantic refuses a number of more than 4,300 digits, anywhere in the message."""
     item = EXAMPLE["data"]["selections"][0]
     text = json.dumps({"data": EXAMPLE["data"] | {"selections": [item] * 50, "payout": 1.25}})
     assert by_transcoder().transcode(text.encode()) == by_pydantic().convert(text.encode())
@@ -161,7 +153,6 @@ def test_a_large_message_is_transcoded_unless_a_number_may_be_too_long() -> None
 
 
 def test_a_schema_unlike_the_model_is_an_error_of_each_message() -> None:
-    """The error has the ping id. The log says why no transcoder is used, where one would be."""
     with capture_logs() as logs:
         convert = make_converter(MessageParser(), NARROW).convert
     assert [log["log_level"] for log in logs] == ["warning"] * compiled()
@@ -171,7 +162,6 @@ def test_a_schema_unlike_the_model_is_an_error_of_each_message() -> None:
 
 
 def test_a_bet_that_a_record_cannot_hold_is_an_error_of_its_message() -> None:
-    """A small message may become a large record: Kafka would refuse it, at each start anew."""
     body = encode(EXAMPLE | {"pingId": "a"})
     _, bet, _ = by_pydantic().convert(body)
     assert bet is not None
@@ -183,7 +173,6 @@ def test_a_bet_that_a_record_cannot_hold_is_an_error_of_its_message() -> None:
 
 
 def test_the_transcoder_is_used_if_it_is_compiled() -> None:
-    """Otherwise pydantic is faster. What the transcoder leaves to pydantic is counted."""
     converter = make_converter(MessageParser(), CODEC)
     assert converter.convert(encode(EXAMPLE)) == by_pydantic().convert(encode(EXAMPLE))
     assert converter.fallbacks == 0

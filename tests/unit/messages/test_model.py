@@ -43,7 +43,6 @@ def read(type_: Any, json: str) -> Any:
     ],
 )
 def test_date_times_become_microseconds(text: str, micros: int) -> None:
-    """Offsets are converted, a missing zone is UTC, digits beyond the sixth are cut, no year overflows."""
     assert [parse(text) for parse in DATE_TIMES] == [micros, micros]
 
 
@@ -106,7 +105,6 @@ def test_other_date_times_are_refused(parse: Callable[[object], int], value: obj
     ],
 )
 def test_doubles_are_the_nearest_ones(json: str, value: float) -> None:
-    """A double is the IEEE value nearest to its literal in any spelling."""
     read_value = read(model.Double, json)
     assert (read_value, math.copysign(1, read_value)) == (value, math.copysign(1, value))
     assert type(read_value) is float
@@ -130,7 +128,6 @@ def test_integers_are_exact_within_their_range(type_: Any, bits: int) -> None:
 
 @pytest.mark.parametrize("json", ["5.0", "5e0", '"5"', "true", "null", "1e400", "NaN", "[5]"])
 def test_other_integers_are_refused(json: str) -> None:
-    """A whole float is not an integer."""
     with pytest.raises(ValidationError):
         read(model.Int64, json)
 
@@ -155,13 +152,11 @@ def test_enums_become_symbols() -> None:
     "json", ["-1", "0", "9", "1.0", "true", '"1"', '"Standard"', "null", "9" * 40, "[1]", "{}"]
 )
 def test_other_enums_are_refused(json: str) -> None:
-    """The error lists the valid numbers."""
     with pytest.raises(ValidationError, match="Input should be 1, 2, 3, 4, 5, 6, 7 or 8"):
         read(model.BetItemType, json)
 
 
 def test_maps_are_sorted_by_key() -> None:
-    """Equal maps become equal bytes in Avro."""
     assert list(read(model.StringMap, '{"é": "1", "b": "2", "a": "3", "B": "4", "😀": "5", "": "6"}')) == [
         *("", "B", "a", "b", "é", "😀")
     ]

@@ -75,7 +75,6 @@ def test_a_reason_is_the_path_the_rule_and_an_excerpt_of_the_value() -> None:
 
 
 def test_a_reason_is_short(message: dict[str, Any]) -> None:
-    """Neither many errors nor long values and names make it long."""
     item = message["data"]["selections"][0] | {
         "price": "x" * 100_000,
         "parameters": {"k" * 100_000: 1, "l": 2},
@@ -98,7 +97,6 @@ def test_a_reason_is_short(message: dict[str, Any]) -> None:
     ],
 )
 def test_the_ping_of_a_bad_message_is_still_known(data: bytes, ping_id: str | None) -> None:
-    """The error carries a readable ping id, so that the ping is answered."""
     with pytest.raises(ConversionError) as caught:
         MessageParser().parse(data)
     assert caught.value.ping_id == ping_id
@@ -134,7 +132,6 @@ def test_numbers_are_exact_beside_an_unknown_field(message: dict[str, Any]) -> N
 
 
 def test_a_key_sent_twice_counts_the_last_time(message: dict[str, Any]) -> None:
-    """Both ways use the last value."""
     data = encode(message).replace(b'"payout": 23.5', b'"payout": "?", "payout": 7')
     for text in (data, data.replace(b'"pingId"', b'"new": 1, "new": 2, "pingId"')):
         bet = MessageParser().parse(text).bet
@@ -143,7 +140,6 @@ def test_a_key_sent_twice_counts_the_last_time(message: dict[str, Any]) -> None:
 
 
 def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> None:
-    """An allowed one gets its type's zero."""
     del message["data"]["selections"][0]["limitsFactor"]
     del message["data"]["isRejected"]
     del message["data"]["settlementTime"]
@@ -168,6 +164,5 @@ def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> 
 
 
 def test_null_is_never_the_same_as_missing(message: dict[str, Any]) -> None:
-    """Null is an error even in a field that may be missing."""
     message["data"]["payout"] = None
     assert "data.payout" in reason_of(encode(message), MessageParser(frozenset({"data.payout"})))

@@ -68,7 +68,6 @@ def reason_of(data: bytes) -> str:
 
 
 def test_ten_times_the_largest_bet_is_accepted() -> None:
-    """By its size and by the number of its values. The largest bet itself is parsed."""
     data = largest_bet()
     assert len(data) > 700_000
     assert len(data) <= BET_BYTES
@@ -99,7 +98,6 @@ def test_errors_in_a_large_message_are_those_of_a_small_one(kind: str) -> None:
 
 @pytest.mark.parametrize("size", [0, BET_BYTES])
 def test_a_large_message_is_repaired_as_a_small_one(size: int) -> None:
-    """Unknown fields are removed and reported; missing ones get their zero if allowed."""
     message = bet("b")
     plain = MessageParser().parse(json.dumps(message).encode()).bet
     message["data"]["new"] = {"x": [1, {}]}
@@ -113,7 +111,6 @@ def test_a_large_message_is_repaired_as_a_small_one(size: int) -> None:
 
 
 def test_missing_fields_are_named_with_their_place() -> None:
-    """Only the first few are named."""
     message = bet("b", selections=[AN_ITEM, {**AN_ITEM, "market": {"id": 1}}, {}], filler="x" * BET_BYTES)
     message["pingId"] = "p"
     with pytest.raises(ConversionError) as caught:
@@ -126,7 +123,6 @@ def test_missing_fields_are_named_with_their_place() -> None:
 
 
 def test_of_many_unknown_fields_some_are_named() -> None:
-    """The bet is published, and the names are cut."""
     message: dict[str, Any] = bet("b", **{f"{n:05}" + "x" * 100: n for n in range(50_000)})
     decoded = MessageParser().parse(json.dumps(message).encode())
     assert decoded.bet
@@ -137,7 +133,6 @@ def test_of_many_unknown_fields_some_are_named() -> None:
 @pytest.mark.parametrize("document", ["?", "1", "{}", '{"data":{"betId":1}}', '{"data":{},"x":1}'])
 @pytest.mark.parametrize("size", [0, BET_BYTES])
 def test_a_refused_message_is_freed_at_once(document: str, size: int) -> None:
-    """No cycle of exceptions and frames keeps it until the next garbage collection."""
     parser, data = MessageParser(), document.encode() + b" " * size
     gc.disable()
     gc.freeze()  # only what comes from now on is looked through
@@ -157,7 +152,6 @@ def test_a_reason_holds_little_of_a_long_value() -> None:
 
 
 def test_a_large_message_of_unknown_fields_is_not_empty() -> None:
-    """With neither ping nor data but something else it is an error."""
     for size in (100, SMALL_BYTES + 1, BET_BYTES + 1):
         data = b'{"bet":"' + b"x" * size + b'","pingId":null}'
         with pytest.raises(ConversionError, match="neither pingId nor data, but: bet") as caught:

@@ -82,7 +82,6 @@ def test_values_of_the_type_are_written_as_avro(type_: to.Type, value: object, e
     ],
 )
 def test_other_values_are_refused_without_a_reason(type_: to.Type, values: list[object]) -> None:
-    """pydantic finds the reason."""
     for value in values:
         with pytest.raises((ValueError, OverflowError)):
             transcoded(type_, value)
@@ -133,7 +132,6 @@ def test_a_message_becomes_ping_id_bet_and_extras(message: Any, expected: to.Con
     ],
 )
 def test_the_strings_have_to_be_those_of_the_message(message: Any) -> None:
-    """More strings mean, for example, that a key occurred twice."""
     TRANSCODER.transcode(message, strings(message))
     for other in (-1, 1, 2):
         with pytest.raises(ValueError, match=r"^$"):
@@ -142,6 +140,5 @@ def test_the_strings_have_to_be_those_of_the_message(message: Any) -> None:
 
 @pytest.mark.parametrize("message", [{"pingId": 1}, {"data": 1}, {"data": []}, {"new": 1}, {"new": None}])
 def test_a_message_of_another_form_is_refused(message: Any) -> None:
-    """Also one that has nothing but unknown fields: pydantic decides what it is."""
     with pytest.raises(ValueError, match=r"^$"):
         TRANSCODER.transcode(message, strings(message))

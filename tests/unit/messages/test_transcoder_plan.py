@@ -82,7 +82,6 @@ def test_a_schema_that_differs_from_the_model_is_unknown(spoil: Callable[[Any], 
 def test_a_rule_that_is_not_known_is_never_ignored(
     hint: Any, type_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the model gets one some day, messages are left to pydantic."""
     schema = {"type": "record", "name": "Bet", "fields": [{"name": "new", "type": type_}]}
     monkeypatch.setattr(model, "SettledBet", TypedDict("Bet", {"new": hint}))  # type: ignore[operator]
     with pytest.raises(UnknownSchema, match=r"for data\.new"):

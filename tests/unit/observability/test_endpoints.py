@@ -98,7 +98,6 @@ def test_a_live_bridge_is_healthy_and_ready(path: str) -> None:
 def test_a_probe_answers_by_the_status(
     path: str, status: StatusSnapshot, code: str, report: dict[str, object]
 ) -> None:
-    """What is not known yet is null."""
     response = ask(path, status)
     assert response.status == code
     assert report.items() <= orjson.loads(response.body).items()
@@ -168,12 +167,10 @@ ADDRESSES = ("127.0.0.1", "10.1.2.3:9464", "[::1]:9464", "[fd00::1]")
 
 @pytest.mark.parametrize("host", [*OURS, *ADDRESSES, "LOCALHOST", "localhost.", "localhost:"])
 def test_a_request_for_this_server_is_answered(host: str) -> None:
-    """By an address, as probes and scrapers have it, or by a name of ours."""
     assert ask("/healthz", HTTP_HOST=host).status == "200 OK"
 
 
 def test_a_request_without_a_name_is_answered() -> None:
-    """HTTP/1.0 knows none, and every browser sends one."""
     assert is_ours(None, ())
 
 
@@ -190,7 +187,6 @@ MALFORMED = ("", "[::1", "::1", "\xe9", "[localhost]", "127.0.0.1:x", "localhost
 @pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
 @pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/unknown"])
 def test_a_request_for_another_name_is_refused(path: str, host: str) -> None:
-    """A page of another site may let its name resolve to us; the answer names the setting."""
     response = ask(path, HTTP_HOST=host)
     assert response.status == "421 Misdirected Request"
     assert b"web.hosts" in response.body
@@ -198,7 +194,6 @@ def test_a_request_for_another_name_is_refused(path: str, host: str) -> None:
 
 
 def test_an_address_that_is_taken_is_served_once_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log says so once, and where it is served in the end."""
     monkeypatch.setattr(endpoints, "RETRY_SECONDS", 0.001)
     failed, listening = threading.Semaphore(0), threading.Event()
 
@@ -239,7 +234,6 @@ def test_nor_does_an_address_that_stays_taken_hold_up_the_end() -> None:
 
 
 def test_one_answer_at_a_time_is_computed() -> None:
-    """However many clients ask: each thread that computes takes the interpreter from the event loop."""
     computing, most = 0, []
     begun = threading.Barrier(8)
 

@@ -63,7 +63,6 @@ def test_every_state_is_judged() -> None:
 def test_a_state_that_commits_is_healthy_while_it_does(
     state: State, since: float, committed_at: float | None
 ) -> None:
-    """Within the patience of the last commit or of its beginning: after a wait the last commit is old."""
     last = status(state, since=since, committed_at=committed_at)
     assert healthy(last, NOW) == HealthStatus(True, "why")
     later = replace(last, at=NOW + 1)
@@ -74,7 +73,6 @@ def test_a_state_that_commits_is_healthy_while_it_does(
 
 @pytest.mark.parametrize("state", PATIENT)
 def test_waiting_for_something_outside_is_healthy(state: State) -> None:
-    """However long it takes: a restart would only spend the provider's limits."""
     assert healthy(status(state), NOW) == HealthStatus(True, "why")
 
 
@@ -96,7 +94,6 @@ def test_a_starting_bridge_is_healthy_for_a_while_but_not_ready() -> None:
 
 @pytest.mark.parametrize("state", [State.WAITING_FOR_LIMIT, State.BACKING_OFF])
 def test_a_wait_before_a_connection_has_an_end(state: State) -> None:
-    """A wait that outlasts its end by the patience is stuck. Without a known end it is healthy."""
     waiting = status(state)
     assert healthy(replace(waiting, until=NOW + 1_800), NOW).ok
     assert healthy(replace(waiting, until=NOW - PATIENCE), NOW).ok
@@ -109,7 +106,6 @@ def test_a_bridge_that_waits_for_kafka_or_has_stopped_is_not_ready(state: State)
 
 
 def test_a_bridge_that_stands_by_for_a_feed_that_nobody_can_own_is_not_ready() -> None:
-    """A rollout would end the pods that it had."""
     standby = replace(status(State.STANDBY), group=Group())
     assert ready(standby, NOW).ok
     gone = replace(standby, group=Group(gone="settlement.checkpoints"))
@@ -120,7 +116,6 @@ def test_a_bridge_that_stands_by_for_a_feed_that_nobody_can_own_is_not_ready() -
 
 @pytest.mark.parametrize("state", MOVING)
 def test_a_bridge_that_can_convert_nothing_is_healthy_but_not_ready(state: State) -> None:
-    """Whatever its connection does: a restart would not change what the provider sends."""
     vain = replace(status(state, committed_at=NOW), unconverted="nothing can be converted")
     assert healthy(vain, NOW) == HealthStatus(True, "why")
     assert ready(vain, NOW) == HealthStatus(False, "nothing can be converted")

@@ -38,14 +38,12 @@ def get(url: str) -> bytes:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_an_application_answers_at_its_address(host: str) -> None:
-    """On a free port, over IPv4 and IPv6."""
     with serving(echo, host) as server:
         assert get(f"{server.url}/some/where") == b"GET /some/where"
 
 
 @pytest.mark.parametrize("has_both", [True, False])
 def test_all_addresses_are_those_of_both_kinds(has_both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of IPv4 alone where the machine has no IPv6."""
     if not has_both:
         monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
     with serving(echo, "::") as server:
@@ -56,7 +54,6 @@ def test_all_addresses_are_those_of_both_kinds(has_both: bool, monkeypatch: pyte
 
 @pytest.mark.parametrize(("size", "status"), [(0, b"200"), (1, b"413")])
 def test_no_answer_names_a_version(size: int, status: bytes) -> None:
-    """Neither one of the application nor an error of the server."""
     with serving(echo) as server, closing(connected(server.url)) as client:
         client.sendall(b"GET / HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % size)
         answer = rest(client)
@@ -76,7 +73,6 @@ def test_no_answer_names_a_version(size: int, status: bytes) -> None:
     ],
 )
 def test_what_never_reaches_the_application_is_answered_in_plain_text(request_: bytes, status: str) -> None:
-    """No part of the request is in it, and a browser takes it for nothing else."""
     with serving(echo) as server, closing(connected(server.url)) as client:
         client.sendall(request_)
         head, _, body = rest(client).decode().partition("\r\n\r\n")
@@ -90,7 +86,6 @@ def test_what_never_reaches_the_application_is_answered_in_plain_text(request_: 
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither an access log, nor a traceback for a client that disconnects during its request."""
     with serving(echo) as server:
         get(server.url)
         address = urlsplit(server.url)
@@ -224,7 +219,6 @@ def flood(url: str) -> None:
 
 
 def test_headers_do_not_exhaust_memory(server: Server) -> None:
-    """Sixty clients send 6 MB each; a head is limited to 16 KiB."""
     before = server.ask("peak")
     clients = [threading.Thread(target=flood, args=(server.url,), daemon=True) for _ in range(60)]
     for client in clients:
@@ -236,7 +230,6 @@ def test_headers_do_not_exhaust_memory(server: Server) -> None:
 
 
 def test_idle_connections_lock_nobody_out(server: Server) -> None:
-    """With a thousand open, probes are answered, and the process neither spins nor lacks descriptors."""
     with descriptors(), ExitStack() as held:
         for _ in range(1000):
             held.enter_context(closing(connected(server.url)))
@@ -247,7 +240,6 @@ def test_idle_connections_lock_nobody_out(server: Server) -> None:
 
 
 def test_without_descriptors_it_pauses_and_recovers(server: Server) -> None:
-    """A connection that cannot be accepted waits without costing processor time."""
     server.ask("exhaust")
     with closing(connected(server.url)) as client:
         client.sendall(b"GET /late HTTP/1.0\r\n\r\n")
@@ -266,7 +258,6 @@ def test_a_new_connection_evicts_the_one_that_has_waited_longest() -> None:
 
 
 def test_a_request_that_is_being_answered_is_not_evicted() -> None:
-    """If all are being answered, a further connection is closed at once."""
     entered, release = threading.Semaphore(0), threading.Event()
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -287,7 +278,6 @@ def test_a_request_that_is_being_answered_is_not_evicted() -> None:
 
 
 def test_a_request_that_drips_is_cut_at_the_deadline() -> None:
-    """Although each byte arrives in time."""
     server = WsgiServer(echo, "127.0.0.1", 0, request_seconds=0.2)
     with closing(server), closing(connected(server.url)) as client:
         client.settimeout(0.05)

@@ -147,13 +147,11 @@ EXPECTED: Scraped = {
 
 
 def test_the_owner_exposes_everything() -> None:
-    """Ten seconds later the lag has grown by ten; all else is as in the snapshot."""
     found = scrape(OWNER, NOW + 10)
     assert {name: value for name, value in found.items() if name[0].startswith("bridge_")} == EXPECTED
 
 
 def test_every_message_has_an_outcome() -> None:
-    """The outcomes sum up to what was received, and what was redriven."""
     assert OWNER.counters.balanced
     total = sum(value for (name, _), value in EXPECTED.items() if name == "bridge_messages_total")
     assert total == OWNER.counters.received + OWNER.counters.redriven
@@ -169,7 +167,6 @@ def test_an_unknown_value_has_no_sample() -> None:
 
 @pytest.mark.parametrize("status", [replace(OWNER, owner=False), replace(OWNER, revision=None)])
 def test_only_the_owner_exposes_metrics_of_the_feed(status: StatusSnapshot) -> None:
-    """A standby would show an old position, and a counter would jump when it takes over."""
     missing = {name for name, _ in EXPECTED} - {name for name, _ in scrape(status)}
     assert missing == {
         "bridge_revision_timestamp_seconds",
@@ -188,7 +185,6 @@ def test_only_the_owner_exposes_metrics_of_the_feed(status: StatusSnapshot) -> N
 
 
 def test_the_provider_cannot_make_ever_more_series() -> None:
-    """Only the first unknown fields are named; all are counted."""
     found = scrape(replace(OWNER, extras={f"data.{n}": n for n in range(1_000)}))
     named = [labels for name, labels in found if name == "bridge_unknown_field_messages_total"]
     assert len(named) == MAX_PATHS
@@ -197,7 +193,6 @@ def test_the_provider_cannot_make_ever_more_series() -> None:
 
 
 def test_openmetrics_is_valid() -> None:
-    """Its strict parser reads the same samples."""
     accept = "application/openmetrics-text; version=1.0.0"
     body, content_type = exposition(collect(OWNER, NOW), {"feed": "f"}, accept)
     assert content_type.startswith("application/openmetrics-text")

@@ -6,7 +6,6 @@ from bridge.observability.rates import SPAN_SECONDS, RateMeter, Rates
 
 
 def test_rates_are_of_the_last_seconds() -> None:
-    """What was counted before the process became owner is no rate, nor what is long past."""
     meter = RateMeter()
     assert meter.observe(100.0, 1_000_000, 500_000) == Rates(0, 0)
     assert meter.observe(102.0, 1_000_200, 500_100) == Rates(100, 50)
@@ -22,7 +21,6 @@ def test_a_meter_that_was_not_asked_for_long_begins_again() -> None:
 
 
 def test_samples_are_bounded() -> None:
-    """However often it is asked."""
     meter = RateMeter()
     for tenth in range(1_000):
         meter.observe(tenth / 10, tenth, 0)

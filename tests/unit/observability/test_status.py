@@ -21,7 +21,6 @@ def test_nothing_is_computed_from_unknown_values() -> None:
 
 @pytest.mark.parametrize(("skew", "age"), [(None, 100.0), (5.0, 105.0), (-5.0, 95.0)])
 def test_ages_are_by_the_providers_clock(skew: float | None, age: float) -> None:
-    """Revision and settlementTime are in the provider's time."""
     status = replace(STARTED, revision=int(NOW) - 90, newest=NOW - 90.0, skew=skew)
     assert status.revision_age(NOW + 10) == age
     assert status.lag(NOW + 10) == age
@@ -32,7 +31,6 @@ def test_a_bet_from_the_future_is_no_lag() -> None:
 
 
 def test_a_histogram_counts_each_duration_once() -> None:
-    """In the bucket whose bound it does not exceed; buckets accumulate, a copy no longer changes."""
     histogram = DurationHistogram()
     for seconds in (0.0, BOUNDS[0], BOUNDS[0] + 0.001, BOUNDS[-1], BOUNDS[-1] + 1):
         histogram.observe(seconds)

@@ -55,7 +55,6 @@ class Elements(HTMLParser):
 
 @pytest.mark.parametrize("name", STATES)
 def test_the_page_is_whole_in_each_state(name: str) -> None:
-    """Without JavaScript, and with nothing inline or from elsewhere, which the browser would refuse."""
     response = ask("/", STATES[name])
     assert response.status == "200 OK"
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -71,12 +70,10 @@ def test_the_page_is_whole_in_each_state(name: str) -> None:
 
 @pytest.mark.parametrize(("path", "kind"), [("/page.css", "text/css"), ("/page.js", "text/javascript")])
 def test_files_have_their_type(path: str, kind: str) -> None:
-    """A browser takes them for nothing else."""
     assert ask(path).headers["Content-Type"] == f"{kind}; charset=utf-8"
 
 
 def test_foreign_text_is_escaped() -> None:
-    """A reason comes from Kafka, the provider or the network."""
     bad = "<script>alert('x')</script>"
     status = replace(LIVE, reason=bad, dead_letters={DeadLetterCause("data." + bad, bad): 1})
     body = ask("/", status).body.decode()
@@ -86,14 +83,12 @@ def test_foreign_text_is_escaped() -> None:
 
 
 def test_text_that_is_no_unicode_is_shown_all_the_same() -> None:
-    """A provider may name a field by half a surrogate pair, as JSON allows."""
     status = replace(LIVE, dead_letters={DeadLetterCause("data.\ud800", "bad \udfff"): 1})
     assert b"data.<wbr>?" in ask("/", status).body
     assert "bad ?" in changed(next(stream(pages(lambda: status))))["letters"]
 
 
 def test_the_stream_names_elements_of_the_page() -> None:
-    """Each exactly once, and each as the page shows it."""
     body = ask("/").body.decode()
     ids = [has["id"] for _, has in Elements(body).found if "id" in has]
     sent = changed(next(stream(pages(lambda: LIVE))))
@@ -112,7 +107,6 @@ def test_the_stream_then_sends_what_has_changed() -> None:
 
 
 def test_a_stream_ends() -> None:
-    """The browser opens the next one; what it shows in between is complete again."""
     found = pages(lambda: LIVE)
     messages = list(stream(found))
     assert len(messages) == 300
@@ -132,7 +126,6 @@ def test_a_browser_without_a_stream_gets_one_message_and_asks_again() -> None:
 
 
 def test_a_stream_that_nobody_reads_takes_no_place() -> None:
-    """HEAD asks for the headers alone."""
     found = pages(lambda: LIVE, streams=1)
     found["/events"]("")
     assert not next(stream(found)).startswith(b"retry")
@@ -152,7 +145,6 @@ def open_stream(server: WsgiServer) -> HTTPResponse:
 
 
 def test_streams_leave_connections_to_scrapers() -> None:
-    """Although none of them can be evicted."""
     end = Event()
     found = shown.pages(lambda: LIVE, streams=2, sleep=lambda _: end.wait(30))
     with serving(found, lambda: LIVE, connections=4) as server:
@@ -164,7 +156,6 @@ def test_streams_leave_connections_to_scrapers() -> None:
 
 
 def test_a_browser_that_leaves_frees_its_stream(capfd: pytest.CaptureFixture[str]) -> None:
-    """At the next message, in silence."""
     turn = Semaphore(0)
     found = shown.pages(lambda: LIVE, streams=1, sleep=lambda _: turn.acquire())
     with serving(found, lambda: LIVE, connections=4) as server:
@@ -184,12 +175,10 @@ def test_a_browser_that_leaves_frees_its_stream(capfd: pytest.CaptureFixture[str
 
 
 def test_a_standby_shows_nothing_of_the_feed() -> None:
-    """It does not know it: figures would be those of an old owner."""
     assert "a second" not in ask("/", STANDBY).body.decode()
 
 
 def test_a_live_region_does_not_speak_each_second() -> None:
-    """A screen reader reads a new text out, so the text holds no age."""
     earlier, later = STATES["loop-dead"], replace(STATES["loop-dead"], at=NOW - 96)
     one, two = (changed(next(stream(pages(lambda: earlier)))), changed(next(stream(pages(lambda: later)))))
     assert one["since"] != two["since"]
@@ -199,7 +188,6 @@ def test_a_live_region_does_not_speak_each_second() -> None:
 
 
 def test_bets_appear_once_a_standby_owns_the_feed() -> None:
-    """Only if they may be shown at all."""
     taken = iter([STANDBY, SHOWING_BETS])
     before, after = map(changed, islice(stream(pages(lambda: next(taken))), 2))
     assert before["bets"].strip() == ""
@@ -208,5 +196,4 @@ def test_bets_appear_once_a_standby_owns_the_feed() -> None:
 
 
 def test_the_screenshots_show_the_page_as_it_is() -> None:
-    """`make screenshots` takes them again."""
     assert orjson.loads(screenshots.RENDERED.read_bytes()) == screenshots.digests()

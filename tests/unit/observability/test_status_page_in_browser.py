@@ -105,7 +105,6 @@ def is_readable(shown: Shown, width: int, sentence: str) -> None:
 
 
 def test_the_page_follows_the_bridge(shown: Shown) -> None:
-    """Without being loaded again."""
     shown.tab.evaluate("window.mine = 1")
     shown.status = replace(GAP, reason="<b>no markup</b>")
     shown.tab.wait("document.getElementById('notices').innerText.startsWith('1 gap declared')")
@@ -118,7 +117,6 @@ def test_the_page_follows_the_bridge(shown: Shown) -> None:
 
 
 def test_the_page_says_when_it_hears_nothing(tab: Tab) -> None:
-    """And takes it back once the bridge answers again. An hour passes for the page alone."""
     later = "Date.now = (now => () => now() + 3600000)(Date.now)"
     unheard = "document.getElementById('lost').innerText.startsWith('No word from this process since')"
     page = pages(lambda: LIVE)
@@ -136,7 +134,6 @@ def test_the_page_says_when_it_hears_nothing(tab: Tab) -> None:
 
 
 def test_the_page_is_whole_without_javascript(shown: Shown) -> None:
-    """It says how it can be renewed."""
     shown.tab.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
         shown.tab.open(shown.url)
@@ -153,7 +150,6 @@ def heard(tab: Tab) -> set[tuple[str, str]]:
 
 
 def test_a_screen_reader_finds_its_way(shown: Shown) -> None:
-    """By headings and regions; the state is read out when it changes, and the line has words."""
     shown.status = replace(GAP, dead_letters=CATCHING_UP.dead_letters)
     shown.tab.open(shown.url)
     found = heard(shown.tab)
@@ -165,7 +161,6 @@ def test_a_screen_reader_finds_its_way(shown: Shown) -> None:
 
 
 def test_a_screen_reader_finds_its_way_on_the_page_of_a_job(tab: Tab) -> None:
-    """By the same."""
     with serving(reports.pages(JOBS["job-partial"]), lambda: LIVE) as server:
         tab.open(server.url)
         found = heard(tab)
@@ -176,7 +171,6 @@ def test_a_screen_reader_finds_its_way_on_the_page_of_a_job(tab: Tab) -> None:
 
 
 def test_the_keyboard_reaches_every_link(shown: Shown) -> None:
-    """In their order, each with a visible focus."""
     reached = []
     for _ in range(3):
         for kind in ("keyDown", "keyUp"):

@@ -61,7 +61,6 @@ def test_each_state_is_a_sentence_and_what_to_do(name: str, tone: str, sentence:
 
 @pytest.mark.parametrize("state", [*State, None])
 def test_no_state_is_without_words(state: State | None) -> None:
-    """Also one that is entered only for moments; those in which somebody has to act say what to do."""
     shown = view(replace(LIVE, state=state, started_at=NOW), NOW, show)
     assert shown.headline.sentence.endswith(".")
     assert shown.state == ("Starting" if state is None else state.value)
@@ -80,13 +79,11 @@ def test_a_silent_event_loop_hides_the_state_before_it() -> None:
 
 
 def test_a_bridge_without_progress_is_stuck() -> None:
-    """By the same judgement as the liveness probe."""
     shown = view(replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600), NOW, show)
     assert (shown.headline.tone, shown.reason) == ("bad", "no commit for 1h")
 
 
 def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
-    """Then there is something to do, although the state needs nothing."""
     assert view(LIVE, NOW, show).notices == ()
     shown = view(replace(GAP, open_transactions=(HANGING, HANGING._replace(age=1))), NOW, show)
     assert len(shown.notices) == 2
@@ -109,7 +106,6 @@ def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
     ],
 )
 def test_no_state_hides_what_somebody_has_to_act_on(changes: dict[str, Any], words: str) -> None:
-    """Live, as all else is well."""
     shown = view(replace(LIVE, **changes), NOW, show)
     assert (shown.todo, [words in notice for notice in shown.notices]) == ("", [True])
 
@@ -123,7 +119,6 @@ def test_a_gap_is_noticed_for_as_long_as_it_could_be_on_the_line() -> None:
     ("age", "place"), [(0, WIDTH), (1.5 * DAY, WIDTH / 2), (3 * DAY, 0), (9 * DAY, 0), (-60, WIDTH)]
 )
 def test_the_position_is_on_the_line_by_its_age(age: float, place: float) -> None:
-    """By the provider's clock; what is older than it can replay is at the end."""
     shown = view(replace(LIVE, skew=60.0, revision=int(NOW + 60 - age)), NOW, show)
     assert shown.line.position == pytest.approx(place, abs=0.1)
     assert shown.left == pytest.approx(3 * DAY - age, abs=1)
@@ -162,7 +157,6 @@ def test_gauges_show_the_usage_and_when_there_is_room_again() -> None:
 
 
 def test_a_limit_that_is_free_by_now_says_nothing() -> None:
-    """The snapshot may be older than the page."""
     status = replace(LIVE, usage=(LimitUsage("proper", 5, 5, NOW - 0.1),))
     assert view(status, NOW, show).gauges[0].free == ""
 
@@ -176,7 +170,6 @@ def test_the_next_connection_attempt_is_told(status: StatusSnapshot, words: str)
 
 
 def test_the_most_frequent_causes_of_dead_letters_come_first() -> None:
-    """And not more than fit on a page."""
     causes = {DeadLetterCause("data.betId", f"reason {number}"): number for number in range(1, 50)}
     shown = view(replace(LIVE, dead_letters=causes), NOW, show)
     assert [count for _, count in shown.causes] == list(range(49, 49 - MOST_CAUSES, -1))
@@ -194,12 +187,10 @@ def test_owner_and_standbys_have_names() -> None:
 
 @pytest.mark.parametrize("status", [KAFKA_DOWN, replace(LIVE, group=Group())])
 def test_members_that_kafka_does_not_show_are_unknown(status: StatusSnapshot) -> None:
-    """Not nobody."""
     assert view(status, NOW, show).members is None
 
 
 def test_bets_are_shown_only_where_they_may_be() -> None:
-    """The newest first; those of a bridge that has written none yet are none."""
     assert view(LIVE, NOW, show).bets is None
     assert view(replace(LIVE, last_bets=()), NOW, show).bets == ()
     bets = view(SHOWING_BETS, NOW, show).bets
@@ -226,7 +217,6 @@ def test_bets_are_shown_only_where_they_may_be() -> None:
     ],
 )
 def test_a_bet_names_the_first_of_its_events(names: list[str | None], events: str) -> None:
-    """Each once, as far as the provider sent names."""
     items = [{"event": {"name": name}} for name in names] + [{"event": None}]
     assert shown(BETS[b"win"] | {"selections": items}).events == events
     assert shown(BETS[b"win"] | {"selections": None, "amount": None}).stake == "—"

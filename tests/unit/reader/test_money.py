@@ -31,7 +31,6 @@ from bridge.reader.money import format_payout, format_stake, payout_of, stake_of
     ],
 )
 def test_a_payout_is_the_decimal_that_its_double_stands_for(value: float, places: int, shown: str) -> None:
-    """Of the 15 digits that a double holds, at most eight decimals; beyond that, the double itself."""
     assert format_payout(value, {"precision": places}) == shown
 
 
@@ -43,7 +42,6 @@ def test_a_payout_prints_as_people_write_it(value: float, exact: str) -> None:
 
 
 def test_a_payout_has_the_decimals_of_its_stake() -> None:
-    """A currency may have more than eight, as far as a double holds them."""
     stake = {"value": 123456789012000000, "precision": 18, "currency": "ETH"}
     assert str(payout_of(0.123456789012, stake)) == "0.123456789012"
     assert str(payout_of(0.1 + 0.2, stake)) == "0.3"
@@ -56,21 +54,18 @@ def test_a_payout_has_the_decimals_of_its_stake() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_what_is_no_number_is_shown_as_such(value: float) -> None:
-    """No bridge writes it: a record of somebody else must not end a reader."""
     assert not payout_of(value).is_finite()
     assert format_payout(value, None) == str(value)
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 4))
 def test_cents_survive_a_double(cents: int, places: int) -> None:
-    """A sum that a double holds comes back as it was."""
     exact = Decimal(cents).scaleb(-places)
     assert payout_of(float(exact)) == exact
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
 def test_a_stake_is_exact_whatever_its_precision(value: int, precision: int) -> None:
-    """Also one that no currency has, which takes no more room than its digits."""
     stake = stake_of({"value": value, "precision": precision, "currency": None})
     assert stake is not None
     sign, digits, exponent = stake.as_tuple()

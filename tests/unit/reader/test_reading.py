@@ -27,7 +27,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def test_bets_are_read_until_the_end(log: Log) -> None:
-    """Of each partition."""
     bets = list(changes(BETS, settings=NOWHERE))
     assert {(bet.partition, bet.offset) for bet in bets} == {(p, o) for p in range(2) for o in range(5)}
 
@@ -41,7 +40,6 @@ def test_records_not_written_by_a_bridge_are_skipped_and_counted(log: Log) -> No
 
 
 def test_a_client_is_replaced_as_soon_as_one_can_be_made(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then the old one reads on. Nothing comes twice."""
     made = list[int]()
 
     def connected(number: int) -> None:
@@ -68,7 +66,6 @@ def test_a_client_is_replaced_as_soon_as_one_can_be_made(log: Log, monkeypatch: 
 def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
     log: Log, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    """Not as if the old client had read it."""
     monkeypatch.setattr(source, "LOOK_SECONDS", 0)
     monkeypatch.setattr(source, "RETRY_SECONDS", 0)
     reading = source.Source(NOWHERE, "bets", "start", None)
@@ -94,7 +91,6 @@ def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
 def test_a_topic_that_seems_gone_for_a_moment_is_not_read_again(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that has just started may not know it yet. Only another id is another topic."""
     monkeypatch.setattr(source, "LOOK_SECONDS", 0)
     follows = source.Source(NOWHERE, "bets", "start", None)
     ends = source.Source(NOWHERE, "bets", "start", "end")
@@ -116,14 +112,12 @@ def test_a_snapshot_can_be_read_as_soon_as_it_is_seen(log: Log) -> None:
 
 
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
-    """The command does not wait for ever, and reports the cause."""
     log.waits = [(0, 0, NEVER)]
     with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         list(changes(BETS, settings=NOWHERE))
 
 
 def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log) -> None:
-    """Of a partition that is written to, no more is given than there was when the command began."""
     log.leaderless = {0}
 
     def connected(_: int) -> None:
@@ -137,7 +131,6 @@ def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log)
 
 
 def test_names_that_a_recreated_topic_lacks_are_forgotten(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of before are kept until it has any: a job publishes them an hour later."""
     monkeypatch.setattr(source, "LOOK_SECONDS", 0)
     monkeypatch.setattr(names, "LOOK_SECONDS", 0)
     codec = Codec(load("translation"), 7, lambda _: load("translation"))

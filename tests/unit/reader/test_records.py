@@ -39,7 +39,6 @@ def annotation(schema: Any, named: dict[str, Any]) -> Any:
 
 
 def test_a_settled_bet_has_the_fields_of_its_schema() -> None:
-    """Each with its type, in every record within."""
     assert annotation(load("settled-bet"), {}) is SettledBet
 
 

@@ -57,7 +57,6 @@ def judged(judge: Judge, message: bytes, at: float = 10.0) -> Verdict:
 
 
 def test_a_bet_that_nobody_has_published_is_published() -> None:
-    """Once: the same letter again is a duplicate."""
     judge = desk()
     verdict = judged(judge, body())
     assert (verdict.outcome, verdict.reason, verdict.correction) == (Outcome.PUBLISHED, "", False)
@@ -68,14 +67,12 @@ def test_a_bet_that_nobody_has_published_is_published() -> None:
 
 @pytest.mark.parametrize("at", [5.0, 15.0], ids=["later", "earlier"])
 def test_a_bet_with_a_later_version_is_not_published(at: float) -> None:
-    """Whenever that was received."""
     verdict = judged(desk((body(3), at)), body(2))
     assert (verdict.outcome, verdict.reason) == (Outcome.STALE, "a later version is published")
     assert judged(desk((body(3), at)), body(4)).outcome is Outcome.PUBLISHED
 
 
 def test_what_is_published_with_the_same_content_is_a_duplicate() -> None:
-    """In today's schema or in an earlier one."""
     assert judged(desk((body(), 5.0)), body()).outcome is Outcome.DUPLICATE
     assert judged(desk((body(), 5.0), codec=Codec(OLDER, 6)), body()).outcome is Outcome.DUPLICATE
     assert judged(desk((body(), 5.0), codec=Codec(OLDER, 5)), body()).outcome is Outcome.PUBLISHED
@@ -122,7 +119,6 @@ def test_a_redriven_bet_counts_by_the_receipt_of_its_letter() -> None:
     ],
 )
 def test_what_todays_model_refuses_fails_again(message: bytes, reason: str) -> None:
-    """With today's reason."""
     verdict = judged(desk(), message)
     assert (verdict.outcome, verdict.bet) == (Outcome.FAILED, None)
     assert reason in verdict.reason
@@ -141,7 +137,6 @@ def test_what_is_no_bet_is_a_ping_or_empty() -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 @pytest.mark.parametrize("correction", [False, True])
 def test_each_letter_is_counted_a_second_time_unless_it_failed(outcome: Outcome, correction: bool) -> None:
-    """Messages received and dead letters stay as they were."""
     counters = Counters(received=1, dead_lettered=1)
     Verdict(outcome, correction=correction).add_to(counters)
     assert counters.balanced
@@ -151,7 +146,6 @@ def test_each_letter_is_counted_a_second_time_unless_it_failed(outcome: Outcome,
 
 
 def test_versions_of_a_bet_ascend_and_all_else_stays_in_order_of_receipt() -> None:
-    """Letters of one bet exchange their places; equal versions and what is no bet stay where they are."""
     letters = ["a2", "x", "b1", "a3", "a1", "b1'", "y"]
     versions = {one: (one[:1].encode(), int(one[1])) for one in letters if one[1:]}
     assert in_order(letters, versions) == ["a1", "x", "b1", "a2", "a3", "b1'", "y"]

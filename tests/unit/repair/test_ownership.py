@@ -11,7 +11,6 @@ from bridge.repair.ownership import refuse_members
 
 
 def test_a_feed_with_any_member_is_not_free() -> None:
-    """The owner is named, else all that stand by; without a member, or the right to see them, nobody is."""
     owner, standby = Member("1", "vm:1:a", "10.0.0.1", True), Member("2", "vm:2:b", "10.0.0.2", False)
     for group, text in (
         (Group((owner, standby)), "vm:1:a from 10.0.0.1 owns it"),

@@ -45,14 +45,12 @@ def test_a_finer_unit_is_named_with_the_value_in_seconds(unit: str) -> None:
 
 
 def test_a_reset_goes_to_the_start_of_the_settings() -> None:
-    """Without a time in the settings nobody knows what it would skip."""
     assert first_revision(Settings(feed=FeedSettings(start="2h")), NOW) == 1_789_992_800
     with pytest.raises(SettingsError, match=r"feed.start \(BRIDGE_FEED__START\) is 0"):
         first_revision(Settings(), NOW)
 
 
 def test_the_present_position_changes_something_only_behind_a_gap() -> None:
-    """It ends the state in which the gap has left it, as the help says."""
 
     def plan(state: State, revision: int) -> MovePlan:
         checkpoint = Checkpoint("f", 1_000, state, (), Counters(), NOW, "o")
@@ -66,7 +64,6 @@ def test_the_present_position_changes_something_only_behind_a_gap() -> None:
 
 
 def test_a_move_is_possible_after_a_rollback_from_a_version_that_counted_more() -> None:
-    """The owner balances what it restores, and the plan is made of the same checkpoint."""
     planned, owned = (
         Checkpoint("f", 1_000, State.LIVE, (), Counters(received=107, published=100), NOW, "o") for _ in "po"
     )
@@ -87,7 +84,6 @@ def test_a_move_is_possible_after_a_rollback_from_a_version_that_counted_more() 
 def test_a_position_by_a_clock_that_was_ahead_is_left_to_the_bridge(
     revision: float, updated_at: float
 ) -> None:
-    """Only it knows what is certain: moving back from there would skip bets that no gap declares."""
     checkpoint = Checkpoint("f", int(revision), State.STOPPED, (), Counters(), updated_at, "o")
     with pytest.raises(SettingsError, match="start `bridge run`: it goes back to what is certain"):
         plan_move(Settings(), checkpoint, int(NOW) - 3_600, NOW)

@@ -98,7 +98,6 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Written:
 def test_a_letter_that_came_again_is_compared_with_what_is_published(
     written: Written, times: int, published: bytes | None, outcome: Outcome
 ) -> None:
-    """It counts once, and its bet never goes back nor is doubled."""
     written.letter(body(1), AT)
     if published is not None:
         written.bet(published, AT + 100)
@@ -108,7 +107,6 @@ def test_a_letter_that_came_again_is_compared_with_what_is_published(
 
 
 def test_versions_ascend_although_the_lower_one_came_again(written: Written) -> None:
-    """None of them is dropped."""
     written.letter(body(1), AT)
     written.letter(body(2), AT + 100)
     written.letter(body(1), LATER)
@@ -117,7 +115,6 @@ def test_versions_ascend_although_the_lower_one_came_again(written: Written) -> 
 
 @pytest.mark.parametrize("whole_first", [True, False])
 def test_a_letter_is_tried_if_its_bytes_came_whole_once(written: Written, whole_first: bool) -> None:
-    """The limit of size may have been another when it came again."""
     written.letter(body(1), AT, oversized=not whole_first)
     written.letter(body(1), LATER, oversized=whole_first)
     assert written.redriven() == [(Outcome.PUBLISHED, 1)]
@@ -126,7 +123,6 @@ def test_a_letter_is_tried_if_its_bytes_came_whole_once(written: Written, whole_
 def test_contents_that_are_published_are_duplicates_in_whatever_order_their_letters_come(
     written: Written,
 ) -> None:
-    """Two contents of a version, of which the later one became a dead letter first."""
     first, second = body(1, 1.0), body(1, 2.0)
     written.bet(first, AT)
     written.bet(second, AT + 100)
@@ -136,14 +132,12 @@ def test_contents_that_are_published_are_duplicates_in_whatever_order_their_lett
 
 
 def test_a_letter_received_a_millisecond_apart_is_no_later_one(written: Written) -> None:
-    """A record's time is that of its receipt, cut to milliseconds: both may have come in one read."""
     written.bet(body(1, 1.0), AT + 0.001)
     written.letter(body(1, 2.0), AT + 0.002)
     assert written.redriven() == [(Outcome.FAILED, 1)]
 
 
 def test_a_content_that_came_again_in_another_message_is_published_again(written: Written) -> None:
-    """The provider went back to it: its last message counts."""
     written.letter(body(1, 1.0), AT)
     written.letter(body(1, 2.0), AT + 1)
     written.letter(body(1, 1.0) + b" ", AT + 2)

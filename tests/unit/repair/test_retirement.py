@@ -20,7 +20,6 @@ ALL = (FIRST, SHARED, LAST)
 
 
 def test_a_new_name_takes_over_position_and_attempts() -> None:
-    """Its counters begin at 0, or go on where they ended if it was retired itself."""
     found = succeed("a", None, OLD, NOW, "me")
     assert found.checkpoint == replace(OLD, feed="a", counters=Counters(), updated_at=NOW, owner="me")
     assert found.text == "a goes on from the position of b, 2026-09-21T14:11:50Z"
@@ -31,7 +30,6 @@ def test_a_new_name_takes_over_position_and_attempts() -> None:
 
 
 def test_a_feed_that_has_received_nothing_takes_over_too() -> None:
-    """The attempts of both have been made."""
     found = succeed("a", replace(OWN, counters=Counters()), OLD, NOW, "me")
     assert (found.checkpoint.revision, found.checkpoint.ledger) == (OLD.revision, ALL)
 
@@ -40,14 +38,12 @@ def test_a_feed_that_has_received_nothing_takes_over_too() -> None:
     "old", [replace(OLD, updated_at=OWN.updated_at - 1), replace(OLD, counters=Counters())]
 )
 def test_a_feed_that_ran_last_keeps_its_position(old: Checkpoint) -> None:
-    """The provider may count the attempts of both."""
     found = succeed("a", OWN, old, NOW, "me")
     assert found.checkpoint == replace(OWN, ledger=ALL, updated_at=NOW, owner="me")
     assert found.text.endswith("its own position, 2026-09-16T14:13:20Z, 4d 23h earlier than that of b")
 
 
 def test_which_position_counts_is_asked_if_only_an_operator_knows() -> None:
-    """Two names of one feed, or two feeds: the wrong one would be a false gap, or bets missed without one."""
     with pytest.raises(SettingsError, match=r"--position b\b.*--position a\b"):
         succeed("a", OWN, OLD, NOW, "me")
     assert succeed("a", OWN, OLD, NOW, "me", position="b").checkpoint.revision == OLD.revision
@@ -58,7 +54,6 @@ def test_which_position_counts_is_asked_if_only_an_operator_knows() -> None:
 
 
 def test_no_checkpoint_is_older_than_the_one_it_replaces() -> None:
-    """A clock may have been set back."""
     assert succeed("a", OWN, OLD, NOW - 864_000, "me", position="a").checkpoint.updated_at == OLD.updated_at
     ahead = replace(OWN, updated_at=NOW + 60.0)
     assert succeed("a", ahead, OLD, NOW, "me").checkpoint.updated_at == NOW + 60

@@ -60,7 +60,6 @@ def read(request: Request[Any], answer: object) -> tuple[Any, list[tuple[str, in
 def test_an_invalid_item_of_a_list_is_left_out(
     item: object, why: str, number: int | None, place: int
 ) -> None:
-    """At any place; no other item is missing."""
     items = [json.dumps(ITEM)] * 1500
     items[place] = json.dumps(item).replace(HUGE, "1" * 5001)
     found = answered(SPORTS, f"[{','.join(items)}]".encode())
@@ -69,14 +68,12 @@ def test_an_invalid_item_of_a_list_is_left_out(
 
 
 def test_bytes_that_are_no_utf8_cost_their_item() -> None:
-    """And no other."""
     good = json.dumps(ITEM).encode()
     found = answered(SPORTS, b"[" + good + b"," + good.replace(b"Foot", b"F\xf6\xf6t") + b"," + good + b"]")
     assert found == Answered([ITEM, ITEM], (Flaw(f"[1].translation: {CHARACTERS}", 1),))
 
 
 def test_too_many_errors_fail_the_answer() -> None:
-    """They would fill the memory."""
     with pytest.raises(ApiError, match="event/7 answered with 100,001 errors"):
         read(QUESTIONS.event(7), {**PARTS, "league": ENTITY, "competitors": [0] * 100_001})
 
@@ -206,13 +203,11 @@ def test_what_is_invalid_is_left_out_and_reported(
     ],
 )
 def test_a_valid_answer_is_read(request_: Request[Any], body: bytes, content: object) -> None:
-    """With pairs of surrogates; of two keys of one name the last counts."""
     assert answered(request_, body) == Answered(content)
 
 
 @pytest.mark.parametrize("answer", [{"id": 1}, "text", None, 5, True])
 def test_an_answer_that_must_be_a_list_is(answer: object) -> None:
-    """Or it is invalid as a whole."""
     with pytest.raises(
         ApiError, match="sports answered with an unexpected shape: the whole: Input should be a valid list"
     ):
@@ -220,7 +215,6 @@ def test_an_answer_that_must_be_a_list_is(answer: object) -> None:
 
 
 def test_the_reason_of_a_flaw_is_cut() -> None:
-    """Keys within keys may make it long, deeper than in shapes of the interface."""
     shape: Any = int
     for _ in range(10):
         shape = dict[str, shape]
@@ -236,7 +230,6 @@ def test_the_reason_of_a_flaw_is_cut() -> None:
 
 
 def test_many_flaws_are_counted() -> None:
-    """The first of them are listed."""
     bad = [{**ITEM, "id": number, "translation": None} for number in range(2 * MAX_FLAWS + 500)]
     found = answered(SPORTS, json.dumps([*bad, ITEM]).encode())
     assert found.content == [ITEM]
@@ -246,7 +239,6 @@ def test_many_flaws_are_counted() -> None:
 
 @pytest.mark.parametrize("body", [b"[" * 10**6, b'[{"a":' + b"[" * 10**6, b'{"a":' * 10**5])
 def test_deep_json_is_invalid(body: bytes) -> None:
-    """It does not end the interpreter."""
     with pytest.raises(ApiError, match=r"sports answered with invalid JSON: nested too deep$"):
         answered(SPORTS, body)
 
@@ -255,7 +247,6 @@ def test_deep_json_is_invalid(body: bytes) -> None:
     "body", [b"", b"  ", b"[", b'[{"id": 1', b'[{"id":1}', b'[{"id":1},', b'{"id": tr', b'["\\ud8']
 )
 def test_json_that_ends_too_early_is_unfinished(body: bytes) -> None:
-    """The next attempt may bring all of it."""
     with pytest.raises(
         Unfinished, match=r"^GET /api/translations/en/sports answered with incomplete JSON: it ends after "
     ):
@@ -266,7 +257,6 @@ def test_json_that_ends_too_early_is_unfinished(body: bytes) -> None:
     "body", [b"[}", b"[,]", b"[1,]", b"[1 2]", b"[] x", b"{} {}", b'{"a" 1}', b"nope", b"[1]]"]
 )
 def test_invalid_json_names_the_request(body: bytes) -> None:
-    """It is complete, so that another attempt would bring the same."""
     with pytest.raises(
         ApiError, match=r"^GET /api/translations/en/sports answered with invalid JSON: "
     ) as caught:
@@ -275,7 +265,6 @@ def test_invalid_json_names_the_request(body: bytes) -> None:
 
 
 def test_an_answer_that_is_too_large_names_the_setting() -> None:
-    """And the rest of it is not read."""
     reader = SPORTS.reader(100)
     assert reader.feed(b"[" + b" " * 99)
     assert not reader.feed(b"]")

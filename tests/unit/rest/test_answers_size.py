@@ -32,7 +32,6 @@ def pieces(body: bytes) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_a_long_list_takes_the_memory_of_what_is_kept(spoilt: bool) -> None:
-    """Also where something is wrong in it: 4 MiB of bytes are never there as a whole."""
     sent = body()
     if spoilt:
         sent = sent.replace(b"\\u0391 77", b"\\ud83d 77")  # half a pair, in a hundred of them

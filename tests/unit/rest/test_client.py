@@ -30,7 +30,6 @@ def failure(provider: Provider, attempts: int = 1) -> str:
 
 
 def test_an_answer_is_read() -> None:
-    """It is asked for as JSON, with the token."""
     provider = Provider(Reply(body='[{"id":1,"language":"en","translation":"Football"}]'))
     assert provider.ask(SPORTS) == [Answered([{"id": 1, "language": "en", "translation": "Football"}])]
     (request,) = provider.requests
@@ -45,7 +44,6 @@ def test_an_unknown_event_has_no_content() -> None:
 
 @pytest.mark.parametrize("status", [201, 204, 304, 400, 404, 405, 409, 410, 418, 499])
 def test_any_other_status_is_an_error_at_once(status: int) -> None:
-    """It names the request, the status and the beginning of the body."""
     body = b"" if status in (204, 304) else b'{"detail": "no such thing"}'
     provider = Provider(otherwise=Reply(status, body))
     text = failure(provider, attempts=6)
@@ -56,7 +54,6 @@ def test_any_other_status_is_an_error_at_once(status: int) -> None:
 
 
 def test_a_missing_right_names_the_endpoint() -> None:
-    """After a second attempt."""
     provider = Provider(otherwise=Reply(403, "no"))
     assert failure(provider) == (
         "the token gives no right to /api/translations/{lang}/sports: "
@@ -71,7 +68,6 @@ def test_a_single_403_is_no_missing_right(script: list[Reply]) -> None:
 
 
 def test_a_missing_right_stays_missing_until_an_answer() -> None:
-    """After the second 403 of an endpoint, the next ones are an error at once."""
     no, leagues = Reply(403), Questions(api()).listed("league", "en")
     provider = Provider(no, no, no, no, no, Reply(), no, no, no)
     results = provider.ask(SPORTS, SPORTS, leagues, SPORTS, SPORTS, SPORTS)
@@ -81,7 +77,6 @@ def test_a_missing_right_stays_missing_until_an_answer() -> None:
 
 
 def test_requests_that_get_403_at_once_are_each_repeated_at_most_once() -> None:
-    """A request that still waits after another's second 403 is not repeated."""
     provider = Provider(otherwise=Reply(403))
     results = provider.ask(*[SPORTS] * 8, at_once=True, concurrency=4)
     assert [type(result) for result in results] == [Forbidden] * 8
@@ -99,7 +94,6 @@ def test_requests_that_get_403_at_once_are_each_repeated_at_most_once() -> None:
     ],
 )
 def test_a_redirect_is_not_followed(location: str, host: str) -> None:
-    """The token does not go elsewhere. The error shows the host and nothing else of the address."""
     provider = Provider(Reply(307, headers={"Location": location}))
     text = failure(provider)
     assert text.startswith(f"GET /api/translations/en/sports answered HTTP 307, which points to {host}. ")
@@ -117,7 +111,6 @@ def test_a_redirect_is_not_followed(location: str, host: str) -> None:
     ],
 )
 def test_an_invalid_body_is_an_error_at_once(body: str, reason: str) -> None:
-    """It is complete, so that another attempt would bring the same."""
     provider = Provider(otherwise=Reply(body=body))
     assert f"GET /api/translations/en/sports answered {reason}" in failure(provider, attempts=6)
     assert len(provider.requests) == 1
@@ -147,7 +140,6 @@ def test_an_invalid_body_is_an_error_at_once(body: str, reason: str) -> None:
     ],
 )
 def test_a_failure_is_retried(reply: Reply, reason: str) -> None:
-    """Up to `attempts`; then the error has the last reason. A good answer ends it."""
     provider = Provider(otherwise=reply)
     text = failure(provider, attempts=3)
     assert text.startswith(f"GET /api/translations/en/sports failed, tried 3 times; at last: {reason}")
@@ -156,7 +148,6 @@ def test_a_failure_is_retried(reply: Reply, reason: str) -> None:
 
 
 def test_a_refusal_that_asks_to_wait_is_a_pause() -> None:
-    """And no missing right."""
     pause = Reply(403, headers={"Retry-After": "40"})
     provider = Provider(pause, pause)
     assert provider.ask(SPORTS, attempts=3) == [EMPTY]
@@ -167,14 +158,12 @@ def test_a_refusal_that_asks_to_wait_is_a_pause() -> None:
 
 @pytest.mark.parametrize("status", [302, 400, 404, 405, 409])
 def test_what_is_about_the_request_is_not_asked_again(status: int) -> None:
-    """Whatever else it says."""
     provider = Provider(otherwise=Reply(status, headers={"Retry-After": "40"}))
     failure(provider, attempts=3)
     assert len(provider.requests) == 1
 
 
 def test_the_waits_between_attempts_grow() -> None:
-    """1 to 2 seconds at first, doubled each time, a minute at most."""
     provider = Provider(otherwise=Reply(500))
     assert "tried 9 times" in failure(provider, attempts=9)
     for wait, least in zip(provider.gaps, (1, 2, 4, 8, 16, 30, 30, 30), strict=True):
@@ -191,13 +180,11 @@ def test_the_waits_between_attempts_grow() -> None:
     ],
 )
 def test_an_error_shows_the_beginning_of_a_text(body: str | bytes, excerpt: str) -> None:
-    """200 characters, without the token that a provider may repeat. Control characters reach no terminal."""
     assert failure(Provider(Reply(400, body))).endswith(f"answered HTTP 400{excerpt}")
 
 
 @pytest.mark.parametrize(("attempts", "sent"), [(1, 1), (2, 2), (3, 3), (9, 3), (None, 3)])
 def test_a_request_may_have_fewer_attempts(attempts: int | None, sent: int) -> None:
-    """Never more than the setting."""
     provider, times = Provider(otherwise=Reply(500)), "once" if sent == 1 else f"{sent} times"
 
     async def story() -> None:
@@ -210,7 +197,6 @@ def test_a_request_may_have_fewer_attempts(attempts: int | None, sent: int) -> N
 
 
 def test_a_body_is_sent_as_json() -> None:
-    """With its type; other requests have no body."""
     provider = Provider()
     templates = Questions(api(template_ids="body")).selection_templates([1, 2])
     provider.ask(templates, SPORTS)
@@ -221,7 +207,6 @@ def test_a_body_is_sent_as_json() -> None:
 
 
 def test_requests_in_flight_are_limited() -> None:
-    """They are sent in order."""
     provider = Provider(otherwise=Reply(body='{"id":1,"translations":{}}', after=1.0))
     requests = (Questions(api()).single("sport", number) for number in range(100))
     provider.ask(*requests, at_once=True, concurrency=20, requests_per_second=100.0)
@@ -230,7 +215,6 @@ def test_requests_in_flight_are_limited() -> None:
 
 
 def test_a_request_keeps_its_place_between_attempts() -> None:
-    """So that a provider in trouble does not get the first attempts of all others meanwhile."""
     provider = Provider(otherwise=Reply(500))
     results = provider.ask(*[SPORTS] * 4, at_once=True, concurrency=2, attempts=2)
     assert [type(result) for result in results] == [Unanswered] * 4
@@ -240,7 +224,6 @@ def test_a_request_keeps_its_place_between_attempts() -> None:
 
 @pytest.mark.parametrize("seconds", [0.05, 0.5, 1.5, 3.05])
 def test_a_cancelled_request_leaves_nothing_behind(seconds: float) -> None:
-    """While it waits for a place, its turn, an answer or its next attempt. Later requests are answered."""
     provider = Provider(Reply(500, after=1.0), otherwise=Reply(after=1.0))
 
     async def story() -> None:

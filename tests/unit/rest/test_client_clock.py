@@ -31,7 +31,6 @@ def dated(*offsets: int, **headers: str) -> Reply:
     ],
 )
 def test_a_wrong_clock_is_an_error(reply: Reply, skew: str) -> None:
-    """At the first answer of any kind, before another request."""
     provider = Provider(otherwise=reply)
     [error] = provider.ask(SPORTS)
     assert isinstance(error, ClockError)
@@ -59,6 +58,5 @@ def test_a_wrong_clock_is_an_error(reply: Reply, skew: str) -> None:
     ],
 )
 def test_a_clock_that_may_be_right_changes_nothing(reply: Reply, limit: int) -> None:
-    """No date, an invalid one, two that differ, a slow answer, a cached one, and a higher limit."""
     answers = Provider(reply).ask(SPORTS, timeout_seconds=3600, max_clock_skew_seconds=limit)
     assert answers == [Answered([])]

@@ -58,7 +58,6 @@ def everything(provider: Simulator, settings: ApiSettings) -> list[Request[Any]]
 
 
 async def test_each_endpoint_answers() -> None:
-    """All 15, each with content."""
     async with simulator() as provider, Client(settings := toward(provider)) as client:
         answers = await asyncio.gather(*(client.ask(request) for request in everything(provider, settings)))
         assert all(answer.content and not answer.flaws for answer in answers)
@@ -68,7 +67,6 @@ async def test_each_endpoint_answers() -> None:
 
 @pytest.mark.parametrize("place", ["query", "path"])
 async def test_template_ids_go_where_the_provider_expects_them(place: str) -> None:
-    """In another place they are not found."""
     async with simulator(template_ids=place) as provider:
         known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
         selection, type_ = known["selection-template"].id, known["market-type-template"]
@@ -89,7 +87,6 @@ async def test_template_ids_go_where_the_provider_expects_them(place: str) -> No
 
 
 async def test_parameters_with_placeholders_arrive() -> None:
-    """The lists of all sports together are the whole list; an added parameter selects markets."""
     query = {"leagues": {"sportId": "{sportId}"}, "markets": {"ids": ["{eventId}", "0"]}}
     async with simulator() as provider, Client(settings := toward(provider, query=query)) as client:
         questions, whole_list = Questions(settings), Questions(toward(provider)).listed("league", "sv")
@@ -153,7 +150,6 @@ SPORT = b'{"id": 1, "translations": {"en": "Football"}}'
 
 
 async def test_a_connection_is_kept() -> None:
-    """Ten requests, one connection; a body may be compressed."""
     packed = whole(gzip.compress(SPORT), "Content-Encoding: gzip")
     async with serving(*[whole(SPORT)] * 9, packed) as (server, settings), Client(settings) as client:
         request = Questions(settings).single("sport", 1)
@@ -181,7 +177,6 @@ HALVES = {
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
 async def test_an_incomplete_answer_is_retried(half: bytes) -> None:
-    """Wherever it ends."""
     async with serving(half, whole(SPORT)) as (_, settings), Client(settings, sleep=at_once) as client:
         answer = await client.ask(Questions(settings).single("sport", 1))
     assert answer.content == {"id": 1, "translations": {"en": "Football"}}
@@ -189,7 +184,6 @@ async def test_an_incomplete_answer_is_retried(half: bytes) -> None:
 
 
 async def test_half_a_refusal_is_a_refusal() -> None:
-    """Its status counts, and what it asks for."""
     refused = b"HTTP/1.1 %s\r\nRetry-After: 600\r\n" + ANNOUNCED + b"\r\n{"
 
     async def sleep(seconds: float) -> None:
@@ -207,7 +201,6 @@ async def test_half_a_refusal_is_a_refusal() -> None:
 
 @pytest.mark.parametrize("within", [b"[%s]", b'[{"id":1},%s', b"%s"])
 async def test_a_compressed_bomb_takes_little_memory(within: bytes) -> None:
-    """The limit is on the decompressed size; no more is decompressed, and nothing is held."""
     bomb = whole(gzip.compress(within % (b" " * (64 << 20))), "Content-Encoding: gzip")
     assert len(bomb) < 1 << 20
     async with serving(bomb) as (_, settings):
@@ -225,7 +218,6 @@ async def test_a_compressed_bomb_takes_little_memory(within: bytes) -> None:
 
 
 async def test_an_unreachable_provider_is_named() -> None:
-    """The error shows the request and the reason."""
     async with serving() as (_, settings):
         pass
     async with Client(settings, sleep=at_once) as client:
@@ -234,7 +226,6 @@ async def test_an_unreachable_provider_is_named() -> None:
 
 
 async def test_a_cancelled_request_closes_its_connection() -> None:
-    """The provider sees it."""
     beginning = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + SPORT
     async with asyncio.timeout(5), serving(beginning) as (server, settings), Client(settings) as client:
         asking = asyncio.create_task(client.ask(Questions(settings).single("sport", 1)))

@@ -33,14 +33,12 @@ def logged(provider: Provider, times: int, **changes: Any) -> list[dict[str, Any
 
 
 def test_requests_are_sent_evenly() -> None:
-    """However many are asked for at once."""
     provider = Provider(otherwise=Reply(after=0.25))
     assert logged(provider, 50, requests_per_second=5.0, concurrency=10) == []
     assert provider.gaps == pytest.approx([0.2] * 49)
 
 
 def test_no_burst_follows_slow_answers() -> None:
-    """With one request at a time the provider sets the pace."""
     provider = Provider(*[Reply(after=3.0)] * 3)
     logged(provider, 8, requests_per_second=5.0, concurrency=1)
     assert provider.gaps == pytest.approx([3.0] * 3 + [0.2] * 4)
@@ -49,7 +47,6 @@ def test_no_burst_follows_slow_answers() -> None:
 @pytest.mark.parametrize("headers", [{"Retry-After": "60"}, IN_A_MINUTE])
 @pytest.mark.parametrize("status", [429, 503])
 def test_nothing_is_sent_before_retry_after_is_over(status: int, headers: dict[str, str]) -> None:
-    """One refusal delays all requests, also those that wait for their turn."""
     provider = Provider(
         Reply(), Reply(), Reply(status, headers=headers, after=0.05), otherwise=Reply(after=0.5)
     )
@@ -61,7 +58,6 @@ def test_nothing_is_sent_before_retry_after_is_over(status: int, headers: dict[s
 
 
 def test_a_refusal_halves_the_rate_until_answers_raise_it() -> None:
-    """Also without Retry-After; in the end to the configured rate."""
     provider = Provider(*[Reply()] * 10, Reply(429))
     logged(provider, 200, requests_per_second=10.0, concurrency=4)
     slowed = provider.gaps[10:]
@@ -72,7 +68,6 @@ def test_a_refusal_halves_the_rate_until_answers_raise_it() -> None:
 
 
 def test_a_spell_of_failures_is_logged_once() -> None:
-    """Not each refusal or failure; and again after a calm minute."""
     limited = {
         "log_level": "warning",
         "event": "rate limited by the provider",
@@ -122,7 +117,6 @@ REPLIES = st.builds(
     concurrency=st.integers(1, 6),
 )
 def test_rate_and_pauses_are_kept(script: list[Reply], rate: float, concurrency: int) -> None:
-    """Whatever the answers: no two requests are closer than the rate allows, and none is in a pause."""
     provider = Provider(*script)
     changes = {"requests_per_second": rate, "attempts": 100, "max_clock_skew_seconds": 86_400}
     provider.ask(*[SPORTS] * 12, at_once=True, concurrency=concurrency, **changes)
@@ -159,7 +153,6 @@ async def ask_a_simulator(allowed: float, rate: float) -> int:
 
 @pytest.mark.parametrize("rate", [5.0, 50.0])
 def test_a_provider_with_the_same_rate_never_refuses(rate: float) -> None:
-    """And the whole rate is used."""
 
     async def story() -> None:
         assert await ask_a_simulator(rate, rate) == 0
@@ -177,7 +170,6 @@ def test_a_provider_that_allows_half_the_rate_refuses_few_requests() -> None:
 
 @pytest.mark.parametrize("after", ["43200", "9" * 400])
 def test_a_pause_of_hours_ends_the_run(after: str) -> None:
-    """It would hold the lock, and wait for what may be a quota of a day."""
     provider = Provider(otherwise=Reply(429, headers={"Retry-After": after}))
     (error,) = provider.ask(SPORTS)
     with pytest.raises(ProviderPause, match="before") as caught:
@@ -188,7 +180,6 @@ def test_a_pause_of_hours_ends_the_run(after: str) -> None:
 
 
 def test_a_pause_of_hours_ends_all_requests() -> None:
-    """Those that are under way or wait for their turn, too."""
     provider = Provider(Reply(), Reply(429, headers={"Retry-After": "43200"}), otherwise=Reply(429))
     answers = provider.ask(*[SPORTS] * 8, at_once=True, requests_per_second=5.0, concurrency=4)
     assert sum(isinstance(answer, ProviderPause) for answer in answers) == 7

@@ -90,7 +90,6 @@ def test_which_tokens_are_sent(
     tokens: str,
     file: Path,
 ) -> None:
-    """`files`: what the file holds from a second on; `runs`: the errors, if any, of requests at a second."""
     provider = Provider(*script)
 
     async def story() -> None:
@@ -119,7 +118,6 @@ def test_which_tokens_are_sent(
     ],
 )
 def test_a_token_that_is_refused_twice_is_an_error(end: float | None, validity: str, file: Path) -> None:
-    """It names the setting and what the token claims, but does not show the token."""
     token = minted(end)
     file.write_text(token)
     provider = Provider(otherwise=Reply(401, f"{token} is not valid"))
@@ -133,7 +131,6 @@ def test_a_token_that_is_refused_twice_is_an_error(end: float | None, validity: 
 
 
 def test_requests_that_are_refused_at_once_repeat_one() -> None:
-    """Not each; and the last of them, with the same token, is not sent."""
     provider = Provider(otherwise=Reply(401, after=1.0))
     results = provider.ask(*[SPORTS] * 11, at_once=True, concurrency=4)
     assert [type(result) for result in results] == [AuthError] * 11
@@ -145,6 +142,5 @@ def test_requests_that_are_refused_at_once_repeat_one() -> None:
     ("token", "holds"), [(None, "no token"), (SecretStr("a\nb"), "a text that cannot be a bearer token")]
 )
 async def test_without_a_usable_token_there_is_no_client(token: SecretStr | None, holds: str) -> None:
-    """Before any request."""
     with pytest.raises(SettingsError, match=f"^BRIDGE_API__TOKEN holds {holds}"):
         Client(api(token=token), clock=now, network=httpx2.MockTransport(lambda _: httpx2.Response(200)))

@@ -80,7 +80,6 @@ ENDPOINTS: list[tuple[Ask, str, str, object]] = [
     ("ask", "endpoint", "target", "answer"), ENDPOINTS, ids=[e for _, e, _, _ in ENDPOINTS]
 )
 def test_each_endpoint_is_asked_and_understood(ask: Ask, endpoint: str, target: str, answer: object) -> None:
-    """By its path and in its shape, as in the interface."""
     request = ask(Questions(api()))
     target = (EXCHANGE if endpoint.startswith(EXCHANGE) else TEXTS) + target
     assert (request.endpoint, request.target) == (endpoint, target)
@@ -89,7 +88,6 @@ def test_each_endpoint_is_asked_and_understood(ask: Ask, endpoint: str, target: 
 
 
 def test_every_endpoint_of_the_interface_is_there() -> None:
-    """13 of translations and 2 of currencies. Only an event and its markets may be unknown."""
     assert len({endpoint for _, endpoint, _, _ in ENDPOINTS}) == 15
     missing = {target for ask, _, target, _ in ENDPOINTS if ask(Questions(api())).may_be_unknown}
     assert missing == {"sv/7/markets", "all/event/7", "all/7/markets"}
@@ -139,7 +137,6 @@ def test_settings_and_arguments_are_in_the_target(settings: dict[str, Any], ask:
 
 @pytest.mark.parametrize("count", [0, MAX_IDS + 1])
 def test_a_collection_has_its_bounds(count: int) -> None:
-    """Those of the interface."""
     with pytest.raises(AssertionError):
         Questions(api()).selection_templates(range(count))
     with pytest.raises(AssertionError):
@@ -147,7 +144,6 @@ def test_a_collection_has_its_bounds(count: int) -> None:
 
 
 def test_an_unknown_field_is_ignored() -> None:
-    """At any depth."""
     answer = {**EVENT, "sport": ENTITY | {"icon": None}, "venue": [1]}
     assert answered(Questions(api()).event(7), orjson.dumps(answer)) == Answered(EVENT)
 
@@ -167,7 +163,6 @@ def test_an_unknown_field_is_ignored() -> None:
     ],
 )
 def test_an_unexpected_shape_is_named_by_its_place(answer: object, place: str) -> None:
-    """With the endpoint and its ids. No value is converted."""
     with pytest.raises(ApiError) as caught:
         answered(Questions(api()).event(7), orjson.dumps(answer))
     assert str(caught.value).startswith(
@@ -176,7 +171,6 @@ def test_an_unexpected_shape_is_named_by_its_place(answer: object, place: str) -
 
 
 def test_further_errors_are_counted() -> None:
-    """The answer itself, which can be long, is not repeated."""
     request = Questions(api()).single("sport", 7)
     with pytest.raises(ApiError, match=r"an unexpected shape: id: .*, and 1 more$") as caught:
         answered(request, orjson.dumps({"id": "long-story", "translations": None}))
@@ -184,7 +178,6 @@ def test_further_errors_are_counted() -> None:
 
 
 def test_a_list_is_fetched_by_sport_if_the_settings_say_so() -> None:
-    """And no other list."""
     questions = Questions(api(**QUERY))
     assert [kind for kind in LISTED if questions.by_sport(kind)] == ["region", "league"]
     with pytest.raises(AssertionError):
@@ -207,7 +200,6 @@ def test_a_list_is_fetched_by_sport_if_the_settings_say_so() -> None:
 def test_ids_of_templates_go_where_the_settings_say(
     place: str, sport: str | None, selections: tuple[str, str], types: tuple[str, str]
 ) -> None:
-    """And errors show them there."""
     names = {"selection_ids_parameter": "s", "sport_id_parameter": "sport", "market_type_ids_parameter": "t"}
     questions = Questions(api(template_ids=place, template_sport=sport, **names))
     for request, (target, body) in (

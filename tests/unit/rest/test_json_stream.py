@@ -46,7 +46,6 @@ def read(body: bytes, cuts: list[int]) -> tuple[bool | None, list[Any]]:
 def test_pieces_make_no_difference(
     value: Any, cuts: list[int], ascii_: bool, indent: int | None, look: int
 ) -> None:
-    """In the middle of a character, of a number or of an escape."""
     body = json.dumps(value, ensure_ascii=ascii_, indent=indent).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "_LOOK_CHARACTERS", look)
@@ -55,7 +54,6 @@ def test_pieces_make_no_difference(
 
 @given(VALUES, st.integers(0, 300), st.sampled_from([1, 7, 1000]))
 def test_a_beginning_is_no_whole(value: Any, length: int, look: int) -> None:
-    """Of a list or an object: a number or a literal may be whole earlier."""
     body = json.dumps([value]).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "_LOOK_CHARACTERS", look)
@@ -65,20 +63,17 @@ def test_a_beginning_is_no_whole(value: Any, length: int, look: int) -> None:
 
 @given(st.binary(max_size=60), st.sampled_from([b"", b"[", b'[{"a":', b'["']), st.lists(st.integers(0, 60)))
 def test_any_bytes_end_well(body: bytes, before: bytes, cuts: list[int]) -> None:
-    """In something, or in an error of ours."""
     with suppress(NoJson):
         read(before + body, cuts)
 
 
 def test_items_come_before_the_end() -> None:
-    """What is there is not waited for."""
     items = Items()
     items.feed(b"[")
     assert 90_000 < sum(len(items.feed(b'{"id": 1}, ' * 1000)) for _ in range(100)) < 100_000
 
 
 def test_an_item_has_a_largest_size() -> None:
-    """It would be held whole."""
     items = Items()
     items.feed(b'["' + b"x" * (MAX_ITEM_CHARACTERS - 2))
     with pytest.raises(NoJson, match="it has an item of more than 4,194,304 characters"):
@@ -86,7 +81,6 @@ def test_an_item_has_a_largest_size() -> None:
 
 
 def test_a_large_item_in_small_pieces_is_looked_at_seldom() -> None:
-    """Its time grows as its size does, not as the square of it."""
 
     def seconds(size: int) -> float:
         items = Items()
@@ -103,5 +97,4 @@ def test_a_large_item_in_small_pieces_is_looked_at_seldom() -> None:
 
 
 def test_a_mark_of_the_byte_order_is_let_pass() -> None:
-    """Some put one in front."""
     assert read(b"\xef\xbb\xbf[1]", [1, 2]) == (True, [1])

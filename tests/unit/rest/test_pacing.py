@@ -8,7 +8,6 @@ from bridge.rest.pacing import SLOWEST_SHARE, TIMER_SECONDS, Pace
 
 
 def test_a_timer_that_fires_slightly_early_is_on_time() -> None:
-    """Or the loop would spin for the rest of a nanosecond."""
     pace = Pace(1)
     pace.sent(0.0)
     assert pace.left(1 - TIMER_SECONDS / 2) == 0
@@ -16,7 +15,6 @@ def test_a_timer_that_fires_slightly_early_is_on_time() -> None:
 
 
 def test_refusals_of_requests_in_flight_count_once() -> None:
-    """They were all sent at the old rate. A later one was not, and halves it again."""
     pace = Pace(8)
     for moment in (1.0, 1.125, 1.25):
         pace.sent(moment)
@@ -29,7 +27,6 @@ def test_refusals_of_requests_in_flight_count_once() -> None:
 
 
 def test_the_rate_has_a_floor() -> None:
-    """A provider that refuses everything still gets requests."""
     pace = Pace(64)
     for moment in range(1, 100):
         pace.refused(float(moment), sent_at=float(moment))
@@ -37,7 +34,6 @@ def test_the_rate_has_a_floor() -> None:
 
 
 def test_a_pause_delays_everything() -> None:
-    """A later, shorter one does not end it sooner."""
     pace = Pace(5)
     pace.pause(10.0, 60.0)
     pace.pause(11.0, 5.0)

@@ -64,7 +64,6 @@ def test_a_file_without_a_token_is_named(content: str | None, error: str, tmp_pa
 
 @pytest.mark.parametrize("text", ["hush\nhush", "hush hush", "Bearer hush", "hüsh", "hush\x00", "hush\x7f"])
 def test_a_text_that_no_header_can_hold_is_refused(text: str, tmp_path: Path) -> None:
-    """The error names the setting and does not show the text."""
     file = tmp_path / "token"
     file.write_text(text)
     for settings, name in (
@@ -77,7 +76,6 @@ def test_a_text_that_no_header_can_hold_is_refused(text: str, tmp_path: Path) ->
 
 
 def test_a_token_that_ends_soon_is_logged_once(tmp_path: Path) -> None:
-    """From 15 minutes before; so is the next token."""
     file = tmp_path / "token"
     token = Token(api(token_file=file))
     file.write_text(minted(AT + 1000))
@@ -89,7 +87,6 @@ def test_a_token_that_ends_soon_is_logged_once(tmp_path: Path) -> None:
 
 
 def test_an_expired_token_is_logged() -> None:
-    """By our clock. It is sent: the provider may judge otherwise."""
     token = Token(api(token=SecretStr(minted(AT))))
     (line,) = lines(token, AT, AT + 1)
     assert line["event"] == "token has expired by this machine's clock"
@@ -116,14 +113,12 @@ def claims(content: bytes) -> str:
     ],
 )
 def test_a_token_without_an_end_is_not_logged(text: str) -> None:
-    """It need not be a JWT, nor have a valid `exp`."""
     assert expiry(text) is None
     assert lines(Token(api(token=SecretStr(text))), AT) == []
     assert validity_of(text, AT) == "does not say how long it is valid"
 
 
 def test_a_token_says_how_long_it_is_valid() -> None:
-    """Also with a fraction, or in milliseconds by mistake."""
     assert expiry(minted(AT + 0.5)) == AT + 0.5
     assert validity_of(minted(AT), AT) == "expired at 2026-09-21T14:13:20Z"
     assert validity_of(minted(AT), AT - 1) == "says that it is valid until 2026-09-21T14:13:20Z"

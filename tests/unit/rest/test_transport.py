@@ -45,7 +45,6 @@ async def answered(settings: ApiSettings, handler: Handler, target: str = PATH) 
     ],
 )
 async def test_a_target_is_added_to_the_base_address(base: str, target: str, address: str) -> None:
-    """The base may have a path; its credentials do not replace the token. Nothing is encoded twice."""
     seen: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -65,7 +64,6 @@ def _errors(*kinds: type[Exception]) -> set[type[Exception]]:
 
 @pytest.mark.parametrize("error", sorted(_errors(httpx2.RequestError), key=str))
 async def test_each_error_of_a_request_is_unavailable(error: type[Exception]) -> None:
-    """With the text of the library's error, or its name if it has none."""
     for text in ("in its words", ""):
 
         def fail(_: httpx2.Request, text: str = text) -> httpx2.Response:
@@ -76,7 +74,6 @@ async def test_each_error_of_a_request_is_unavailable(error: type[Exception]) ->
 
 
 def test_no_other_error_of_the_library_can_come_from_a_request() -> None:
-    """The others are about addresses, which are checked before, and about calls that are not made."""
     assert _errors(Exception) - _errors(httpx2.RequestError) == {
         httpx2.HTTPError,
         httpx2.HTTPStatusError,
@@ -92,7 +89,6 @@ def test_no_other_error_of_the_library_can_come_from_a_request() -> None:
 
 @pytest.mark.parametrize("status", [200, 401, 404, 503])
 async def test_whether_the_provider_answers_is_asked_without_the_token(status: int) -> None:
-    """At the base address, which is no endpoint; any status is an answer."""
     seen: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -112,21 +108,18 @@ async def test_whether_the_provider_answers_is_asked_without_the_token(status: i
 
 
 async def test_only_the_beginning_of_a_huge_refusal_is_kept() -> None:
-    """It can be shown even if it ends within a character."""
     answer = await answered(api(), lambda _: httpx2.Response(400, text="." + "ж" * 10**6))
     assert len(answer.refusal) == MAX_REFUSAL_BYTES
     assert str(answer) == "HTTP 400: ." + "ж" * (EXCERPT_CHARACTERS - 1)
 
 
 def test_an_invalid_base_address_names_its_setting() -> None:
-    """With an example."""
     with pytest.raises(SettingsError, match=r"BRIDGE_API__BASE_URL.* https://provider\.example"):
         Transport(api(base_url="https://[v1.x]"))
 
 
 @pytest.mark.parametrize("proxy", ["ftp://user:pass@proxy.example", "http://user:pass@proxy:no-port"])
 def test_an_invalid_proxy_is_not_shown(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its address may hold a password."""
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(SettingsError, match=r"BRIDGE_API__PROXY\), or HTTPS_PROXY") as caught:
         Transport(api(proxy="env"))
@@ -135,7 +128,6 @@ def test_an_invalid_proxy_is_not_shown(proxy: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
 def test_an_invalid_certificate_authority_names_its_file(content: str | None, tmp_path: Path) -> None:
-    """And its setting."""
     file = tmp_path / "ca.pem"
     if content:
         file.write_text(content)
@@ -144,7 +136,6 @@ def test_an_invalid_certificate_authority_names_its_file(content: str | None, tm
 
 
 async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:
-    """With a certificate of its own; the provider refuses those who have none."""
     authority = Authority(tmp_path)
     certificate, key = authority.client_files()
 

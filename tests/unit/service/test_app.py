@@ -55,7 +55,6 @@ class Apart(LeaderElection):
 def test_what_a_connection_will_need_is_checked_before_anything_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a standby would pass for ready, and fail when it is needed."""
     monkeypatch.setattr(app, "_Service", lambda _: pytest.fail("it starts"))
     feed = FeedSettings(base_url=f"http://{NOWHERE}", auth="bearer", auth_value_file=tmp_path / "none")
     kafka, registry = KafkaSettings(bootstrap_servers=NOWHERE), RegistrySettings(url=f"http://{NOWHERE}")
@@ -65,7 +64,6 @@ def test_what_a_connection_will_need_is_checked_before_anything_else(
 
 @pytest.mark.parametrize("is_silent", [True, False])
 async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch, is_silent: bool) -> None:
-    """The state has the name of Kafka, which is not to blame, not even if it was away before."""
     released = threading.Event()
     address = f"http://{NOWHERE}/apis"
 
@@ -101,7 +99,6 @@ async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch,
 
 
 async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that Kafka's settings name may be away; the report is that Kafka is."""
     made: list[KafkaSettings] = []
 
     class Unseen(Apart):
@@ -127,7 +124,6 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
 
 
 async def test_a_look_at_the_group_that_never_returns_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it last saw may be long over. The next look has another thread and another client."""
     released = threading.Event()
     group = Group((Member("1", "a", "h", True),))
     ways: list[Callable[[], object]] = [lambda: released.wait(60), lambda: None]
@@ -153,7 +149,6 @@ async def test_a_look_at_the_group_that_never_returns_is_given_up(monkeypatch: p
 async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By when a place is free is shown for as long as Kafka says who is in the group."""
     looks: list[Group | None] = [Group((Member("1", "a", "h", True),)), None, None]
 
     class Forgetful(Apart):
@@ -176,7 +171,6 @@ async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over
 async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A standby is ready, and this one has nothing to be ready for."""
     service, seen = app._Service(Settings()), []
 
     class Losing(Apart):
@@ -208,7 +202,6 @@ async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
 async def test_without_kafka_the_last_owner_shows_where_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is away for longer than a session, or in part; until another process owns the feed."""
     other = Group((Member("1", "a", "h", True),))
     looks: list[Group | KafkaUnavailable | None] = [
         KafkaUnavailable("no broker"),
@@ -270,7 +263,6 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
 
 
 async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the look ends with, the next one has a new client, and the term goes on."""
     group = Group((Member("1", "a", "h", True), Member("2", "b", "h", False)))
     looks: list[Group | Exception] = [group, KafkaUnavailable("no broker"), RuntimeError("unforeseen"), group]
     seen: list[Group | None] = []
@@ -315,7 +307,6 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
 
 
 def test_metrics_tell_how_long_an_event_loop_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread goes on to answer scrapes."""
     monkeypatch.setattr(app, "HEARTBEAT_SECONDS", 0.01)
     settings = Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}"), web=WebSettings(port=0))
     service, silent = app._Service(settings), list[float]()

@@ -29,7 +29,6 @@ def receive(desk: Desk, count: int) -> None:
 
 @with_desk()
 async def test_a_checkpoint_has_the_whole_state(desk: Desk) -> None:
-    """Position, state with its reason, ledger, counters, newest time, skew, owner and time."""
     desk.status.become(State.WAITING_FOR_LIMIT, "a limit", until=EPOCH + 7)
     desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
     desk.timekeeper.skew = Skew(2.5, 3.5)
@@ -49,7 +48,6 @@ async def test_a_checkpoint_has_the_whole_state(desk: Desk) -> None:
 
 @with_desk()
 async def test_topics_that_were_taken_as_a_copy_are_those_of_the_next_checkpoint(desk: Desk) -> None:
-    """Until then the last one has others, which nobody has written to."""
     await desk.checkpointer.commit()
     [last] = desk.kafka.checkpoints
     desk.checkpointer.topics = copies = tuple(replace(topic, id="a copy") for topic in last.topics)
@@ -61,7 +59,6 @@ async def test_topics_that_were_taken_as_a_copy_are_those_of_the_next_checkpoint
 
 @with_desk()
 async def test_a_batch_is_committed_once_with_its_checkpoint(desk: Desk) -> None:
-    """The next batch begins empty; `commit` commits an empty one too."""
     receive(desk, 2)
     await desk.checkpointer.commit()
     await desk.checkpointer.commit()
@@ -85,7 +82,6 @@ async def test_only_a_checkpoint_while_catching_up_has_progress(desk: Desk) -> N
 
 @with_desk()
 async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
-    """By default 20 ms after its first message, whatever comes after it."""
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     assert desk.checkpointer.due_at(0) is None
@@ -102,7 +98,6 @@ async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_batch_grows_old_from_when_its_transaction_can_begin(desk: Desk) -> None:
-    """Not while it waits for the last one: the next would be the shorter, the longer a commit takes."""
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     receive(desk, 1)
@@ -112,7 +107,6 @@ async def test_a_batch_grows_old_from_when_its_transaction_can_begin(desk: Desk)
 
 @with_desk()
 async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
-    """The coordinator is still busy with the last one and would refuse; the retry would come much later."""
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     receive(desk, 1)
@@ -127,7 +121,6 @@ async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_batch_grows_while_messages_wait(desk: Desk) -> None:
-    """Until it is full or a second old. Only then are its records produced: in few requests."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 10)
@@ -150,7 +143,6 @@ async def test_a_batch_grows_while_messages_wait(desk: Desk) -> None:
 
 @with_desk()
 async def test_the_records_of_a_burst_are_produced_as_soon_as_no_message_waits(desk: Desk) -> None:
-    """They are committed as early as those of a single message."""
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     await asyncio.sleep(REST_SECONDS)
@@ -168,7 +160,6 @@ async def test_the_records_of_a_burst_are_produced_as_soon_as_no_message_waits(d
 
 @with_desk()
 async def test_delivery_reports_are_taken_off_a_commit_while_a_backlog_waits(desk: Desk) -> None:
-    """Live, the commit would only notice later that all are delivered."""
     desk.kafka.away(10)
     desk.status.become(State.CATCHING_UP)
     for backlog in (BACKLOG, BACKLOG, BACKLOG - 1):
@@ -178,7 +169,6 @@ async def test_delivery_reports_are_taken_off_a_commit_while_a_backlog_waits(des
 
 @with_desk()
 async def test_a_full_batch_is_committed_as_soon_as_the_last_commit_has_ended(desk: Desk) -> None:
-    """Whatever waits."""
     desk.kafka.away(10)
     desk.status.become(State.CATCHING_UP)
     desk.checkpointer.advance(0)
@@ -195,7 +185,6 @@ async def test_a_full_batch_is_committed_as_soon_as_the_last_commit_has_ended(de
 
 @with_desk()
 async def test_a_new_state_is_due_at_once(desk: Desk) -> None:
-    """Readers of the checkpoint see it even if no message comes."""
     await desk.checkpointer.commit()
     desk.status.become(State.IDLE_TIMEOUT)
     assert desk.checkpointer.due_at(0) == 0.0
@@ -207,7 +196,6 @@ async def test_a_new_state_is_due_at_once(desk: Desk) -> None:
 
 @with_desk()
 async def test_nothing_is_due_during_a_commit(desk: Desk) -> None:
-    """New messages are in the next batch."""
     desk.kafka.away(10)
     desk.status.become(State.LIVE)
     receive(desk, 1)
@@ -227,7 +215,6 @@ async def test_nothing_is_due_during_a_commit(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
-    """That would be a bug of the bridge: nothing is written."""
     receive(desk, 2)
     await desk.checkpointer.commit()
     desk.pipeline.counters.published -= 1
@@ -242,7 +229,6 @@ async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
 
 @with_desk(show_bets=True)
 async def test_the_last_bets_are_those_that_are_committed(desk: Desk) -> None:
-    """By reference, the newest last, and never more than the page shows."""
     last = desk.checkpointer.last_bets
     assert last is not None
     for count in (3, MOST + 5):
@@ -267,7 +253,6 @@ def test_neither_dead_letters_nor_huge_bets_are_shown() -> None:
 
 @with_desk()
 async def test_bets_are_not_remembered_unasked(desk: Desk) -> None:
-    """They are personal data."""
     assert desk.checkpointer.last_bets is None
 
 
@@ -286,7 +271,6 @@ async def written(desk: Desk) -> list[int]:
 
 @with_desk()
 async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Desk) -> None:
-    """The first ones promise what was promised before them, and count what they hold."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     first = desk.checkpointer.committed
@@ -310,7 +294,6 @@ async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Des
 
 @with_desk()
 async def test_an_awaited_commit_that_is_too_much_goes_on_in_parts(desk: Desk) -> None:
-    """What Kafka did not take is not committed, and nothing says that it is."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     desk.committer.writer.pace.bytes = 8 * 1024 * 1024
@@ -324,7 +307,6 @@ async def test_an_awaited_commit_that_is_too_much_goes_on_in_parts(desk: Desk) -
 
 @with_desk(start="0")
 async def test_a_part_of_the_first_replay_is_still_at_the_start(desk: Desk) -> None:
-    """After a crash the rest comes only with what revision 0 replays."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 2_000)
@@ -338,7 +320,6 @@ async def test_a_part_of_the_first_replay_is_still_at_the_start(desk: Desk) -> N
 
 @with_desk()
 async def test_one_record_is_never_given_up(desk: Desk) -> None:
-    """It cannot be written in parts."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     desk.kafka.bytes_per_second = 20_000
@@ -349,7 +330,6 @@ async def test_one_record_is_never_given_up(desk: Desk) -> None:
 
 @with_desk()
 async def test_what_was_produced_is_not_parted_by_a_gap(desk: Desk) -> None:
-    """The open transaction has what is behind the gap, too: it is committed as a whole."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 3)
@@ -360,7 +340,6 @@ async def test_what_was_produced_is_not_parted_by_a_gap(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_part_has_neither_a_gap_nor_what_is_behind_it(desk: Desk) -> None:
-    """The position is behind the gap with the checkpoint of the whole alone."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 10)
@@ -376,7 +355,6 @@ async def test_a_part_has_neither_a_gap_nor_what_is_behind_it(desk: Desk) -> Non
 
 @with_desk()
 async def test_what_kafka_does_not_take_in_time_goes_on_in_parts(desk: Desk) -> None:
-    """Nothing of it was committed, and all of it is, in order, with what has come meanwhile."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     desk.committer.writer.pace.bytes = 8 * 1024 * 1024
@@ -395,7 +373,6 @@ async def test_what_kafka_does_not_take_in_time_goes_on_in_parts(desk: Desk) -> 
 
 @with_desk()
 async def test_an_attempt_waits_until_all_parts_are_committed(desk: Desk) -> None:
-    """Its checkpoint is the last one, and says whether this process is still a member."""
     await desk.checkpointer.commit()
     receive(desk, 2_000)
     desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)

@@ -88,7 +88,6 @@ with_bench = given(Bench)
 
 @with_bench
 async def test_a_commit_runs_until_it_is_collected(bench: Bench) -> None:
-    """Its end wakes the loop; it is counted with its duration."""
     committer, batch = bench.committer, Batch()
     assert committer.collect()
     committer.start(batch, checkpoint)
@@ -114,7 +113,6 @@ async def test_finish_waits_for_a_running_commit(bench: Bench) -> None:
 @pytest.mark.parametrize("way", ["collect", "finish"])
 @with_bench
 async def test_no_commit_follows_one_that_failed(bench: Bench, way: str) -> None:
-    """Its checkpoint would cover what was not written. The one that failed is not counted."""
     committer = bench.committer
     bench.writer.ends_in = NotOwner("lost")
     committer.start(Batch(), checkpoint)
@@ -138,7 +136,6 @@ async def test_a_job_returns_its_result_or_raises_its_error(bench: Bench) -> Non
 
 @with_bench
 async def test_a_job_that_takes_long_is_reported_with_its_error(bench: Bench) -> None:
-    """Again and again while it lasts, not before, and not after."""
     committer = bench.committer
     bench.writer.takes = TROUBLE_SECONDS + 10
     committer.start(Batch(), checkpoint)
@@ -160,7 +157,6 @@ async def test_a_job_that_takes_long_is_reported_with_its_error(bench: Bench) ->
 
 @with_bench
 async def test_a_commit_outlives_a_cancelled_wait(bench: Bench) -> None:
-    """It can be waited for again. A busy writer is abandoned when it is closed."""
     committer = bench.committer
     bench.writer.takes = 100.0
     committer.start(Batch(), checkpoint)
@@ -184,7 +180,6 @@ async def test_an_idle_writer_is_abandoned_only_on_request(bench: Bench, abandon
 
 @with_bench
 async def test_a_slow_commit_is_no_trouble(bench: Bench) -> None:
-    """While records get through, or may within the seconds that a sign of life counts."""
     committer, pace = bench.committer, bench.writer.pace
     bench.writer.takes = 100.0
     pace.took(140_000, 2.0, bench.loop.time())
@@ -202,7 +197,6 @@ async def test_a_slow_commit_is_no_trouble(bench: Bench) -> None:
 
 @with_bench
 async def test_what_was_too_much_is_told_once_and_goes_on_as_one_job(bench: Bench) -> None:
-    """The next commit holds less: what blocks both is reported without a break."""
     committer = bench.committer
     bench.writer.takes, bench.writer.ends_in = TROUBLE_SECONDS + 1, TooMuch("on purpose", 0, 10)
     committer.start(Batch(), checkpoint)

@@ -39,7 +39,6 @@ async def test_no_revision_ahead_of_the_providers_clock_is_requested(
 
 @with_desk(start="0")
 async def test_attempts_request_revision_zero_until_all_that_it_replays_has_come(desk: Desk) -> None:
-    """The checkpoint of the first one has a position, from which another connection has to follow then."""
     for _ in range(3):
         await desk.connector.connect()
     desk.connector.ended(FeedLost("with pauses as after a refusal"))
@@ -57,7 +56,6 @@ async def test_attempts_request_revision_zero_until_all_that_it_replays_has_come
 
 @with_desk(start="0")
 async def test_a_first_attempt_that_is_accepted_needs_no_other(desk: Desk) -> None:
-    """All since it began has come on it."""
     desk.provider.answer = Opened.accept
     assert await desk.connector.connect() is not None
     desk.connector.caught_up()
@@ -68,7 +66,6 @@ async def test_a_first_attempt_that_is_accepted_needs_no_other(desk: Desk) -> No
 
 @with_desk()
 async def test_an_attempt_is_committed_before_it_is_made(desk: Desk) -> None:
-    """Only the commit of an attempt depends on the generation of the owner group."""
     await desk.checkpointer.commit()
     assert (desk.kafka.transactions, desk.kafka.checked) == (1, 0)
 
@@ -86,7 +83,6 @@ async def test_an_attempt_is_committed_before_it_is_made(desk: Desk) -> None:
 
 @with_desk()
 async def test_an_attempt_is_withdrawn_when_its_commit_takes_long(desk: Desk) -> None:
-    """The limiter decided too long ago; the attempt is neither made nor counted."""
     desk.kafka.away(DECIDED_SECONDS + 1)
     assert await desk.connector.connect() is None
     assert desk.provider.asked == []
@@ -97,7 +93,6 @@ async def test_an_attempt_is_withdrawn_when_its_commit_takes_long(desk: Desk) ->
 
 @with_desk()
 async def test_another_feed_is_looked_for_before_each_attempt_until_something_is_received(desk: Desk) -> None:
-    """Whatever was committed before: both may have begun without a sight of each other."""
     await desk.checkpointer.commit()
     for looks in (1, 2):
         await desk.connector.connect()
@@ -158,7 +153,6 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
 async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_end(
     desk: Desk, takes: float
 ) -> None:
-    """The machine stood still in the middle of it: the request may have left only then."""
 
     async def answer() -> Connection:
         await asyncio.sleep(takes)
@@ -173,7 +167,6 @@ async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_e
 @pytest.mark.parametrize("error", [FeedUnreached("no route"), SettingsError("no such proxy")])
 @with_desk()
 async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Exception) -> None:
-    """It is told once, and is a failure that says nothing of the provider."""
 
     async def answer() -> Connection:
         raise error
@@ -241,7 +234,6 @@ async def test_the_later_of_limit_and_pause_decides_and_gives_the_reason(desk: D
 
 @with_desk()
 async def test_a_pause_has_the_failure_before_it_in_one_line(desk: Desk) -> None:
-    """What a provider answers may be a page."""
     desk.connector.ended(FeedRefused("HTTP 503", "<h1>\n  Maintenance\n</h1>", status=503))
     state, decision = desk.connector.next_attempt(desk.clock())
     assert state is State.BACKING_OFF
@@ -250,7 +242,6 @@ async def test_a_pause_has_the_failure_before_it_in_one_line(desk: Desk) -> None
 
 @with_desk()
 async def test_attempts_are_counted_by_how_they_end(desk: Desk) -> None:
-    """A status outside `feed.refusal_statuses` is a failure, not a refusal."""
     ends = [FeedLost("gone"), FeedRefused("HTTP 429", status=429), FeedRefused("HTTP 500", status=500)]
 
     async def answer() -> Connection:
@@ -276,7 +267,6 @@ async def test_attempts_are_counted_by_how_they_end(desk: Desk) -> None:
 async def test_a_position_that_only_our_clock_finds_wrong_is_no_gap(
     desk: Desk, revision: float, asked_time: Skew | None, certain: int | None, words: str
 ) -> None:
-    """In the future or too old: the provider's clock is asked first."""
     desk.pipeline.position.take_back(int(revision))
     desk.asked_time, desk.connector.certain_revision = asked_time, certain
     with pytest.raises(ClockError, match=words):

@@ -34,7 +34,6 @@ def history_of(log: Log, monkeypatch: pytest.MonkeyPatch, values: list[bytes]) -
 
 
 async def test_gaps_of_former_owners_are_shown_before_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of this feed, of the last days, and each once: what we have declared may have been read too."""
     values = [CODEC.encode(gap(n, "f" if n != 3 else "another").to_avro()) for n in range(5)]
     history = history_of(Log(), monkeypatch, [*values, b"no gap"])
     assert history.and_own((gap(9),)) == (gap(9),)
@@ -48,7 +47,6 @@ async def test_gaps_of_former_owners_are_shown_before_our_own(monkeypatch: pytes
 async def test_what_cannot_be_read_costs_the_page_those_gaps_only(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Whatever it is, the log has it."""
 
     def fail(*_: object) -> list[Gap]:
         raise error
@@ -62,7 +60,6 @@ async def test_what_cannot_be_read_costs_the_page_those_gaps_only(
 
 
 async def test_a_term_that_ends_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else readers of many short terms would pile up."""
     asked, over = threading.Event(), threading.Event()
 
     def wait(_settings: Settings, _codec: Codec, _since: float, give_up: Callable[[], bool]) -> list[Gap]:

@@ -14,7 +14,6 @@ from tests.virtual.world import DAY, HOUR, World, in_world, play
 
 @in_world()
 async def test_before_it_is_open_only_ownership_can_be_seen(world: World) -> None:
-    """Kafka may keep it waiting for long; it says so."""
     world.kafka.away(60)
     world.start()
     assert world.owner is not None
@@ -26,7 +25,6 @@ async def test_before_it_is_open_only_ownership_can_be_seen(world: World) -> Non
 
 @in_world(rate=0.5)
 async def test_what_can_be_seen_of_it(world: World) -> None:
-    """Position, counters, limits and how the commits go."""
     world.start()
     await asyncio.sleep(400.9)
     assert world.owner is not None
@@ -49,7 +47,6 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
 
 @in_world(rate=0.5)
 async def test_how_long_messages_take_to_become_visible(world: World) -> None:
-    """By the first of each transaction, and by its newest settlementTime; both show an outage of Kafka."""
     world.start()
     await world.until(State.LIVE)
     await asyncio.sleep(600)
@@ -73,7 +70,6 @@ async def test_how_long_messages_take_to_become_visible(world: World) -> None:
 
 @pytest.mark.parametrize("ahead", [-3, 3])
 def test_an_age_is_by_the_provider_s_clock(ahead: float) -> None:
-    """Which may be ahead of ours or behind."""
 
     async def story(world: World) -> None:
         world.start()
@@ -89,7 +85,6 @@ def test_an_age_is_by_the_provider_s_clock(ahead: float) -> None:
 
 @in_world(rate=50, max_records=50)
 async def test_what_waits_for_a_full_batch_waits_since_its_receipt(world: World) -> None:
-    """Though it is handled only when Kafka is there again."""
     world.start()
     await world.until(State.LIVE)
     world.kafka.away(25)
@@ -101,7 +96,6 @@ async def test_what_waits_for_a_full_batch_waits_since_its_receipt(world: World)
 
 @in_world(rate=5)
 async def test_its_rates_are_those_of_the_last_seconds(world: World) -> None:
-    """What is received, and what is committed by then."""
     world.start()
     await asyncio.sleep(400)
     assert world.owner is not None
@@ -114,7 +108,6 @@ async def test_its_rates_are_those_of_the_last_seconds(world: World) -> None:
 
 @in_world(feed={"start": "2036-01-01T00:00:00Z"})
 async def test_a_first_start_in_the_future_is_a_wrong_setting(world: World) -> None:
-    """Nothing is committed, and no connection is attempted."""
     world.start()
     error = await world.ended()
     assert isinstance(error, SettingsError)
@@ -125,7 +118,6 @@ async def test_a_first_start_in_the_future_is_a_wrong_setting(world: World) -> N
 
 @in_world()
 async def test_where_it_once_began_does_not_matter_any_more(world: World) -> None:
-    """The checkpoint has the position, whatever the setting of the first start says."""
     world.start()
     await asyncio.sleep(300)
     await world.kill()
@@ -137,7 +129,6 @@ async def test_where_it_once_began_does_not_matter_any_more(world: World) -> Non
 
 @in_world()
 async def test_an_end_while_kafka_is_away_does_not_drag_on(world: World) -> None:
-    """What was not committed comes again."""
     world.start()
     await asyncio.sleep(300)
     world.kafka.away(HOUR)
@@ -153,7 +144,6 @@ async def test_an_end_while_kafka_is_away_does_not_drag_on(world: World) -> None
 
 @in_world()
 async def test_leadership_that_is_lost_during_the_last_commit_does_not_keep_the_process(world: World) -> None:
-    """SIGTERM comes once: the process must not stand by after it."""
     world.start()
     await asyncio.sleep(300)
     world.kafka.lost = True
@@ -165,7 +155,6 @@ async def test_leadership_that_is_lost_during_the_last_commit_does_not_keep_the_
 async def test_one_that_has_lost_the_leadership_while_it_looks_for_other_feeds_does_not_connect(
     world: World,
 ) -> None:
-    """It may not have read to the end."""
     world.other_feed = "unknown"
     world.start()
     assert str(await world.ended()) == "leadership was lost"
@@ -174,7 +163,6 @@ async def test_one_that_has_lost_the_leadership_while_it_looks_for_other_feeds_d
 
 @pytest.mark.parametrize(("reply", "pattern"), [("echo", '{"pingId":"%s"}'), ("pong {pingId}", "pong %s")])
 def test_pings_are_answered(reply: str, pattern: str) -> None:
-    """As the setting says, each once and in order."""
 
     async def story(world: World) -> list[str]:
         world.start()
@@ -192,7 +180,6 @@ def test_pings_are_answered(reply: str, pattern: str) -> None:
 async def test_what_no_replay_can_bring_back_is_forgotten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The deduplicator stays small, however long the bridge runs; the last bets stay."""
     monkeypatch.setattr("bridge.state.deduplicator.KEPT", 100)
     world.start()
     await asyncio.sleep(HOUR)
@@ -204,7 +191,6 @@ async def test_what_no_replay_can_bring_back_is_forgotten(
 
 @in_world(rate=1 / DAY)
 async def test_a_day_without_a_bet_is_no_trouble(world: World) -> None:
-    """Pings alone move the position on, and a reconnection asks for little."""
     world.start()
     await asyncio.sleep(DAY / 4)
     world.inflict(Drop())

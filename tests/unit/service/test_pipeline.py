@@ -114,7 +114,6 @@ BROKEN = b'{"pingId":"8","data":{"betId":""}}'
 
 
 def test_a_bet_becomes_a_record() -> None:
-    """Keyed by its id, in the registry's format, with its time of receipt in whole milliseconds."""
     line = Line()
     assert line.handle(bet()) is None
     [record] = line.records
@@ -126,7 +125,6 @@ def test_a_bet_becomes_a_record() -> None:
 
 
 def test_what_is_published_already_is_dropped_and_counted() -> None:
-    """Duplicates, stale versions and corrections, each counted separately."""
     line = Line()
     for body in (bet(2), bet(2), bet(1), bet(2, payout=9.0), bet(3), bet(1, bet_id="other")):
         line.handle(body)
@@ -135,7 +133,6 @@ def test_what_is_published_already_is_dropped_and_counted() -> None:
 
 
 def test_the_order_of_a_map_makes_no_difference() -> None:
-    """Two spellings of one content are one content."""
     line = Line()
     for parameters in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}):
         selections = [EXAMPLE["data"]["selections"][0] | {"parameters": parameters}]
@@ -145,7 +142,6 @@ def test_the_order_of_a_map_makes_no_difference() -> None:
 
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_a_message_that_is_no_bet_is_a_dead_letter(kind: str) -> None:
-    """Its very bytes, a reason that names the place, and where it stood in the feed."""
     body, reason = MALFORMED[kind](EXAMPLE, 0)
     line = Line()
     line.handle(body)
@@ -164,7 +160,6 @@ def test_a_message_that_is_no_bet_is_a_dead_letter(kind: str) -> None:
 
 
 def test_a_dead_letter_that_comes_again_is_a_duplicate() -> None:
-    """It becomes one dead letter, however often a replay brings it."""
     line = Line()
     for body in (BROKEN, BROKEN, BROKEN + b" "):
         line.handle(body)
@@ -173,7 +168,6 @@ def test_a_dead_letter_that_comes_again_is_a_duplicate() -> None:
 
 
 def test_a_bet_that_a_record_cannot_hold_is_a_dead_letter() -> None:
-    """Kafka would refuse it, and the bridge would end, at each start anew."""
     line = Line()
     data = json.loads(bet())["data"]
     data["selections"][0]["event"]["name"] = "x" * (1 << 20)
@@ -184,7 +178,6 @@ def test_a_bet_that_a_record_cannot_hold_is_a_dead_letter() -> None:
 
 
 def test_of_an_oversized_message_size_hash_and_head_are_kept() -> None:
-    """And the setting that it is above."""
     line = Line()
     oversized = Oversized(5000, "ab" * 32, b"head")
     for _ in range(2):
@@ -197,7 +190,6 @@ def test_of_an_oversized_message_size_hash_and_head_are_kept() -> None:
 
 
 def test_either_way_of_converting_makes_the_same_of_a_feed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same records, dead letters, samples, answers to pings, counters and revision."""
     spoilt = [malform(EXAMPLE, 0)[0] for malform in MALFORMED.values()]
     bodies = [PING, b"{}", bet(2), bet(), bet(3, ping="p"), bet(bet_id="c", new=1), BROKEN, *spoilt, bet(4)]
     line = Line()
@@ -214,7 +206,6 @@ def test_either_way_of_converting_makes_the_same_of_a_feed(monkeypatch: pytest.M
 
 
 def test_a_bet_that_does_not_fit_the_schema_is_not_lost() -> None:
-    """Should model and schema ever disagree, the bytes are kept, with the schema's complaint."""
     narrow = {
         "type": "record",
         "name": "SettledBet",
@@ -244,14 +235,12 @@ def test_a_bet_that_does_not_fit_the_schema_is_not_lost() -> None:
 def test_a_ping_is_to_be_answered_whatever_comes_with_it(
     body: bytes, ping_id: str | None, counters: Counters
 ) -> None:
-    """With a bet it counts as data, with a broken one as a dead letter; neither of both is empty."""
     line = Line()
     assert line.handle(body) == ping_id
     assert line.counters == counters
 
 
 def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
-    """The first three with each path, marked as samples, which count nowhere; the path is logged once."""
     line = Line()
     with capture_logs() as logged:
         for number in range(SAMPLES + 2):
@@ -275,7 +264,6 @@ def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
 
 
 def test_a_message_that_holds_neither_ping_nor_data_but_something_else_is_a_dead_letter() -> None:
-    """Each original is kept, and the unknown fields are counted and logged like those of a bet."""
     line = Line()
     bodies = [b'{"bet":{"betId":"%d"},"pingId":null}' % number for number in range(SAMPLES + 2)]
     for body in bodies:
@@ -297,7 +285,6 @@ def test_a_message_that_holds_neither_ping_nor_data_but_something_else_is_a_dead
     ids=["ping", "empty", "duplicate"],
 )
 def test_unknown_fields_are_counted_and_sampled_wherever_they_come(body: bytes, counters: Counters) -> None:
-    """Beside a ping, with nothing else in the message, and in what is published already."""
     line = Line()
     line.handle(body)
     line.handle(body)
@@ -307,7 +294,6 @@ def test_unknown_fields_are_counted_and_sampled_wherever_they_come(body: bytes, 
 
 
 def test_fields_without_number_do_not_fill_the_memory() -> None:
-    """The number of distinct paths is limited; a message with another is published all the same."""
     line = Line()
     for number in range(EXTRA_PATHS + 5):
         extra: dict[str, Any] = {f"field{number}": 1}
@@ -325,7 +311,6 @@ def live() -> Line:
 
 
 def test_whatever_is_understood_moves_the_position() -> None:
-    """Once the feed is live, so that a checkpoint moves while messages are dropped."""
     for body in (bet(), bet(1, payout=2.0), PING):
         line = live()
         line.handle(body, at=NOW + 30)
@@ -343,7 +328,6 @@ NOT_UNDERSTOOD: dict[str, bytes | Oversized] = {
 
 @pytest.mark.parametrize("kind", NOT_UNDERSTOOD)
 def test_what_is_not_understood_never_moves_the_position(kind: str) -> None:
-    """It may come from anywhere in the feed."""
     line = live()
     line.handle(NOT_UNDERSTOOD[kind], at=NOW + 30)
     assert line.pipeline.position.revision == int(NOW) - 90
@@ -351,7 +335,6 @@ def test_what_is_not_understood_never_moves_the_position(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(NOT_UNDERSTOOD.keys() - {"empty"}))
 def test_pings_do_not_move_it_past_what_is_not_understood(kind: str) -> None:
-    """The feed may have fallen behind meanwhile; a bet that is near now, or quiet, shows that it has not."""
     line, body = live(), NOT_UNDERSTOOD[kind]
     line.handle(body, at=NOW + 1)
     line.handle(PING, at=NOW + 2)
@@ -366,7 +349,6 @@ def test_pings_do_not_move_it_past_what_is_not_understood(kind: str) -> None:
 
 
 def test_the_position_learns_of_a_stall_before_the_message() -> None:
-    """What was read after it may be old, and is looked for among what was published before."""
     line = live()
     assert line.pipeline.position.live
     line.pipeline.handle([Received(PING, NOW + 500, after_read_pause=True)], now=0.0)
@@ -375,7 +357,6 @@ def test_the_position_learns_of_a_stall_before_the_message() -> None:
 
 
 def test_a_replay_reaches_back_until_something_new_comes() -> None:
-    """What is known has come by then, since the feed is in order; until then nothing of it is forgotten."""
     line = live()
     line.pipeline.connected(int(NOW) - 3600, skew=None)
     for body in (bet(2), bet(1), BROKEN, PING):
@@ -386,7 +367,6 @@ def test_a_replay_reaches_back_until_something_new_comes() -> None:
 
 
 def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
-    """Through a swing from one content to another and back, at one version."""
     line = Line()
     swing = [bet(payout=1.0), bet(payout=2.0), bet(payout=1.0)]
     for body in swing:
@@ -399,7 +379,6 @@ def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
 
 
 def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
-    """And the next one begins empty."""
     line = Line()
     for body in (bet(1), bet(1), PING, BROKEN):
         line.handle(body)
@@ -426,7 +405,6 @@ def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
     )
 )
 def test_each_message_ends_in_exactly_one_counter(messages: list[bytes | Oversized]) -> None:
-    """Whatever comes, and each bet and each dead letter is in the batch."""
     line = Line()
     for body in messages:
         before = line.counters.copy()
@@ -439,7 +417,6 @@ def test_each_message_ends_in_exactly_one_counter(messages: list[bytes | Oversiz
 
 
 def test_each_new_cause_of_dead_letters_is_logged_once() -> None:
-    """With the field and the command that lists them, but nothing of the message."""
     line = Line()
     with capture_logs() as logged:
         for number in range(3):
@@ -476,7 +453,6 @@ def test_a_provider_that_invents_reasons_does_not_fill_the_log() -> None:
 
 
 def test_dead_letters_are_counted_by_their_cause() -> None:
-    """One that comes again is a duplicate."""
     line = Line()
     for body in (b"{", b"{{", b"{", bet(betSettlement=90), bet(bet_id="other", betSettlement=91)):
         line.handle(body)
@@ -498,7 +474,6 @@ def changed_back(line: Line, count: int) -> None:
 
 
 def test_an_earlier_content_is_held_and_counted_with_its_outcome() -> None:
-    """It is repeated if the last content is: then nothing is published. The position waits for it."""
     line = Line()
     changed_back(line, 2)
     before = line.counters.received
@@ -516,7 +491,6 @@ def test_an_earlier_content_is_held_and_counted_with_its_outcome() -> None:
 
 
 def test_what_is_held_is_published_once_the_replay_is_over() -> None:
-    """Some new contents in a row, or live for longer than the margins, or an hour of pings alone."""
     line = Line()
     changed_back(line, 1)
     for number in range(OVER):
@@ -537,7 +511,6 @@ def test_what_is_held_is_published_once_the_replay_is_over() -> None:
 
 
 def test_what_is_held_comes_again_with_the_next_connection() -> None:
-    """It is not counted until then."""
     line = Line()
     changed_back(line, 1)
     received = line.counters.received
@@ -549,7 +522,6 @@ def test_what_is_held_comes_again_with_the_next_connection() -> None:
 
 
 def test_more_than_can_be_held_are_dead_letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded, and nothing is dropped in silence."""
     monkeypatch.setattr(held, "MOST_BYTES", 3000)
     line = Line(settings=SETTINGS.model_copy(update={"feed": FeedSettings(name="f")}))
     changed_back(line, 10)
@@ -560,7 +532,6 @@ def test_more_than_can_be_held_are_dead_letters(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_before_a_position_that_was_moved_back_nothing_is_held() -> None:
-    """What follows may come much later, and the position has to move on."""
     line = Line(moved_from=int(NOW))
     changed_back(line, 1)
     assert (line.records, line.counters.duplicates, line.pipeline.position.held) == ([], 1, False)

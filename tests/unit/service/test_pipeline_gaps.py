@@ -54,7 +54,6 @@ def fresh(count: int) -> list[bytes]:
 
 
 def test_a_replay_without_anything_known_is_a_gap() -> None:
-    """Declared once, when the position leaves the revision that was asked for, up to what came first."""
     made = pipeline(newest=POSITION + 600)
     handle(made, *fresh(2))
     assert (gaps(made), made.missing_in_replay, made.gaps) == ([], None, 0)
@@ -66,7 +65,6 @@ def test_a_replay_without_anything_known_is_a_gap() -> None:
 
 
 def test_what_an_operator_asks_for_again_need_not_be_known() -> None:
-    """Only behind the position that the operator left."""
     left = int(SETTLED) - 100
     made = pipeline(newest=left + 60.0, moved_from=left)
     old = [bet(bet_id=f"old-{n}", settlementTime="2026-09-21T12:30:00Z") for n in range(WINDOW)]
@@ -88,7 +86,6 @@ def test_nothing_is_missed_if_nothing_was_published_behind_the_position_that_an_
 
 
 def test_it_goes_up_to_what_came_at_the_latest() -> None:
-    """Each was published within the out-of-orderness; a late resettlement among them says nothing."""
     made = pipeline(newest=POSITION + 600)
     late = bet(bet_id="late", settlementTime="2026-09-21T12:30:00Z")
     handle(made, late, *fresh(WINDOW), at=NOW + 6000)
@@ -97,7 +94,6 @@ def test_it_goes_up_to_what_came_at_the_latest() -> None:
 
 
 def test_pings_alone_show_it_too() -> None:
-    """After an hour of them there is nothing to come any more; it reaches up to then."""
     made = pipeline(newest=POSITION + 600)
     for number in range(61):
         handle(made, b'{"pingId":"%d"}' % number, at=NOW + 60 * number)
@@ -106,7 +102,6 @@ def test_pings_alone_show_it_too() -> None:
 
 
 def test_one_thing_that_is_known_is_enough() -> None:
-    """A duplicate, or a bet that has a later version by now."""
     for known, again in ((bet(1), bet(1)), (bet(2), bet(1))):
         deduplicator = Deduplicator()
         first = pipeline(newest=None, deduplicator=deduplicator)
@@ -122,7 +117,6 @@ def dead(deduplicator: Deduplicator, body: bytes, at: float) -> None:
 
 
 def test_a_bet_that_was_a_dead_letter_is_known() -> None:
-    """A version that converts it is started, and the replay begins with what the last one could not."""
     deduplicator = Deduplicator()
     dead(deduplicator, bet(1), at=NOW - 60)
     made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
@@ -133,7 +127,6 @@ def test_a_bet_that_was_a_dead_letter_is_known() -> None:
 
 @pytest.mark.parametrize("again", [BROKEN, b'{"type":"heartbeat"}'])
 def test_what_is_still_invalid_is_no_witness(again: bytes) -> None:
-    """It may be something that comes all the time; an honest replay brings the newest bet."""
     deduplicator = Deduplicator()
     handle(pipeline(newest=None, deduplicator=deduplicator), again, at=NOW - 1)
     made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
@@ -143,7 +136,6 @@ def test_what_is_still_invalid_is_no_witness(again: bytes) -> None:
 
 @pytest.mark.parametrize("news", [bet(1, payout=2.0), bet(2)], ids=["correction", "next version"])
 def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
-    """It may have been published at any time since; only what was published before comes back in a replay."""
     deduplicator = Deduplicator()
     handle(pipeline(newest=None, deduplicator=deduplicator), bet(1))
     made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
@@ -153,7 +145,6 @@ def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(bet(1), bet(1)), (bet(2), bet(1))])
 def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: bytes, second: bytes) -> None:
-    """It ended before the position left the revision, which the next one asks for again."""
     made = pipeline(newest=POSITION + 600)
     handle(made, first, at=NOW + 1)
     for _ in range(2):
@@ -164,7 +155,6 @@ def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: byt
 
 
 def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:
-    """Meanwhile the provider has forgotten the rest, which is declared by its age."""
     made = pipeline(newest=POSITION + 20)
     handle(made, *fresh(2), at=NOW + 1)
     made.position.skip(POSITION + 100)
@@ -174,7 +164,6 @@ def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:
 
 
 def test_what_only_this_connection_has_brought_is_no_witness() -> None:
-    """A message that comes twice, a bet whose versions come in the wrong order."""
     for first, second in ((bet(1), bet(1)), (bet(2), bet(1))):
         made = pipeline(newest=POSITION + 600)
         handle(made, first, second, *fresh(5), at=NOW + 1)
@@ -182,7 +171,6 @@ def test_what_only_this_connection_has_brought_is_no_witness() -> None:
 
 
 def test_a_dead_letter_from_before_the_revision_is_no_witness() -> None:
-    """Nor one that this connection has brought, though it was received before the pipeline was told of it."""
     for at in (POSITION - 1, None):
         deduplicator = Deduplicator()
         if at is not None:
@@ -195,7 +183,6 @@ def test_a_dead_letter_from_before_the_revision_is_no_witness() -> None:
 
 
 def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> None:
-    """Neither at a first start, nor where all that was published was settled before it."""
     for newest in (None, POSITION - 1.0, float(POSITION)):
         made = pipeline(newest=newest)
         handle(made, *fresh(5))
@@ -207,7 +194,6 @@ def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> 
 
 
 def test_the_newest_settlement_published_is_remembered() -> None:
-    """But not one from the future, nor that of a duplicate."""
     made = pipeline(newest=POSITION + 600)
     handle(made, bet(), at=SETTLED - 1)
     assert made.newest == POSITION + 600
@@ -224,7 +210,6 @@ def older_schema() -> dict[str, Any]:
 
 
 def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
-    """Compared as that schema has it: only what it could say counts."""
     before = Codec(older_schema(), 6)
     deduplicator = Deduplicator()
     first = pipeline(newest=None, bets=before, deduplicator=deduplicator)
@@ -241,7 +226,6 @@ def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
 
 
 def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
-    """It is published as a correction, not lost."""
     impossible = older_schema() | {
         "fields": [{"name": "nothingLikeIt", "type": "string"}, *older_schema()["fields"]]
     }

@@ -52,12 +52,10 @@ def ended(prepare: Callable[[Pulse], object] = lambda _: None) -> tuple[list[int
 
 
 def test_a_loop_that_stands_still_leaves_the_group_and_ends_with_an_error() -> None:
-    """In this order, with a word."""
     assert ended() == ([1], ["the event loop stands still, ending the process", "left"])
 
 
 def test_where_all_is_done_and_only_a_thread_hangs_it_ends_without_one() -> None:
-    """Such as one that waits for a name."""
 
     def done(watched: Pulse) -> None:
         watched.asked_to_end()
@@ -67,7 +65,6 @@ def test_where_all_is_done_and_only_a_thread_hangs_it_ends_without_one() -> None
 
 
 def test_an_error_is_told_and_keeps_its_exit_code_where_a_thread_hangs() -> None:
-    """An operator's script acts on the code."""
 
     def failed(watched: Pulse) -> None:
         watched.error, watched.done = TopologyError("no such topic"), True
@@ -76,7 +73,6 @@ def test_an_error_is_told_and_keeps_its_exit_code_where_a_thread_hangs() -> None
 
 
 async def test_a_loop_that_beats_lives() -> None:
-    """For longer than its patience."""
     end = Ended()
     watched = Pulse(end)
     with watched.watched():

@@ -22,7 +22,6 @@ class Clock:
 
 
 def test_a_state_is_logged_once() -> None:
-    """However often it is entered, and whatever its details are by then."""
     status = Status("f", Clock())
     with capture_logs() as lines:
         for revision in range(3):
@@ -35,7 +34,6 @@ def test_a_state_is_logged_once() -> None:
 
 
 def test_another_reason_for_the_same_state_is_logged() -> None:
-    """Silence always has a reason, and it may change."""
     status = Status("f", Clock())
     with capture_logs() as lines:
         for reason in ("5 connections", "5 connections", "the bucket"):
@@ -46,7 +44,6 @@ def test_another_reason_for_the_same_state_is_logged() -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_every_state_has_a_sentence_of_its_own(state: State) -> None:
-    """And a level: what an operator may have to look at is a warning."""
     with capture_logs() as lines:
         Status("f", Clock()).become(state)
         for other in set(State) - {state}:
@@ -62,7 +59,6 @@ def _until(status: Status) -> float | None:
 
 
 def test_it_is_known_since_when_and_until_when() -> None:
-    """A new reason is not a new beginning, and the end of a wait may move without a word."""
     status = Status("f", Clock())
     with capture_logs() as lines:
         assert status.become(State.WAITING_FOR_LIMIT, "a", until=1_790_000_100.0)
@@ -79,7 +75,6 @@ def test_it_is_known_since_when_and_until_when() -> None:
 
 
 def test_a_final_state_stays_until_the_process_stands_by_again() -> None:
-    """An end with a reason is a warning: an operator has to act."""
     status = Status("f", Clock())
     with capture_logs() as lines:
         status.become(State.STOPPED, "the clocks are too far apart")

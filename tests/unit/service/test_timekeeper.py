@@ -55,7 +55,6 @@ class Scene:
 
 @given(Scene)
 async def test_the_machine_is_believed_if_the_provider_agrees_or_shows_no_time(scene: Scene) -> None:
-    """The skew is that of the clock that is believed."""
     scene.set_by, scene.ahead = 100.0, 110.0
     await scene.keeper.compare()
     assert (scene.wrong_by, scene.keeper.skew) == (100, Skew(10, 11))
@@ -67,7 +66,6 @@ async def test_the_machine_is_believed_if_the_provider_agrees_or_shows_no_time(s
 @pytest.mark.parametrize("step", [3600.0, -3600.0, 17.0])
 @given(Scene)
 async def test_a_wall_clock_that_the_provider_refutes_is_not_believed(scene: Scene, step: float) -> None:
-    """The clock so far goes on where that one is right; where neither is, it is an error."""
     scene.set_by = step
     await scene.keeper.compare()
     assert (scene.wrong_by, scene.keeper.skew) == (0, Skew(0, 1))
@@ -78,7 +76,6 @@ async def test_a_wall_clock_that_the_provider_refutes_is_not_believed(scene: Sce
 
 @given(Scene)
 async def test_a_wall_clock_that_is_set_is_asked_about_once(scene: Scene) -> None:
-    """Beside everything else; right or wrong, nobody asks again until it is set anew."""
     assert (await scene.watched(), scene.asked, scene.wrong_by) == (0, 0, 0)
     scene.set_by = STEP_SECONDS * 1.5
     assert (await scene.watched(), scene.asked, scene.wrong_by) == (1, 1, 1.5)
@@ -91,7 +88,6 @@ async def test_a_wall_clock_that_is_set_is_asked_about_once(scene: Scene) -> Non
 
 @given(Scene)
 async def test_a_machine_that_stood_still_is_set_right(scene: Scene) -> None:
-    """The wall clock was set since, the monotonic one was not. The connection ends: its data may be old."""
     scene.set_by = scene.ahead = 600.0
     with pytest.raises(FeedLost, match="corrected"):
         await scene.watched()
@@ -101,7 +97,6 @@ async def test_a_machine_that_stood_still_is_set_right(scene: Scene) -> None:
 
 @given(Scene)
 async def test_data_that_raise_a_doubt_are_asked_about_again_and_again(scene: Scene) -> None:
-    """But no more than once a minute; and so is a provider that does not answer."""
     assert await scene.watched(doubted=True) == scene.asked
     assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
     scene = Scene()
@@ -112,7 +107,6 @@ async def test_data_that_raise_a_doubt_are_asked_about_again_and_again(scene: Sc
 
 @given(Scene)
 async def test_if_the_provider_shows_no_time_the_clock_goes_on_as_it_did(scene: Scene) -> None:
-    """It is asked again. If bets come from the future, as after a pause, another handshake has to show it."""
     scene.undated, scene.set_by = True, 100.0
     assert (await scene.watched(), scene.wrong_by) == (0, 0)
     assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
@@ -122,7 +116,6 @@ async def test_if_the_provider_shows_no_time_the_clock_goes_on_as_it_did(scene: 
 
 @given(Scene)
 async def test_before_a_connection_attempt_a_clock_that_was_set_is_settled(scene: Scene) -> None:
-    """By the provider; where it never answers, the machine is believed after some tries."""
     await scene.keeper.settle()
     assert (scene.asked, scene.wrong_by) == (0, 0)
     scene.set_by = scene.ahead = 100.0
@@ -138,7 +131,6 @@ async def test_before_a_connection_attempt_a_clock_that_was_set_is_settled(scene
 
 @given(Scene)
 async def test_close_drops_the_pending_request(scene: Scene) -> None:
-    """It is cancelled, and no later call waits for its answer or takes note of it."""
     scene.set_by = scene.ahead = 100.0
     scene.keeper.watch(doubted=False)
     await asyncio.sleep(0.25)

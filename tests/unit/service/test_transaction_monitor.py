@@ -87,7 +87,6 @@ async def watched(
 async def test_each_look_compares_the_topics_with_what_was_written(
     monkeypatch: pytest.MonkeyPatch, seen: TopicSeen | None, reason: str
 ) -> None:
-    """One that is gone is waited for: its records are kept until it is there again, and judged then."""
     known = TopicReach("settlement.bets", "old", (PartitionReach(5), PartitionReach(9)))
     others: list[str] = []
     look = Look((), {}, {}, {"settlement.bets": seen, "settlement.gaps": TopicSeen("any", (1,))})
@@ -110,7 +109,6 @@ def failing(error: Exception) -> Look:
 async def test_a_watch_that_cannot_look_says_so_and_goes_on(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Once for each reason; in the meantime nothing is known, and nothing is told as known."""
     seen, logged = await watched(
         monkeypatch,
         lambda: Look((OPEN,), {}),
@@ -137,7 +135,6 @@ async def test_a_watch_that_cannot_look_says_so_and_goes_on(
 async def test_what_one_topic_hides_is_told_while_another_one_does_not_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All that is known is there."""
     partial = Look((OPEN,), {"t.gaps": "no leader"})
     [known], logged = await watched(monkeypatch, lambda: partial)
     assert known.open == (OPEN,)
@@ -148,7 +145,6 @@ async def test_what_one_topic_hides_is_told_while_another_one_does_not_answer(
 
 
 async def test_a_look_that_does_not_return_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call of the client may block for ever: its thread is left behind."""
     returned = threading.Event()
 
     def stuck() -> Look:

@@ -50,7 +50,6 @@ def beats(receiver: socket.socket, within: float = 10) -> bool:
 
 
 def test_beats_come_while_it_is_healthy_and_end_with_the_block(systemd: socket.socket) -> None:
-    """And come again: systemd, not the bridge, decides when it was too long."""
     well = True
     with watched(lambda: well):
         assert beats(systemd)
@@ -69,14 +68,12 @@ def test_beats_come_while_it_is_healthy_and_end_with_the_block(systemd: socket.s
 def test_where_no_watchdog_waits_for_this_process_nothing_is_sent(
     name: str, value: str, systemd: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that it has started inherits the variables."""
     monkeypatch.setenv(name, value)
     with watched(lambda: True):
         assert not beats(systemd, LONG)
 
 
 def test_a_socket_that_is_away_for_a_time_ends_nothing(systemd: socket.socket, tmp_path: Path) -> None:
-    """systemd makes its socket anew when it is executed again."""
     address = systemd.getsockname()
     with watched(lambda: True):
         systemd.close()
@@ -91,7 +88,6 @@ def test_a_socket_that_is_away_for_a_time_ends_nothing(systemd: socket.socket, t
 def test_a_bridge_whose_event_loop_hangs_sends_none(
     systemd: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the rule of `/healthz`, which a thread goes on to answer."""
     monkeypatch.setattr(health, "LOOP_SECONDS", LONG)
     monkeypatch.setattr(app, "HEARTBEAT_SECONDS", INTERVAL)
     settings = Settings(feed=FeedSettings(base_url="http://127.0.0.1:1"), web=WebSettings(port=0))

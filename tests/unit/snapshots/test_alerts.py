@@ -75,7 +75,6 @@ def hourly(tmp_path: Path) -> Iterator[Hourly]:
 
 
 def test_names_that_grow_old_though_the_job_is_started_again(hourly: Hourly) -> None:
-    """It ends soon, such as with exit 3, so no process ever is old."""
     hourly(1, EVENTS[0])
     hourly.provider.inject(None, status=500, times=None)
     hourly.dies = True
@@ -90,7 +89,6 @@ def test_names_that_grow_old_though_the_job_is_started_again(hourly: Hourly) -> 
 
 
 def test_names_that_grow_old(hourly: Hourly) -> None:
-    """All runs fail, so the last snapshot stays as it is."""
     hourly(1, EVENTS[0])
     hourly.provider.inject(None, status=500, times=None)
     hourly(5)
@@ -114,7 +112,6 @@ def test_names_that_grow_old(hourly: Hourly) -> None:
 def test_what_the_provider_refuses_from_the_first_run_on(
     hourly: Hourly, endpoint: Endpoint | None, status: int, alert: str
 ) -> None:
-    """It is told after six hours."""
     hourly.provider.inject(endpoint, status=status, times=None)
     hourly(6, EVENTS[0])
     hourly.scrapes.expect()
@@ -126,7 +123,6 @@ def test_what_the_provider_refuses_from_the_first_run_on(
 
 
 def test_names_that_are_missing_and_stay_owed(hourly: Hourly) -> None:
-    """The provider keeps failing at one event, whose names are missing soon, and owed for long."""
     hourly.provider.inject("all-event", status=500, times=None)
     hourly(1, EVENTS[0])
     hourly.scrapes.expect()

@@ -59,7 +59,6 @@ async def test_a_list_with_too_many_invalid_items_fails(invalid: int) -> None:
 
 @pytest.mark.parametrize(("number", "owed"), [(0, set()), (1, {"selection-template:1"})])
 async def test_a_refused_0_is_not_owed(number: int, owed: set[str]) -> None:
-    """The provider may write 0 for none."""
     account = Account(Provider(), api())
     await account.ask_chunk(
         [Thing("selection-template", number)], lambda _: QUESTIONS.selection_templates([number])

@@ -28,7 +28,6 @@ def published(topic: Topic) -> dict[str, Currency]:
 
 
 async def test_each_endpoint_has_what_the_other_lacks() -> None:
-    """The list has types; for what bets use and it lacks there is the precision of one symbol."""
     provider, found = Provider(), topic()
     outcome = await exchange(provider, found, USED)
     unlisted = {symbol: Currency(symbol, "Unknown", precision) for symbol, precision in UNLISTED.items()}
@@ -44,7 +43,6 @@ async def test_each_endpoint_has_what_the_other_lacks() -> None:
 
 
 async def test_a_type_may_be_listed_by_its_own_question_only() -> None:
-    """Without a type a provider may list no more than fiat."""
     provider, found = Provider(), topic()
     provider.answers("active-currencies", [{"symbol": "EUR", "type": 1, "precision": 2}], times=1)
     await exchange(provider, found, mention())
@@ -53,7 +51,6 @@ async def test_a_type_may_be_listed_by_its_own_question_only() -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_second_run_writes_nothing(full: bool) -> None:
-    """And asks about an unlisted symbol again only when all is asked anew."""
     provider, found = Provider(odd_currencies=True), topic()
     await exchange(provider, found, USED)
     provider.asked()
@@ -63,7 +60,6 @@ async def test_a_second_run_writes_nothing(full: bool) -> None:
 
 
 async def test_oddities_are_reported_and_the_rest_is_published() -> None:
-    """A currency without a symbol has no key; one of another type is Unknown. Each is reported once."""
     provider, found = Provider(odd_currencies=True), topic()
     outcome = await exchange(provider, found, mention())
     assert published(found) == LISTED | {"XTS": Currency("XTS", "Unknown", 2)}
@@ -74,7 +70,6 @@ async def test_oddities_are_reported_and_the_rest_is_published() -> None:
 
 
 async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
-    """By a second full run that misses so many, unless bets use it; one that never was listed stays."""
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     before = published(found)
@@ -97,7 +92,6 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
 
 
 async def test_an_empty_list_takes_nothing_that_is_used() -> None:
-    """However often it is empty; on an empty topic it is what it says."""
     provider, found = Provider(), topic()
     provider.answers("active-currencies", [])
     assert written(await exchange(provider, found, mention())) == set()
@@ -108,7 +102,6 @@ async def test_an_empty_list_takes_nothing_that_is_used() -> None:
 
 
 async def test_a_currency_that_is_listed_in_two_ways_is_reported() -> None:
-    """The first is published."""
     provider, found = Provider(), topic()
     eur = {"symbol": "EUR", "type": 1, "precision": 2}
     provider.answers("active-currencies", [eur], times=1)
@@ -121,7 +114,6 @@ async def test_a_currency_that_is_listed_in_two_ways_is_reported() -> None:
 
 
 async def test_a_precision_may_be_below_zero() -> None:
-    """The interface has any int32; a symbol may be missing, as it may be null."""
     provider, found = Provider(), topic()
     provider.answers(
         "active-currencies",
@@ -132,7 +124,6 @@ async def test_a_precision_may_be_below_zero() -> None:
 
 
 async def test_a_currency_that_becomes_listed_gets_its_type() -> None:
-    """And what changes is one record."""
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     listed = [{"symbol": c.symbol, "type": c.type, "precision": c.precision} for c in ACTIVE]
@@ -143,7 +134,6 @@ async def test_a_currency_that_becomes_listed_gets_its_type() -> None:
 
 
 async def test_without_a_right_to_the_list_nothing_of_it_is_touched() -> None:
-    """What the topic lacks is published by its precision; what was listed is not taken for unlisted."""
     found = topic()
     await exchange(Provider(), found, mention(currencies=["KWD"]))
     provider = Provider(forbidden={"active-currencies"})
@@ -154,7 +144,6 @@ async def test_without_a_right_to_the_list_nothing_of_it_is_touched() -> None:
 
 
 async def test_without_a_right_to_precisions_the_list_is_published() -> None:
-    """And what was not answered is requested as soon as there is the right."""
     provider, found = Provider(forbidden={"currency-precision"}), topic()
     outcome = await exchange(provider, found, USED)
     assert (outcome.forbidden, published(found)) == ((PRECISION,), LISTED)
@@ -171,7 +160,6 @@ async def test_without_a_right_to_precisions_the_list_is_published() -> None:
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("spoilt", [{"status": 500}, {"body": "{}"}])
 async def test_a_list_that_fails_ends_the_run(nth: int, spoilt: dict[str, Any]) -> None:
-    """Of whichever type: nothing is published."""
     provider, found = Provider(), topic()
     provider.inject("active-currencies", nth=nth, **spoilt)
     with pytest.raises(ApiError) as caught:
@@ -182,7 +170,6 @@ async def test_a_list_that_fails_ends_the_run(nth: int, spoilt: dict[str, Any]) 
 
 @pytest.mark.parametrize("spoilt", [{"status": 500}, {"status": 404}, {"body": "{}"}])
 async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) -> None:
-    """All else is published, and the next run asks again."""
     provider, found = Provider(), topic()
     provider.inject("currency-precision", **spoilt)
     outcome = await exchange(provider, found, USED)
@@ -194,7 +181,6 @@ async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) 
 
 
 async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
-    """And reported."""
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     before = published(found)
@@ -205,7 +191,6 @@ async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
 
 
 async def test_progress_of_both_steps_is_reported() -> None:
-    """Up to the total."""
     reported: list[tuple[str, int, int]] = []
     job = Currencies(api(), topic().codec, topic().known(USED, full=False))
     await job.run(Provider(), "id", lambda what, done, total: reported.append((what, done, total)))
@@ -217,7 +202,6 @@ async def test_progress_of_both_steps_is_reported() -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
-    """At most every symbol that bets use and the topic has as unlisted or not at all."""
     provider, found = Provider(), topic()
     await exchange(provider, found, mention(currencies=["KWD"]))
     provider.asked()

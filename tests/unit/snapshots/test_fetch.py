@@ -42,7 +42,6 @@ class Contradictory(Provider):
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int) -> None:
-    """However many are asked at once: not even where one answer contradicts another."""
     expected = await outcome(Contradictory(**BOTH), 1)
     others = [event for event in EVENTS if event.league.region.id != 100]
     assert expected.notes[0] == (
@@ -61,7 +60,6 @@ async def outcome(provider: Provider, concurrency: int) -> Outcome:
 
 
 async def test_what_was_said_first_stands() -> None:
-    """Lists come first; what they do not have is taken from the event that was asked about first."""
     topic = Topic()
     await translate(Contradictory(), topic, mention(*EVENTS))
     assert topic.translation("league:5000").texts == {
@@ -74,7 +72,6 @@ WORLD_NAMES = Provider().truth()[b"league:5000"]
 
 
 async def test_a_language_that_one_answer_lacks_is_taken_from_another() -> None:
-    """Both forms end in one record, in whichever of them a language is."""
     provider, topic = await first_run(EVENTS[0], **BOTH)
     league, market = EVENTS[0].league, EVENTS[0].markets[0]
     for key in (f"league:{league.id}", f"market:{EVENTS[0].id}:{market.id}"):
@@ -83,7 +80,6 @@ async def test_a_language_that_one_answer_lacks_is_taken_from_another() -> None:
 
 
 async def test_a_list_in_another_language_is_kept_under_that() -> None:
-    """A provider that falls back says so in each item; what it falls back to is known better."""
     provider = Provider()
     fallback = [{"id": 1, "language": "en", "translation": "Fallback"}]
     fallback += [{"id": 77, "language": "en", "translation": "Only there"}]
@@ -97,7 +93,6 @@ async def test_a_list_in_another_language_is_kept_under_that() -> None:
 
 
 async def test_a_language_may_be_called_otherwise() -> None:
-    """In a map of all languages and in a list; it is one language here."""
     provider = Provider(language_keys={"en": "en-GB", "sv": "swe"}, only_in_all={"sv"})
     settings = api(language_keys={"en-GB": "en", "swe": "sv"})
     topic = Topic()
@@ -108,7 +103,6 @@ async def test_a_language_may_be_called_otherwise() -> None:
 
 
 async def test_what_is_known_in_every_language_is_not_asked_again() -> None:
-    """With complete lists and events there is no question by id, nor one for a language of markets."""
     provider = Provider()
     await translate(provider, Topic(), mention(*EVENTS))
     asked = provider.asked()
@@ -117,7 +111,6 @@ async def test_what_is_known_in_every_language_is_not_asked_again() -> None:
 
 
 async def test_nothing_is_asked_by_id_twice() -> None:
-    """Also what bets mention, events name and the topic has, while no list does."""
     provider, topic = await first_run(*EVENTS, **BOTH)
     provider.rest.requests.clear()
     for endpoint in ("sports", "regions", "leagues", "competitors"):
@@ -129,7 +122,6 @@ async def test_nothing_is_asked_by_id_twice() -> None:
 
 
 async def test_progress_of_each_step_is_reported() -> None:
-    """One after the other up to the total, without a step that has nothing to do."""
     reported: list[tuple[str, int, int]] = []
     references = mention(*EVENTS[:3])
     scope = Scope.of(api())

@@ -53,7 +53,6 @@ TASK = Task("translations", Scope.of(api()))
 def test_when_everything_is_fetched_again(
     narrowing: dict[str, Any], change: dict[str, Any], full: bool
 ) -> None:
-    """After `refresh_hours`, for a new language, and if records or state were lost."""
     runs = Runs()
     runs.run(Provider())
     assert runs.full
@@ -64,7 +63,6 @@ def test_when_everything_is_fetched_again(
 
 
 def test_currencies_have_no_languages_and_kinds() -> None:
-    """What is new of them in the settings does not concern currencies."""
     runs = Runs("currencies")
     runs.run(Provider(), settings=api(kinds=["sport"]))
     runs.run(Provider(), settings=api(languages=("en", "sv", "de", "fr")))
@@ -74,7 +72,6 @@ def test_currencies_have_no_languages_and_kinds() -> None:
 
 
 def test_the_record_of_a_run() -> None:
-    """It has the position of the bets; of a full run, also its time. Ids sort by time and are unique."""
     runs = Runs()
     runs.bets(mention(EVENT))
     first = runs.run(Provider())
@@ -91,7 +88,6 @@ def test_the_record_of_a_run() -> None:
 
 
 def test_the_record_of_a_narrowed_run() -> None:
-    """What it leaves out is left to the next run: languages and the time of refreshment stay."""
     runs = Runs()
     alone = runs.run(Provider(), **SWEDISH)
     assert (alone.complete, alone.languages, alone.refreshed_at) == (False, ("sv",), None)
@@ -102,7 +98,6 @@ def test_the_record_of_a_narrowed_run() -> None:
 
 
 def test_a_record_has_the_kinds_of_the_settings() -> None:
-    """So that a reader knows what complete is about. One of an older bridge has none, and had all."""
     runs, few = Runs(), api(kinds=["event", "sport"])
     assert runs.run(Provider(), settings=few).kinds == ("sport", "event")
     assert runs.run(Provider(), settings=few, kinds=["sport"]).kinds == ("sport", "event")
@@ -113,7 +108,6 @@ def test_a_record_has_the_kinds_of_the_settings() -> None:
 
 
 def test_a_run_without_all_answers_is_partial() -> None:
-    """It names the first thousand things left out, and stays partial while anything is owed."""
     runs = Runs()
     runs.bets(mention(EVENT))
     runs.bets(References(events={number: Place(1, 1, 1) for number in range(9_000, 10_200)}))
@@ -132,7 +126,6 @@ def test_a_run_without_all_answers_is_partial() -> None:
 def test_a_retry_of_kafka_is_no_progress(
     monkeypatch: pytest.MonkeyPatch, patience: float | None, last_moment: float | None
 ) -> None:
-    """A job that cannot publish must not look healthy. A single run gives up at last."""
     progress: list[str] = []
     fakes = {name: MagicMock() for name in ("Client", "Lock", "Publisher", "Registry", "make_snapshot")}
     for name, fake in fakes.items():
@@ -146,7 +139,6 @@ def test_a_retry_of_kafka_is_no_progress(
 
 
 def test_what_goes_to_the_topic() -> None:
-    """Tombstones and records with the id of their snapshot, with one timestamp."""
     runs = Runs()
     runs.bets(mention(EVENT))
     runs.run(Provider())
@@ -163,7 +155,6 @@ def test_what_goes_to_the_topic() -> None:
 
 
 def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
-    """It is left out, reported and owed."""
     runs = Runs()
     runs.bets(mention(EVENT, OTHER))
     provider = Provider()
@@ -185,7 +176,6 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
 
 @pytest.mark.parametrize("ids", ["ab", "aab"])
 def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
-    """Whether before references are saved or before all is published."""
 
     class Recreated(Runs):
         remaining = iter(ids)
@@ -202,7 +192,6 @@ def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
 
 @pytest.mark.parametrize("name", ["translations", "currencies"])
 def test_all_settings_that_a_run_lacks_are_reported_at_once(name: Job) -> None:
-    """Before anything is asked. A token may also be given by its file."""
     with_file = Settings(api=ApiSettings(base_url="http://127.0.0.1:1", token_file=Path("token")))
     for settings, expected in (
         (Settings(), ["api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url"]),

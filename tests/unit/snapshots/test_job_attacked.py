@@ -43,7 +43,6 @@ def runs() -> Runs:
 def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
     narrowing: dict[str, Any], failing: tuple[Endpoint, ...], lost: bool
 ) -> None:
-    """New bets, other texts of the same records, what is owed, and records of a topic that was lost."""
 
     def texts_after(*narrowed: dict[str, Any]) -> dict[bytes, dict[str, str]]:
         runs, provider = Runs(), Provider(**BOTH)
@@ -66,7 +65,6 @@ def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
 
 
 def test_a_token_without_a_right_has_whole_runs_of_the_kinds_that_it_may_read(runs: Runs) -> None:
-    """They are complete, refresh and remove; what was owed of the other kinds is not, until they are back."""
     provider = Provider(forbidden={"selection-templates", "market-type-templates"})
     runs.bets(mention(EVENT, OTHER))
     assert runs.run(provider).owed
@@ -87,7 +85,6 @@ def test_a_token_without_a_right_has_whole_runs_of_the_kinds_that_it_may_read(ru
 
 
 def test_what_comes_along_of_a_kind_that_is_not_asked_for_is_published(runs: Runs) -> None:
-    """An event's answer has the names of its competitors. One that it lacks is not removed for that."""
     provider = Provider(forbidden={"competitors", "all-competitor"}, only_in_lists={"sv"})
     runs.bets(mention(EVENT))
     runs.run(Provider(**BOTH))
@@ -102,7 +99,6 @@ def test_what_comes_along_of_a_kind_that_is_not_asked_for_is_published(runs: Run
 
 
 def test_the_coverage_of_what_was_owed_is_that_of_the_answer(runs: Runs) -> None:
-    """Although no new bet mentions it: names that are there at last are not missing for a day."""
     provider = Provider()
     provider.inject("all-event", status=500, times=None)
     provider.inject("all-markets", status=500, times=None)
@@ -119,7 +115,6 @@ def test_the_coverage_of_what_was_owed_is_that_of_the_answer(runs: Runs) -> None
 
 
 def test_what_a_list_lacked_is_forgotten_with_its_kind(runs: Runs) -> None:
-    """A kind that comes back months later begins anew: its first short list is not believed."""
     runs.run(Provider())
     short = Provider()
     short.answers("leagues", [])
@@ -131,7 +126,6 @@ def test_what_a_list_lacked_is_forgotten_with_its_kind(runs: Runs) -> None:
 
 @pytest.mark.parametrize("narrowing", [{"kinds": ["event"]}, {"kinds": ["market"]}, {"languages": ["en"]}])
 def test_runs_that_are_always_narrowed_do_not_ask_again(runs: Runs, narrowing: dict[str, Any]) -> None:
-    """As of a provider that gives no right to the rest. A whole run asks for what they have left out."""
     for event in (EVENT, OTHER, THIRD):
         runs.bets(mention(event))
         provider = Provider(**BOTH)
@@ -173,7 +167,6 @@ SYMBOLS = [f"X{letter}" for letter in "ABCDEFGHIJKL"]
 def test_what_always_fails_does_not_keep_the_rest_from_being_asked_about(
     job: Job, kind: str, ids: list[Any], request_of: Callable[[Any], Request[Any]]
 ) -> None:
-    """A run stops after some owed things in a row without an answer: not each run after the same ones."""
     runs = Runs(job)
     settings = api(max_left_out_share=1, concurrency=1)
     runs.bets(mention(*WORLD.events, currencies=SYMBOLS))
@@ -187,7 +180,6 @@ def test_what_always_fails_does_not_keep_the_rest_from_being_asked_about(
 
 
 def test_what_was_owed_is_reported_although_the_state_is_lost(runs: Runs) -> None:
-    """A refresh of an event fails; then the topic of the state is made anew."""
     old = Provider(languages=("en", "de"))
     runs.bets(mention(EVENT))
     runs.run(old)
@@ -202,7 +194,6 @@ def test_what_was_owed_is_reported_although_the_state_is_lost(runs: Runs) -> Non
 
 
 def test_what_was_owed_of_old_bets_is_reported_although_the_state_is_lost(runs: Runs) -> None:
-    """Though no recent bet mentions it."""
     runs.bets(mention(OTHER))
     runs.run(Provider())
     runs.bets(mention(EVENT))
@@ -232,7 +223,6 @@ def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(runs: Ru
 
 
 def test_markets_that_each_language_has_are_not_owed(runs: Runs) -> None:
-    """There is no right to all languages at once, for good: nothing is missing for that."""
     runs.bets(mention(*WORLD.events))
     provider = Provider(forbidden={"all-markets"})
     runs.run(provider)
@@ -242,7 +232,6 @@ def test_markets_that_each_language_has_are_not_owed(runs: Runs) -> None:
 
 
 def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
-    """An event that fails for ever, and a region that the provider does not know."""
     settings = api(keep_days=5, max_left_out_share=1)
     runs.bets(mention(EVENT))
     provider = Provider()
@@ -259,7 +248,6 @@ def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
 
 
 def test_a_404_confirms_that_a_name_is_gone(runs: Runs) -> None:
-    """Twenty competitors have left the provider. They are removed, and nothing else is missing."""
     settings = api(max_shrink_share=1)
     runs.bets(mention(EVENT))
     provider = Provider()
@@ -275,7 +263,6 @@ def test_a_404_confirms_that_a_name_is_gone(runs: Runs) -> None:
 
 
 def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
-    """The provider answers without texts, once; bets of the time that names are kept for mention it."""
     runs.bets(mention(EVENT))
     runs.run(Provider())
     before = runs.topic.texts()[f"event:{EVENT.id}".encode()]
@@ -295,7 +282,6 @@ def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
 
 
 def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: Runs) -> None:
-    """Two events have it; the later one is forgotten, and bets still mention it in the earlier one."""
     settings = api(keep_days=5, recent_days=1)
     early, late = sorted((EVENT, OTHER), key=lambda event: event.id)
     selection = early.markets[0].selections[0]
@@ -321,7 +307,6 @@ def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: 
 
 
 def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
-    """Even where competitionId is no league's id, which is only assumed."""
     settings = api(max_shrink_share=1)
     references = References()
     references.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
@@ -337,7 +322,6 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
 
 
 def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
-    """That is an answer to another question."""
     runs.bets(mention(EVENT))
     provider = Provider()
     provider.answers("selection-templates", [{"id": 5, "translations": {"en": "a"}}])
@@ -346,7 +330,6 @@ def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
 
 
 def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -> None:
-    """Nor is anything written to the state."""
     runs.bets(mention(EVENT))
     runs.run(Provider())
     before = dict(runs.state_topic)
@@ -375,7 +358,6 @@ def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -
     ],
 )
 def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: bytes) -> None:
-    """It is learnt again."""
     runs.state_topic[key] = value
     runs.bets(mention(EVENT))
     runs.run(Provider())
@@ -383,7 +365,6 @@ def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: byte
 
 
 def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
-    """What the first short list had is not gone because the second lacks it."""
     runs = Runs("currencies")
     provider = Provider()
     runs.run(provider)
@@ -413,7 +394,6 @@ def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
 
 
 def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
-    """A lone 403 says nothing of whether 0 is an id."""
     references = mention(EVENT)
     references.events[0] = Place(1, 1, 1)
     runs.bets(references)
@@ -425,7 +405,6 @@ def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
 
 
 def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -> None:
-    """429 with an hour each, of 300 events: the run ends within a day, and they stay owed."""
     owed = frozenset(f"event:{number}" for number in range(1, 301))
     chosen = provider_api(concurrency=4)
     scope = Scope.of(chosen)
@@ -447,7 +426,6 @@ def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -
 
 
 def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> None:
-    """keep_days was 5 for one full run, and is 30 again: the bet of 20 days ago counts."""
     runs = Runs("currencies")
     provider = Provider()
     runs.bets(mention(currencies=["BTC"]), at=NOW - 20 * DAY)
@@ -484,7 +462,6 @@ class Without(Provider):
 
 
 def test_a_refusal_of_one_language_is_not_made_up_for_by_the_others(runs: Runs) -> None:
-    """The markets stay owed until it is answered."""
     runs.bets(mention(EVENT))
     market = f"market:{EVENT.id}:{EVENT.markets[0].id}"
     provider = Without(f"/sv/{EVENT.id}/markets")
@@ -500,7 +477,6 @@ def test_a_refusal_of_one_language_is_not_made_up_for_by_the_others(runs: Runs) 
 def test_without_a_right_to_all_markets_an_event_that_has_none_any_more_is_not_owed(
     runs: Runs, status: int | None
 ) -> None:
-    """Every single language answers."""
     runs.bets(mention(EVENT, OTHER))
     provider = Provider()
     provider.inject("all-markets", status=403, times=None)
@@ -513,7 +489,6 @@ def test_without_a_right_to_all_markets_an_event_that_has_none_any_more_is_not_o
 
 
 def test_a_run_in_one_language_leaves_what_is_owed_in_another(runs: Runs) -> None:
-    """A list has the one; only the request that failed has the other."""
     policy: dict[str, Any] = {"only_in_all": {"sv"}, "event_members": "ids"}
     runs.bets(mention(EVENT))
     provider = Provider(**policy)
@@ -527,7 +502,6 @@ def test_a_run_in_one_language_leaves_what_is_owed_in_another(runs: Runs) -> Non
 
 @pytest.mark.parametrize("status", [403, 500])
 def test_a_text_whose_request_is_refused_is_kept(runs: Runs, status: int) -> None:
-    """Nothing else has it, and a full run would remove what no answer has."""
     endpoints: list[Endpoint] = ["all-league", "all-competitor", "all-sport", "all-region"]
     runs.bets(mention(EVENT, OTHER, THIRD))
     runs.run(Without(members=False, only_in_all={"sv"}))
@@ -540,7 +514,6 @@ def test_a_text_whose_request_is_refused_is_kept(runs: Runs, status: int) -> Non
 
 
 def test_a_competitor_of_an_event_of_this_run_is_not_removed(runs: Runs) -> None:
-    """The list lacks it, and nobody has a name for it."""
     competitor = EVENT.competitors[0].id
     before = next(e for e in WORLD.events if competitor not in {c.id for c in e.competitors})
 
@@ -567,7 +540,6 @@ def test_a_competitor_of_an_event_of_this_run_is_not_removed(runs: Runs) -> None
 
 
 def test_a_narrowed_run_keeps_what_lists_of_other_kinds_lacked(runs: Runs) -> None:
-    """The next full run confirms it."""
     runs.bets(mention(*WORLD.events))
     runs.run(Provider())
     short = Provider()
@@ -582,7 +554,6 @@ def test_a_narrowed_run_keeps_what_lists_of_other_kinds_lacked(runs: Runs) -> No
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("job", ["translations", "currencies"])
 def test_records_of_a_schema_that_the_registry_does_not_know_end_the_run(job: Job, full: bool) -> None:
-    """It may be the registry's fault, and they would be written again without what this run does not ask."""
     runs = Runs(job)
     runs.bets(mention(EVENT))
     runs.run(Provider())

@@ -100,7 +100,6 @@ def test_a_vain_wait_names_command_and_group(run: Run) -> None:
 
 
 def test_what_kafka_has_against_the_member_is_told_and_no_other_run_is_blamed(run: Run) -> None:
-    """Once, at once, and as the error at the end."""
     run.group.refusal = "Kafka refuses this member"
 
     def wait() -> None:
@@ -112,7 +111,6 @@ def test_what_kafka_has_against_the_member_is_told_and_no_other_run_is_blamed(ru
 
 
 def test_looks_at_the_topics_share_a_client(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until one fails: a client that has failed may have lost its brokers."""
     made = list[object]()
 
     def make(_: object) -> object:
@@ -129,14 +127,12 @@ def test_looks_at_the_topics_share_a_client(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_without_a_broker_no_other_run_is_blamed(run: Run) -> None:
-    """Nobody is assigned anything while Kafka is unavailable."""
     run.away = True
     with pytest.raises(KafkaUnavailable, match="on purpose"):
         run.lock.acquire(0, lambda: setattr(run, "time", run.time + 1))
 
 
 def test_a_run_learns_within_half_a_minute_that_another_has_its_lock(run: Run) -> None:
-    """It asks for a broker only while the lock is not its own."""
     run.go_on(600, owner=True)
     assert run.looks == 0
     run.go_on(30, owner=False)
@@ -159,7 +155,6 @@ def test_a_lock_that_comes_back_is_ours(run: Run) -> None:
 
 
 def test_only_time_in_which_kafka_answers_counts(run: Run) -> None:
-    """An unavailable Kafka has given the lock to nobody."""
     run.go_on(29, owner=False)
     run.go_on(600, owner=False, away=True)
     run.go_on(30, owner=False)
@@ -168,21 +163,18 @@ def test_only_time_in_which_kafka_answers_counts(run: Run) -> None:
 
 
 def test_time_without_a_look_counts_little(run: Run) -> None:
-    """Kafka may have been unavailable for most of it."""
     run.go_on(600, owner=False, every=60)
     with pytest.raises(NotOwner):
         run.go_on(60, owner=False, every=60)
 
 
 def test_a_lost_right_ends_the_run(run: Run) -> None:
-    """Nobody keeps up the membership then."""
     run.group.refused = "on purpose"
     with pytest.raises(TopologyError, match="on purpose"):
         run.go_on(1, owner=True)
 
 
 def test_a_right_that_the_coordinator_misses_ends_the_run(run: Run) -> None:
-    """Without another attempt, and the warning that comes with it."""
     run.group.is_owner = True
     with pytest.raises(TopologyError, match="on purpose"):
         run.lock.confirm()

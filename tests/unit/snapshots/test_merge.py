@@ -36,7 +36,6 @@ def say(collected: MergedNames, *items: Any) -> None:
 
 
 def test_what_was_answered_in_all_languages_is_known() -> None:
-    """A nameless answer adds nothing, and neither does a text in one language."""
     collected = MergedNames(ALL, {})
     say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
     collected.entity("sport", entity(1, sv="Fotboll"))
@@ -45,7 +44,6 @@ def test_what_was_answered_in_all_languages_is_known() -> None:
 
 
 def test_languages_are_counted_by_their_codes() -> None:
-    """One string for each, however often it is said."""
     collected = MergedNames(ALL, {"en-GB": "en"})
     names = ["".join(["e", "n"]) for _ in range(2)]
     say(collected, text(1, names[0], "One"), text(2, names[1], "Two"), text(3, "en-GB", "Three"))
@@ -56,7 +54,6 @@ def test_languages_are_counted_by_their_codes() -> None:
 
 
 def test_a_selection_of_two_events_is_the_later_ones() -> None:
-    """In whichever order they come: an id that is used again has no texts of the old event."""
     old = {"marketTypeId": 18, "marketTranslations": entity(5, en="x"), "selections": [entity(6, en="Old")]}
     new = {"marketTypeId": 19, "marketTranslations": entity(5, en="x"), "selections": [entity(6, sv="Ny")]}
     for first, second in (((77, old), (88, new)), ((88, new), (77, old))):
@@ -69,7 +66,6 @@ def test_a_selection_of_two_events_is_the_later_ones() -> None:
 
 
 def test_what_a_thing_belongs_to_is_kept_as_first_answered() -> None:
-    """And completed where it lacks one."""
     collected = MergedNames(ALL, {})
     market = {
         "marketTypeId": 18,
@@ -91,7 +87,6 @@ def test_what_a_thing_belongs_to_is_kept_as_first_answered() -> None:
 
 
 def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
-    """Maps have no order: the provider's may come in another each time."""
     collected = MergedNames(Scope.of(api()), {"de-DE": "de"})
     one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
     assert collected.normalize(one) == collected.normalize(other)
@@ -99,7 +94,6 @@ def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
 
 @pytest.mark.parametrize("spelling", ["EN", "En", "en"])
 def test_a_language_in_another_case_is_the_same(spelling: str) -> None:
-    """In an answer in one language as in that of all; others stay as the provider writes them."""
     collected = MergedNames(Scope.of(api(languages=("en", "de"))), {"DE-de": "de"})
     collected.item("sport", text(1, spelling, "Football"))
     collected.entity("sport", entity(2, **{spelling: "Tennis", "SV": "Tennis", "DE-de": "T"}))
@@ -118,7 +112,6 @@ def test_a_packed_record_is_unpacked_whole() -> None:
 
 
 def test_a_packed_record_is_small() -> None:
-    """Not much more than half of its texts alone."""
     texts = {
         language: f"the name of a selection in {language}" for language in ("en", "sv", "de", "el", "fr")
     }

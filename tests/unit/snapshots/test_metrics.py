@@ -43,7 +43,6 @@ NOTHING = {
 
 
 def test_before_the_first_snapshot() -> None:
-    """There is none to describe yet. A job that never publishes one shows for how long it has tried."""
     status = JobStatus("translations", at=AT)
     status.begin(AT + 900)
     status.fail("the provider is down")
@@ -52,7 +51,6 @@ def test_before_the_first_snapshot() -> None:
 
 
 def test_after_runs() -> None:
-    """Gauges describe the last snapshot, counters all runs; a failure changes only its counter."""
     status = JobStatus("translations", at=AT)
     status.publish(report(finished_at=AT - 900, refreshed_at=None))
     left = tuple(LeftOut("/api/x", number, "HTTP 500") for number in ("1", "2"))
@@ -82,7 +80,6 @@ def test_after_runs() -> None:
 
 
 def test_a_file_for_a_collector(tmp_path: Path) -> None:
-    """It replaces the former file in one step and leaves no draft."""
     file = tmp_path / "bridge.prom"
     file.write_text("old")
     write(JobStatus.of(report()), file)
@@ -115,7 +112,6 @@ def test_the_check_before_a_run_changes_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_will_never_be_written_is_refused(tmp_path: Path, path: str, reason: str) -> None:
-    """Before a run, with advice, and nothing is left behind."""
     (tmp_path / "directory").mkdir()
     (tmp_path / "file").write_text("old")
     with pytest.raises(SettingsError, match=rf"^--metrics-file: cannot write .*({reason})\. Name a file in"):

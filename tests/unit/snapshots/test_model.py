@@ -23,13 +23,11 @@ CODEC = Codec(load("translation"), 1)
     ],
 )
 def test_a_translation_has_the_key_of_its_kind(record: Translation, key: bytes) -> None:
-    """A market counts within its event, a market type template within its sport."""
     assert record.key == key
     assert kind_of(key) == record.kind
 
 
 def test_equal_records_are_equal_bytes() -> None:
-    """In whatever order their languages came."""
     one, other = (
         Translation("sport", 1, {"sv": "b", "en": "a"}),
         Translation("sport", 1, {"en": "a", "sv": "b"}),
@@ -38,7 +36,6 @@ def test_equal_records_are_equal_bytes() -> None:
 
 
 def test_a_newer_kind_is_read() -> None:
-    """Its key is that of an entity whose id alone identifies it."""
     datum = {**Translation("sport", 1, {"en": "a"}).to_avro("s"), "kind": "venue"}
     record = Translation.from_avro(CODEC.decode(CODEC.encode(datum)))
     assert (record.kind, record.key) == ("venue", b"venue:1")
@@ -46,7 +43,6 @@ def test_a_newer_kind_is_read() -> None:
 
 
 def test_a_record_is_completed_by_another() -> None:
-    """What it has stands, what it lacks is taken over."""
     record = Translation("event", 7, {"en": "a"}, sport_id=1)
     record.complete(
         Translation("event", 7, {"en": "x", "sv": "b"}, sport_id=2, league_id=3, competitor_ids=[4])
@@ -57,6 +53,5 @@ def test_a_record_is_completed_by_another() -> None:
 
 
 def test_a_key_is_made_of_ids() -> None:
-    """For whoever has no record."""
     assert key_of("league", 9) == b"league:9"
     assert key_of("market", 5, 77) == b"market:77:5"

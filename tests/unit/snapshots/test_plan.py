@@ -18,14 +18,12 @@ ALL = Scope.of(api())
 
 
 def test_a_scope_without_choices_is_all() -> None:
-    """And is not narrowed, nor is one that names all that there is."""
     assert not ALL.narrowed
     assert (set(ALL.kinds), ALL.languages, ALL.events) == (set(KINDS), api().languages, None)
     assert not Scope.of(api(), kinds=KINDS, languages=api().languages).narrowed
 
 
 def test_a_choice_narrows() -> None:
-    """Each of the three; a language that is given twice is one."""
     assert Scope.of(api(), kinds=["sport"]).narrowed
     assert Scope.of(api(), events=[7]).narrowed
     chosen = Scope.of(api(), languages=["sv", "sv"])
@@ -38,7 +36,6 @@ def test_a_language_that_the_settings_lack_is_refused() -> None:
 
 
 def test_kinds_that_the_settings_leave_out_are_not_missed() -> None:
-    """The run is whole without them, and none of them can be asked for."""
     settings = api(kinds=["event", "sport"])
     assert (Scope.of(settings).narrowed, sorted(Scope.of(settings).kinds)) == (False, ["event", "sport"])
     assert Scope.of(settings, kinds=["sport"]).narrowed
@@ -58,18 +55,15 @@ def test_kinds_that_the_settings_leave_out_are_not_missed() -> None:
     ],
 )
 def test_what_a_scope_covers(kind: Kind, covered: list[str]) -> None:
-    """One question is about the markets and the selections of an event."""
     names = ["sport:3", "markets:7", "event:7", "market-type-template:1:18"]
     assert [name for name in names if Scope.of(api(kinds=[kind])).covers(name)] == covered
 
 
 def test_languages_in_another_order_are_all_of_them() -> None:
-    """So nothing is left out."""
     assert Scope.of(api(), languages=["de", "sv", "en"]) == ALL
 
 
 def test_what_bets_mention_is_wanted_in_order() -> None:
-    """From an empty topic everything."""
     wants = FetchPlan.of(ALL, mention(OTHER, EVENT), set(), full=False)
     assert wants.events == wants.markets == sorted([EVENT.id, OTHER.id])
     assert wants.mentioned["league"] == sorted({EVENT.league.id, OTHER.league.id})
@@ -81,7 +75,6 @@ def test_what_bets_mention_is_wanted_in_order() -> None:
 
 
 def test_what_the_topic_has_is_not_wanted() -> None:
-    """Unless all is asked anew."""
     references = mention(EVENT)
     present = {key for kind in KINDS for key in references.keys(kind)}
     wants = FetchPlan.of(ALL, references, present, full=False)
@@ -91,7 +84,6 @@ def test_what_the_topic_has_is_not_wanted() -> None:
 
 
 def test_one_missing_market_or_selection_is_reason_to_ask_about_its_event() -> None:
-    """But not about its names."""
     references = mention(EVENT)
     whole = {key for kind in KINDS for key in references.keys(kind)}
     for missing in (f"market:{EVENT.id}:{MARKET.id}", f"selection:{MARKET.selections[0]}"):
@@ -100,7 +92,6 @@ def test_one_missing_market_or_selection_is_reason_to_ask_about_its_event() -> N
 
 
 def test_a_zero_alone_is_no_reason_to_ask_about_markets_again() -> None:
-    """A bet may mention no more than the event: they are asked about as long as the event is."""
     references = References()
     references.add(bet([item(EVENT, market=None, selectionId=0)]))
     wants = FetchPlan.of(ALL, references, set(), full=False)
@@ -110,7 +101,6 @@ def test_a_zero_alone_is_no_reason_to_ask_about_markets_again() -> None:
 
 
 def test_what_is_owed_is_wanted_though_the_topic_has_it() -> None:
-    """As far as the scope has its kind."""
     owed = frozenset(
         [
             "event:7",
@@ -132,7 +122,6 @@ def test_what_is_owed_is_wanted_though_the_topic_has_it() -> None:
 
 
 def test_a_selection_of_no_event_has_a_template_only() -> None:
-    """There is nothing else to ask about."""
     references = References()
     references.add(bet([item(None, selectionId=7)]))
     wants = FetchPlan.of(ALL, references, set(), full=False)
@@ -140,7 +129,6 @@ def test_a_selection_of_no_event_has_a_template_only() -> None:
 
 
 def test_events_given_by_hand_replace_events_only() -> None:
-    """They are asked about whether the topic has them or not."""
     scope = Scope.of(api(), events=[9, 5])
     references = mention(EVENT)
     wants = FetchPlan.of(scope, references, {b"event:5"}, full=False)
@@ -150,7 +138,6 @@ def test_events_given_by_hand_replace_events_only() -> None:
 
 
 def test_kinds_that_are_left_out_are_not_asked_about() -> None:
-    """Neither by lists nor by id."""
     wants = FetchPlan.of(Scope.of(api(), kinds=["selection"]), mention(EVENT), set(), full=True)
     assert (wants.lists, wants.events, wants.markets) == ([], (), [EVENT.id])
     assert not any(wants.mentioned.values())
@@ -160,14 +147,12 @@ def test_kinds_that_are_left_out_are_not_asked_about() -> None:
 
 
 def test_chunks_have_a_hundred_ids() -> None:
-    """The last has the rest, and of nothing there is none. A 0 is alone: it may be no id."""
     assert [len(chunk) for chunk in chunks(range(250))] == [1, 100, 100, 49]
     assert [len(chunk) for chunk in chunks(list(range(1, 201)))] == [100, 100]
     assert list(chunks([])) == []
 
 
 def test_an_estimate_counts_each_endpoint() -> None:
-    """At least what is certain, at most what the answers may lead to; None where only these decide."""
     references = mention(EVENT)
     for number in range(1, 151):
         references.add(bet([item(None, selectionId=number)]))
@@ -185,7 +170,6 @@ def test_an_estimate_counts_each_endpoint() -> None:
 
 
 def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
-    """Where it is looked for, so many things are asked about by id as nobody knows beforehand."""
     row = "/api/translations/all/league/{leagueId}"
     wants = FetchPlan.of(ALL, References(), {b"league:1"}, full=True)
     assert row not in [row.endpoint for row in estimate(wants)]
@@ -195,7 +179,6 @@ def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
 
 
 def test_an_estimate_counts_lists_that_go_by_sport() -> None:
-    """Once for each sport that is known; the list of sports may have more, unless it is not asked for."""
     wants = FetchPlan.of(ALL, mention(EVENT), {b"sport:100", b"sport:101"}, full=True)
     row = "/api/translations/{lang}/leagues"
     sports = len({*wants.sports, 100, 101})

@@ -186,7 +186,6 @@ def reports(*codes: int) -> Fault:
     ],
 )
 def test_a_snapshot_is_committed_once_whatever_fails(kafka: Kafka, opened: Publisher, faults: Faults) -> None:
-    """With the ends that are returned. What is saved may be committed twice, but whole."""
     kafka.faults = {name: list(given) for name, given in faults.items()}
     ends = opened.publish(RECORDS, seal)
     snapshot = [*NAMES, b"snapshot up to %d" % ends[0]]
@@ -212,7 +211,6 @@ def test_it_waits_until_kafka_answers_again(kafka: Kafka, opened: Publisher) -> 
 def test_a_lock_lost_in_an_outage_is_won_back(
     kafka: Kafka, opened: Publisher, call: str, then: Fault
 ) -> None:
-    """No other run has published since. With a lock known to be lost, offsets are not sent: that may hang."""
     kafka.faults = {call: [kafka.lose_lock(then, regain=True)]}
     publish(opened)
     assert kafka.committed[:-1] == NAMES
@@ -224,7 +222,6 @@ def test_a_lock_lost_in_an_outage_is_won_back(
 def test_a_lock_taken_over_ends_it(
     kafka: Kafka, opened: Publisher, call: str, then: Fault, write: Write
 ) -> None:
-    """Nothing is published, and no new producer fences the other run."""
     kafka.faults = {call: [kafka.lose_lock(then)]}
     with pytest.raises(NotOwner, match="taken over"):
         write(opened)
@@ -233,7 +230,6 @@ def test_a_lock_taken_over_ends_it(
 
 @both
 def test_a_snapshot_of_another_run_ends_it(kafka: Kafka, opened: Publisher, write: Write) -> None:
-    """What was read is out of date, although the lock is ours again."""
 
     def rival(producer: FakeProducer) -> None:
         kafka.committed.append(b"snapshot of a rival")
@@ -284,7 +280,6 @@ def test_patience_bounds_the_wait_for_the_coordinator(kafka: Kafka, monkeypatch:
 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_patience_bounds_a_publication(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
-    """While Kafka is unavailable, or takes nothing. The error says that nothing was published."""
     with kafka.publisher(0.2) as made:
         made.open()
         if hangs:
@@ -311,7 +306,6 @@ def test_an_unknown_outcome_of_a_commit_is_no_failure(kafka: Kafka) -> None:
 
 
 def test_what_was_aborted_is_not_published(kafka: Kafka) -> None:
-    """Whatever happens to the attempt after it."""
 
     def go(_: FakeProducer) -> None:
         kafka.away = 1_000_000
@@ -334,7 +328,6 @@ def test_stopped_it_gives_up(kafka: Kafka, opened: Publisher) -> None:
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_an_open_transaction_is_aborted_at_the_end(kafka: Kafka, opened: Publisher, refused: bool) -> None:
-    """It would hide later records for minutes. A refusal to abort does not replace the error."""
 
     def fails_to_seal(_: Offsets) -> Record:
         raise ValueError("on purpose")
@@ -384,7 +377,6 @@ def test_what_kafka_refuses_for_good_ends_it_with_the_reason(
 
 @pytest.mark.parametrize("topic", sorted(TOPICS))
 def test_a_topic_that_is_gone_ends_it(kafka: Kafka, opened: Publisher, topic: str) -> None:
-    """Writing to it does not create it again."""
     kafka.looks = itertools.repeat(TOPICS - {topic})
     with pytest.raises(TopologyError, match=rf"the topic {topic} is gone"):
         (save if "state" in topic else publish)(opened)
@@ -392,7 +384,6 @@ def test_a_topic_that_is_gone_ends_it(kafka: Kafka, opened: Publisher, topic: st
 
 
 def test_a_topic_that_a_broker_does_not_know_once_is_not_gone(kafka: Kafka, opened: Publisher) -> None:
-    """Brokers report that while they start, and while leaders are elected."""
     kafka.looks = itertools.chain([TOPICS, set()], itertools.repeat(TOPICS))
     kafka.faults = {"flush": [reports(KafkaError.UNKNOWN_TOPIC_OR_PART)]}
     publish(opened)
@@ -400,7 +391,6 @@ def test_a_topic_that_a_broker_does_not_know_once_is_not_gone(kafka: Kafka, open
 
 
 def test_a_recreated_topic_of_the_job_ends_it(kafka: Kafka, opened: Publisher) -> None:
-    """It lacks the unchanged records, which would not be written."""
     kafka.ends = itertools.repeat(0)
     with pytest.raises(
         TopologyError, match=r"the topic settlement\.translations was recreated during the run"

@@ -17,7 +17,6 @@ from tests.unit.snapshots.world import NOW, WORLD, bet, item, mention
 
 
 def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
-    """Written with the whole schema and read for its references, it has those that its message has."""
     writer = Codec(load("settled-bet"), 7)
     readers = [Codec(references_schema(job), READ_ONLY, lambda _: load("settled-bet")) for job in SCHEMAS]
     references, parser = References(), MessageParser()
@@ -53,7 +52,6 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
 
 
 def test_each_kind_has_its_keys() -> None:
-    """As the topic has them; competitors are not mentioned by bets."""
     event = WORLD.events[0]
     market = event.markets[0]
     references = References()
@@ -72,7 +70,6 @@ def test_each_kind_has_its_keys() -> None:
 
 
 def test_what_is_null_is_not_mentioned() -> None:
-    """No selections, no amount, no event, no market: whatever else there is counts."""
     references = References()
     references.add(bet(None, currency=None))
     references.add({"selections": [], "amount": {"currency": None}})
@@ -85,7 +82,6 @@ def test_what_is_null_is_not_mentioned() -> None:
 
 
 def test_an_id_of_zero_is_an_id() -> None:
-    """The interface does not say that it stands for none."""
     references = References()
     references.add(bet([item(None, event={"id": 0}, market={"id": 0, "type": 0})]))
     assert [key.decode() for kind in KINDS for key in references.keys(kind)] == [
@@ -101,7 +97,6 @@ def test_an_id_of_zero_is_an_id() -> None:
 
 
 def test_what_is_too_long_is_no_symbol() -> None:
-    """A bet may hold megabytes where a currency is due."""
     references = References()
     for symbol in ("EUR", "X" * 100, "X" * 101):
         references.add(bet(currency=symbol))
@@ -109,7 +104,6 @@ def test_what_is_too_long_is_no_symbol() -> None:
 
 
 def test_a_market_type_counts_within_its_sport() -> None:
-    """Two sports with one market type are two templates."""
     references = References()
     market = {"id": 1, "type": 18}
     references.add(bet([item(None, sportId=1, market=market), item(None, sportId=2, market=market)]))
@@ -120,7 +114,6 @@ def test_a_market_type_counts_within_its_sport() -> None:
 
 
 def test_parts_of_a_bet_builder_belong_to_the_event_of_their_item() -> None:
-    """Their markets, market types and selections are mentioned as the item's own."""
     event = WORLD.events[0]
     parts = [{"market": {"id": 71, "type": 18}, "selectionId": 72}, {"market": None, "selectionId": 73}]
     references = References()
@@ -131,7 +124,6 @@ def test_parts_of_a_bet_builder_belong_to_the_event_of_their_item() -> None:
 
 
 def test_the_last_bet_says_where_an_event_is() -> None:
-    """By the ids of its item, whatever these are ids of."""
     event = WORLD.events[0]
     references = mention(event)
     assert references.events[event.id] == Place(

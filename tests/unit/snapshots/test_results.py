@@ -20,7 +20,6 @@ def records(*found: Translation) -> dict[bytes, Translation]:
 
 
 def test_a_kind_that_no_bet_mentions_has_no_row() -> None:
-    """And of no bets there is none."""
     assert cover(References(), EN, lambda key: None) == []
     references = References()
     references.add(bet([item(None, sportId=1)]))
@@ -28,13 +27,11 @@ def test_a_kind_that_no_bet_mentions_has_no_row() -> None:
 
 
 def test_a_kind_that_is_not_fetched_has_no_row() -> None:
-    """Else its names would be reported as missing."""
     rows = cover(mention(WORLD.events[0]), Scope(("en",), frozenset({"event", "sport"})), lambda key: None)
     assert [row.kind for row in rows] == ["sport", "event"]
 
 
 def test_shares_are_by_language() -> None:
-    """What lacks one is missing, and reported by its key."""
     references = References()
     references.listed["sport"] |= {1, 2, 3, 4}
     have = records(
@@ -48,7 +45,6 @@ def test_shares_are_by_language() -> None:
 
 
 def test_only_the_first_missing_ones_are_reported() -> None:
-    """In the order of their keys."""
     references = References()
     references.listed["sport"] |= set(range(100, 200))
     (row,) = cover(references, EN, lambda key: None)
@@ -57,7 +53,6 @@ def test_only_the_first_missing_ones_are_reported() -> None:
 
 
 def test_competitors_are_those_of_the_events() -> None:
-    """Bets do not name them; each counts once."""
     references = mention(*WORLD.events[:2])
     first, second = sorted(references.events)
     have = records(
@@ -71,7 +66,6 @@ def test_competitors_are_those_of_the_events() -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_run_covers_with_what_it_wrote_and_what_was_there(full: bool) -> None:
-    """All of it, when the provider has it all."""
     provider, topic = await first_run(WORLD.events[0])
     outcome = await translate(provider, topic, mention(*WORLD.events[:2]), full=full)
     assert [row.kind for row in outcome.coverage][:5] == ["sport", "region", "league", "competitor", "event"]
@@ -82,7 +76,6 @@ async def test_a_run_covers_with_what_it_wrote_and_what_was_there(full: bool) ->
 
 
 async def test_an_outcome_is_shown_without_its_records() -> None:
-    """An event loop makes a text of what a task returns, and that of a whole snapshot fills the memory."""
     outcome = await translate(Provider(), Topic(), mention(*WORLD.events))
     assert len(outcome.written) > 500
     assert len(repr(outcome)) < 5_000
@@ -92,7 +85,6 @@ LEAGUES, EVENTS = "/api/translations/{lang}/leagues", "/api/translations/all/eve
 
 
 def test_it_counts_what_all_kinds_have_changed() -> None:
-    """Written and removed, whatever they are."""
     assert (report().written, report().removed) == (3, 1)
 
 
@@ -101,7 +93,6 @@ def test_a_run_without_a_refresh_has_null_for_its_time() -> None:
 
 
 def test_what_was_left_out_is_an_error_in_the_end() -> None:
-    """With a line for each of the first things, what it means and what to do."""
     left = (LeftOut(LEAGUES, None, NO_RIGHT), *(LeftOut(EVENTS, str(x), "HTTP 500") for x in range(20)))
     with pytest.raises(errors.LeftOut) as caught:
         report(forbidden=(LEAGUES,), left_out=left, owed=21).raise_if_left_out()

@@ -121,7 +121,6 @@ def test_an_error_that_a_person_has_to_fix_ends_the_job(play: Player, error: Exc
 
 
 def test_the_next_run_begins_when_the_provider_wants_it(play: Player) -> None:
-    """Here not within this test: it is stopped while it rests."""
     stop = threading.Event()
 
     def failing() -> Report:
@@ -161,7 +160,6 @@ class Resting(threading.Event):
 def test_a_job_rests_healthily_whatever_the_wall_clock_says(
     play: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is set forward by a day again and again; and the machine may have slept."""
     stop = Resting(play)
     monkeypatch.setattr(clock, "AnchoredClock", lambda: AnchoredClock(lambda: stop.now))
     play(report, ends, seconds=7 * 3_600, stop=stop)
@@ -174,7 +172,6 @@ def test_a_job_rests_healthily_whatever_the_wall_clock_says(
 def test_a_job_whose_kafka_was_away_does_not_rest_for_its_whole_interval(
     play: Player, monkeypatch: pytest.MonkeyPatch, error: Exception, minutes: int
 ) -> None:
-    """It may have started before the brokers did; the provider is spared until the next run is due."""
     stop = Resting(play, 60)
     monkeypatch.setattr(clock, "AnchoredClock", lambda: AnchoredClock(lambda: stop.now))
     play(fails(error), ends, seconds=3_600, stop=stop)
@@ -182,7 +179,6 @@ def test_a_job_whose_kafka_was_away_does_not_rest_for_its_whole_interval(
 
 
 def test_what_was_left_out_is_logged(play: Player) -> None:
-    """An error for each of the first twenty and one for all, and a line for each note."""
     left = tuple(LeftOut("/api/x", str(number), "HTTP 500") for number in range(30))
     lines = play(lambda: report(notes=("odd",), left_out=left, owed=30, complete=False), ends)
     *things, whole = [line for line in lines if line["log_level"] == "error"]
@@ -209,7 +205,6 @@ def test_the_page_shows_the_run_that_is_under_way(play: Player) -> None:
 
 
 def test_readiness(play: Player) -> None:
-    """Not ready before the first snapshot, ready after it, not ready after a failure."""
     seen: list[tuple[int, Any]] = []
 
     def then(step: Step) -> Step:

@@ -120,7 +120,6 @@ FAILING = httpx2.Response(500)
 
 @pytest.mark.parametrize("answer", [FAILING, HANG], ids=["500", "nothing"])
 def test_an_endpoint_that_never_answers_does_not_keep_a_run_from_its_end(answer: httpx2.Response) -> None:
-    """The other endpoint has the same texts, and they are published before a job's deadline of 6 h."""
     ended = fetched(at(MARKETS, answer), events=2000, markets=2000)
     assert (ended.error, ended.hours < 1.5) == (None, True), ended
     assert ended.owed == 2000, "asked again in the next run"
@@ -135,27 +134,23 @@ def test_a_provider_that_falls_silent_ends_the_run_within_the_hour(after: float)
 
 
 def test_a_silence_while_asking_what_has_vanished_costs_only_these() -> None:
-    """Nothing is owed of what may be gone."""
     ended = fetched(at(COMPETITOR, HANG), vanished=1000)
     assert (ended.error, ended.owed, ended.hours < 1) == (None, 0, True), ended
 
 
 def test_events_that_hang_do_not_hold_up_the_others() -> None:
-    """Each tenth: just too few to end the run."""
     ended = fetched(at(r"/all/event/\d*0$", HANG), events=2000)
     assert (ended.error, ended.owed, ended.hours < 1.5) == (None, 200, True), ended
 
 
 @pytest.mark.parametrize("seconds", [60.0, 120.0])
 def test_after_an_outage_of_minutes_the_run_goes_on(seconds: float) -> None:
-    """Errors at once, and then all is well again: what had no answer is owed."""
     ended = fetched(at("", FAILING, after=20, until=20 + seconds), events=2000, markets=2000)
     assert (ended.error, ended.left_out, ended.owed < 200) == (None, ended.owed, True), ended
 
 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_an_outage_is_survived_whatever_hangs(hangs: bool) -> None:
-    """One event never answers. Its endpoint is not silent before all others fail."""
 
     def mood(path: str, at: float) -> httpx2.Response | None:
         if hangs and path.endswith("/all/event/5"):
@@ -167,7 +162,6 @@ def test_an_outage_is_survived_whatever_hangs(hangs: bool) -> None:
 
 
 async def test_an_endpoint_that_nobody_asked_for_an_hour_is_not_silent() -> None:
-    """A failure long ago says nothing of now."""
     time, sent = [0.0], list[float]()
 
     class Failing:

@@ -44,7 +44,6 @@ def keys(references: References) -> set[bytes]:
 
 
 def test_what_bets_mention_is_remembered() -> None:
-    """All of it, with the place of each event, and how far the bets were read."""
     references = mention(EVENT, OTHER, currencies=["EUR"])
     references.add(bet([item(None, selectionId=7, sportId=3, market={"id": 5, "type": 18})]))
     state = learnt(Topic(), references)
@@ -59,7 +58,6 @@ def test_what_bets_mention_is_remembered() -> None:
 
 
 def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
-    """Also where the run that learnt it has failed; what is mentioned again within the hour is not."""
     topic = Topic()
     learnt(topic, References(), seen=True)
     learnt(topic, mention(EVENT))
@@ -75,7 +73,6 @@ def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
 
 
 def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
-    """Names of a month would take hours; afterwards all that is learnt is new, however old."""
     topic = Topic()
     learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS)
     state = learnt(topic, mention(OTHER))
@@ -90,7 +87,6 @@ def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
 
 
 def test_a_new_market_or_selection_makes_its_event_new() -> None:
-    """And is added to the others."""
     topic = Topic()
     first, more = References(), References()
     first.add(bet([item(EVENT, market={"id": 1, "type": 9}, selectionId=2)]))
@@ -102,7 +98,6 @@ def test_a_new_market_or_selection_makes_its_event_new() -> None:
 
 
 def test_the_last_bet_says_where_an_event_is() -> None:
-    """However the hours come, as partitions are read one after the other."""
     topic = Topic()
     new, old = References(events={7: Place(3, 2, 1)}), References(events={7: Place(1, 1, 1)})
     learnt(topic, new)
@@ -112,7 +107,6 @@ def test_the_last_bet_says_where_an_event_is() -> None:
 
 
 def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
-    """All else stays, and so does what a newer bet mentions."""
     topic = Topic()
     learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS, seen=True)
     state = learnt(topic, mention(OTHER), seen=True)
@@ -124,7 +118,6 @@ def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
 
 
 def test_one_event_cannot_fill_a_record() -> None:
-    """Of a million selections only so many are remembered."""
     ids = {2**62 + number for number in range(MAX_IDS_OF_EVENT + 100)}
     state = learnt(Topic(), References(events={7: Place(1, 1, 1)}, markets={7: ids}, selections={7: ids}))
     assert (
@@ -135,7 +128,6 @@ def test_one_event_cannot_fill_a_record() -> None:
 
 
 def test_what_is_owed_and_what_is_short_is_kept_until_it_is_not() -> None:
-    """However much it is; what does not change is not written."""
     topic, state = Topic(), Topic().state()
     owed = {f"event:{number}" for number in range(3 * NAMES_PER_RECORD)}
     state.owed = owed
@@ -156,7 +148,6 @@ def test_what_is_owed_and_what_is_short_is_kept_until_it_is_not() -> None:
 
 
 def test_jobs_share_the_topic_and_nothing_in_it() -> None:
-    """Nor is a record of somebody else's anything to them."""
     topic = Topic()
     learnt(topic, mention(EVENT))
     topic[b"anything"] = b"\xff"
@@ -166,7 +157,6 @@ def test_jobs_share_the_topic_and_nothing_in_it() -> None:
 
 
 def test_a_bet_without_a_time_can_be_remembered() -> None:
-    """-1 is none in Kafka."""
     state = JobState("translations", {})
     hour = -1 - (-1 % 3600)
     state.learn(hour, References(events={7: Place(1, 1, 1)}))
@@ -174,6 +164,5 @@ def test_a_bet_without_a_time_can_be_remembered() -> None:
 
 
 def test_a_record_of_an_unknown_kind_is_not_foreign() -> None:
-    """A later version may have written it; the same bytes under a known key are foreign."""
     records = {b"translations/later": b"{}", b"translations/seen": b"{}"}
     assert JobState("translations", records).foreign == 1

@@ -49,7 +49,6 @@ def test_after_a_failure_a_job_is_healthy_but_not_ready_until_it_publishes() -> 
 
 
 def test_coverage_of_a_kind_stays_until_a_run_looks_it_up_again() -> None:
-    """Most runs see new events and no new sport."""
     status = JobStatus("translations", at=AT)
     event, sport = Covered("event", 9, {"en": 9}), Covered("sport", 2, {"en": 1})
     status.publish(report(coverage=[event, sport]))

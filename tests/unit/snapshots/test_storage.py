@@ -105,13 +105,11 @@ def test_a_compacted_topic_is_its_last_values(topics: Topics) -> None:
 
 
 def test_only_what_is_visible_now_may_be_wanted(topics: Topics) -> None:
-    """Otherwise the end of open transactions is waited for."""
     topics[TRANSLATIONS] = [record(b"sport:1", HEADER + b"old"), record(b"sport:1", HEADER + b"new")]
     assert JobStorage(SETTINGS, "translations", visible=True).published() == {b"sport:1": HEADER + b"old"}
 
 
 def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
-    """Those with another key, which are never removed, and those in another format, which are replaced."""
     ours = [b"sport:1", b"region:0", b"market:-1:9223372036854775807", b"venue:5", b"newer-kind:1:2"]
     others = [b"\xff", None, b"", b"sport", b"sport:", b"sport:99999999999999999999", b"sport:01"]
     others += [b"sport:1:2", b"market:1", b"sport:9223372036854775808", "sport:٣".encode(), b"Sport:1"]
@@ -126,7 +124,6 @@ def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
 
 
 def test_an_invalid_snapshot_record_is_named_by_its_place(topics: Topics) -> None:
-    """The one before it is out of date."""
     topics["settlement.snapshots"] = [record(b"currencies", b"{}"), record(b"x", b"y")]
     with pytest.raises(NotOurs, match=r"^settlement\.bets partition 0 offset 14 was not written by"):
         last_snapshot(SETTINGS, "currencies")
@@ -139,7 +136,6 @@ def test_a_job_reads_only_its_own_snapshots(topics: Topics) -> None:
 
 
 def test_older_bets_are_read_when_names_are_kept_for_longer(topics: Topics) -> None:
-    """Or a full run takes their currencies, leagues and events for unused, and removes them."""
     topics.add_bet(at=NOW - 20 * DAY)
     topics.add_bet(at=NOW - DAY)
     state = JobState("currencies", {})
@@ -150,7 +146,6 @@ def test_older_bets_are_read_when_names_are_kept_for_longer(topics: Topics) -> N
 
 
 def test_bets_of_an_unknown_schema_are_not_passed_over(topics: Topics) -> None:
-    """The registry may know it later."""
     topics.add_bet()
     state = JobState("currencies", {})
     topics.learn(state)
@@ -173,7 +168,6 @@ def test_a_bet_without_a_time_counts_as_of_1970(topics: Topics) -> None:
 
 
 def test_foreign_records_after_all_bets_do_not_end_the_job(topics: Topics) -> None:
-    """The bets before them, though they mention nothing for the job, show that it is the right topic."""
     topics.add_bet()
     state = JobState("translations", {})
     topics.learn(state, "translations")
@@ -190,7 +184,6 @@ class Died(Exception):
 def test_a_run_that_dies_while_it_learns_goes_on_from_what_it_saved(
     topics: Topics, monkeypatch: pytest.MonkeyPatch, saves: int
 ) -> None:
-    """In the end it knows the same as a run that did not die, hours and order included."""
     monkeypatch.setattr(storage, "LEARNT_AT_ONCE", 2)
     for n in range(7):
         topics.add_bet(f"C{n % 4}", NOW - 3600 * (7 - n))

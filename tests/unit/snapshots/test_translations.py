@@ -39,7 +39,6 @@ POLICIES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -> None:
-    """While the provider's answers stay the same."""
     provider, topic, references = Provider(**policy), Topic(), mention(*WORLD.events[:4])
     first = await translate(provider, topic, references)
     assert len(first.written) > 200
@@ -49,7 +48,6 @@ async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -
 
 
 async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
-    """It is not asked about by id any more, so a text that only this gave is not gone."""
     provider, topic = await first_run(EVENT, only_in_all={"sv"})
     assert "sv" in topic.translation(f"league:{LEAGUE.id}").texts
     other = next(event for event in WORLD.events if event.league != LEAGUE)
@@ -61,7 +59,6 @@ async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
 
 
 async def test_a_later_run_asks_about_new_ids_only() -> None:
-    """Lists are read anew, the rest is what bets mention and the topic does not have."""
     provider, topic = await first_run(EVENT)
     assert provider.asked()["all-event"] == 1
     await translate(provider, topic, mention(EVENT))
@@ -84,7 +81,6 @@ async def test_a_later_run_asks_about_new_ids_only() -> None:
     ],
 )
 async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> None:
-    """Of what has a list in any run, of the rest when all is asked anew."""
     provider, topic = await first_run(EVENT)
     provider.catalogue.rename(kind, number, "Nytt", "sv")
     outcome = await translate(provider, topic, mention(EVENT), full=full)
@@ -97,7 +93,6 @@ async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> N
 
 
 async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues() -> None:
-    """By the events it asked about; a bet that says nothing of it is no evidence."""
     references = mention(EVENT, WORLD.events[1])
     outcome = await translate(Provider(), Topic(), references)
     assert "countryId is the region's id in all 2 events of this run" in outcome.notes
@@ -109,7 +104,6 @@ async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues
 
 
 async def test_texts_in_other_languages_are_kept_and_reported() -> None:
-    """They may be a language of the settings by another name, which is then missing."""
     settings = api(languages=("en", "xx"))
     topic = Topic()
     outcome = await translate(
@@ -130,7 +124,6 @@ async def test_texts_in_other_languages_are_kept_and_reported() -> None:
 
 
 async def test_an_event_without_a_name_is_reported_and_still_says_who_takes_part() -> None:
-    """Its record has no text."""
     body = '{"eventTranslation":{"id":%d,"translations":{"en":" "}},"sport":{"id":1,"translations":{}},'
     body += '"region":{"id":2,"translations":{}},"league":{"id":3,"translations":{}},"competitors":[]}'
     provider, topic = Provider(), Topic()
@@ -180,14 +173,12 @@ CASES = [
 
 
 def test_every_endpoint_has_a_case() -> None:
-    """Of the 15 those of translations are here, the two of currencies elsewhere."""
     assert {case.endpoint for case in CASES} == set(ENDPOINTS) - CURRENCIES
     assert len(CASES) == 13
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.endpoint)
 async def test_an_endpoint_has_what_no_other_has(case: Only) -> None:
-    """With it the texts are published as the provider has them; without a right to it they are missing."""
     provider, topic = await first_run(EVENT, **case.policy)
     assert provider.asked()[case.endpoint]
     found = topic.translation(case.key).texts
@@ -203,7 +194,6 @@ async def test_an_endpoint_has_what_no_other_has(case: Only) -> None:
 
 
 async def test_everything_published_is_the_truth() -> None:
-    """With bets on all events every thing that there is has all its texts, and what it belongs to."""
     provider, topic = await first_run(*WORLD.events, **BOTH)
     truth = provider.truth()
     published = topic.texts()
@@ -231,7 +221,6 @@ async def test_everything_published_is_the_truth() -> None:
 
 
 async def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
-    """Total 2.5 and Total 3.5 of one event are two records, and so are their selections."""
     event = next(e for e in WORLD.events if [m.type for m in e.markets].count(18) == 2)
     _, topic = await first_run(event)
     lines = [market for market in event.markets if market.type == 18]
@@ -242,7 +231,6 @@ async def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
 
 
 async def test_leagues_by_sport_are_listed_without_a_right_to_the_sports() -> None:
-    """Bets say which sports there are."""
     provider = Provider(forbidden={"sports"})
     settings = api(query={"leagues": {"sport": "{sportId}"}})
     await translate(provider, Topic(), mention(EVENT), settings=settings)
@@ -265,7 +253,6 @@ async def changed(narrowing: dict[str, Any], full: bool) -> tuple[set[str], set[
 
 
 async def test_one_kind() -> None:
-    """Nothing is removed, and no other kind is touched."""
     assert (await changed({"kinds": ["league"]}, True))[:2] == (set(), set())
     assert (await changed({"kinds": ["sport"]}, True))[:2] == ({f"sport:{LEAGUE.sport.id}"}, set())
     assert (await changed({"kinds": ["event"]}, False))[:2] == ({f"event:{OTHER.id}"}, set())
@@ -273,14 +260,12 @@ async def test_one_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_only_the_kind_that_was_asked_for_is_published(kind: str) -> None:
-    """Although some endpoints have names of others, too."""
     topic = Topic()
     outcome = await translate(Provider(), topic, mention(EVENT), scope=Scope.of(api(), kinds=[kind]))  # type: ignore[list-item]
     assert {kind_of(key) for key in outcome.written} == {kind}
 
 
 async def test_one_language() -> None:
-    """Texts of the others stay, and nothing is removed."""
     keys, removed, topic = await changed({"languages": ["sv"]}, True)
     assert removed == set()
     assert {f"event:{EVENT.id}", f"sport:{LEAGUE.sport.id}"} <= keys
@@ -292,7 +277,6 @@ async def test_one_language() -> None:
 
 
 async def test_events_given_by_hand() -> None:
-    """They replace those that bets mention and nothing else: lists and templates are read as ever."""
     provider, topic = Provider(), Topic()
     scope = Scope.of(api(), events=[OTHER.id])
     await translate(provider, topic, mention(EVENT), scope=scope)
@@ -308,7 +292,6 @@ async def test_events_given_by_hand() -> None:
 
 
 async def test_a_narrowed_full_run_forgets_nothing() -> None:
-    """Neither events nor texts."""
     _, topic = await first_run(EVENT)
     without = Provider(languages=("en", "de"))
     scope = Scope.of(api(), kinds=["event", "market"])

@@ -178,7 +178,6 @@ def asked(ca_file: Path) -> Counter[Endpoint]:
 
 
 def test_every_endpoint_is_asked_more_than_twice(asked: Counter[Endpoint]) -> None:
-    """So there is a first, a middle and a last request to each."""
     assert {endpoint: asked[endpoint] for endpoint in ENDPOINTS if asked[endpoint] < 3} == {}
 
 
@@ -244,6 +243,5 @@ PASSES: list[dict[str, Any]] = [
 def test_a_trouble_that_passes(
     provider: Provider, translated: Outcome, exchanged: Outcome, endpoint: Endpoint, fault: dict[str, Any]
 ) -> None:
-    """The outcome of the run is the same as without it."""
     provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=2, times=1, **fault))
     assert provider.of(endpoint) == (exchanged if "currenc" in endpoint else translated)

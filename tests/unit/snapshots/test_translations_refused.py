@@ -62,7 +62,6 @@ PATHS = [
 
 @pytest.mark.parametrize("endpoint", TRANSLATIONS)
 async def test_without_a_right_to_an_endpoint_the_rest_goes_on(endpoint: Endpoint) -> None:
-    """Its path is reported; its earlier names stay, and are requested again until there is the right."""
     _, topic = await first_run(EVENT, OTHER, **BOTH)
     before = topic.texts()
     provider = Provider(**{**BOTH, "languages": ("en", "sv"), "forbidden": {endpoint}})
@@ -102,7 +101,6 @@ def matches(path: str, endpoint: Endpoint) -> bool:
 
 
 async def test_an_endpoint_without_a_right_is_asked_three_times() -> None:
-    """By one question at a time; every other question to it would be answered alike."""
     provider = Provider(**BOTH, forbidden=set(TRANSLATIONS))
     outcome = await translate(provider, Topic(), mention(*WORLD.events), settings=api(concurrency=1))
     assert max(provider.asked().values()) == CLOSED_AFTER
@@ -111,7 +109,6 @@ async def test_an_endpoint_without_a_right_is_asked_three_times() -> None:
 
 
 async def test_a_list_without_a_right_to_it_casts_no_doubt() -> None:
-    """What the topic has of its kind is not asked about by id."""
     _, topic = await first_run(EVENT)
     provider = Provider(forbidden={"leagues"})
     await translate(provider, topic, mention(EVENT), full=True)
@@ -120,7 +117,6 @@ async def test_a_list_without_a_right_to_it_casts_no_doubt() -> None:
 
 
 async def test_an_unknown_event_is_not_asked_about_again() -> None:
-    """In this run; its records stay, and the run reports it."""
     provider, topic = await first_run(EVENT, OTHER, **BOTH)
     before = dict(topic)
     provider.catalogue.remove("event", EVENT.id)
@@ -135,7 +131,6 @@ async def test_an_unknown_event_is_not_asked_about_again() -> None:
 
 @pytest.mark.parametrize("endpoint", ["all-markets", "markets"])
 async def test_only_its_own_endpoint_says_that_an_event_is_unknown(endpoint: Endpoint) -> None:
-    """A 404 for its markets in one form is one for that form: the others are asked."""
     provider, topic = Provider(**BOTH), Topic()
     provider.inject(endpoint, status=404)
     outcome = await translate(provider, topic, mention(EVENT))
@@ -152,7 +147,6 @@ def lacking(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 async def test_markets_are_asked_for_in_each_language_where_there_is_nothing_in_all() -> None:
-    """An empty answer proves as little as none."""
     topics = []
     faults: list[dict[str, Any]] = [{"body": "[]"}, {"status": 404}]
     for fault in faults:
@@ -172,7 +166,6 @@ FAULTS: list[dict[str, Any]] = [{"status": 500}, {"status": 400}, {"body": "{"},
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("endpoint", ["sports", "regions", "leagues", "competitors"])
 async def test_a_list_that_fails_ends_the_run(endpoint: Endpoint, fault: dict[str, Any]) -> None:
-    """Nothing is published."""
     provider, topic = Provider(**BOTH), Topic()
     provider.inject(endpoint, nth=2, **fault)
     with pytest.raises(ApiError) as caught:
@@ -184,7 +177,6 @@ async def test_a_list_that_fails_ends_the_run(endpoint: Endpoint, fault: dict[st
 @pytest.mark.parametrize("fault", [*FAULTS, {"status": 403}])
 @pytest.mark.parametrize("endpoint", [x for x in TRANSLATIONS if x[:-1] not in LISTED])
 async def test_one_thing_that_fails_is_left_out_and_owed(endpoint: Endpoint, fault: dict[str, Any]) -> None:
-    """All else is published; the next run asks about that alone, and then everything is there."""
     provider, topic, whole = Provider(**BOTH), Topic(), Topic()
     await translate(Provider(**BOTH), whole, mention(EVENT, OTHER))
     provider.inject(endpoint, **fault)
@@ -220,7 +212,6 @@ ASKED_WITH: dict[Endpoint, set[Endpoint]] = {
 
 @pytest.mark.parametrize("bad", [0, 1, 49, 99])
 async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int) -> None:
-    """And all other templates of it are published."""
     references = References()
     for number in range(1, 101):
         references.add(bet([item(None, selectionId=number)]))
@@ -243,7 +234,6 @@ async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int)
 
 
 async def test_more_than_a_share_that_fails_ends_the_run() -> None:
-    """Ten may fail in any run; what was owed already does not count again."""
     references = References(events={number: Place(1, 1, 1) for number in range(1_000, 1_030)})
     failing: set[int] = set()
     tried = Counter[int]()
@@ -277,7 +267,6 @@ async def test_more_than_a_share_that_fails_ends_the_run() -> None:
 
 
 async def test_a_zero_that_is_not_answered_is_owed() -> None:
-    """That says nothing of what it is."""
 
     class Troubled(Provider):
         async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
@@ -290,7 +279,6 @@ async def test_a_zero_that_is_not_answered_is_owed() -> None:
 
 
 async def test_zero_may_be_none() -> None:
-    """It is asked about, as any other id; where the provider makes nothing of it, nothing is owed."""
     zero = {"event": {"id": 0}, "market": {"id": 0, "type": 0}, "sportId": 0, "competitionId": 0}
     references = References()
     references.add(bet([item(None, **zero, countryId=0)]))
@@ -305,7 +293,6 @@ async def test_zero_may_be_none() -> None:
 
 
 async def test_a_token_that_is_refused_ends_the_run() -> None:
-    """Others would be refused, too."""
     provider = Provider()
     provider.inject("all-event", status=401)
     with pytest.raises(AuthError):
@@ -314,7 +301,6 @@ async def test_a_token_that_is_refused_ends_the_run() -> None:
 
 @pytest.mark.parametrize("endpoint", ["all-sport", "all-region", "all-league", "all-competitor", "all-event"])
 async def test_an_answer_about_another_id_is_left_out(endpoint: Endpoint) -> None:
-    """It would be published under the wrong name."""
     provider, topic = Provider(**BOTH), Topic()
     body = orjson.dumps({"id": 999_999, "translations": {"en": "x"}}).decode()
     if endpoint == "all-event":
@@ -331,7 +317,6 @@ async def test_an_answer_about_another_id_is_left_out(endpoint: Endpoint) -> Non
 
 @pytest.mark.parametrize("endpoint", ["selection-templates", "market-type-templates"])
 async def test_templates_that_nobody_asked_for_are_left_out(endpoint: Endpoint) -> None:
-    """A provider that calls its parameters otherwise may answer with anything."""
     asked_for = EVENT.markets[0].selections[0] if endpoint == "selection-templates" else EVENT.markets[0].type
     entities = [{"id": number, "translations": {"en": "x"}} for number in (asked_for, 999_999)]
     provider, topic = Provider(), Topic()
@@ -343,7 +328,6 @@ async def test_templates_that_nobody_asked_for_are_left_out(endpoint: Endpoint) 
 
 @pytest.mark.parametrize("error", [AuthError, asyncio.CancelledError])
 async def test_a_failure_leaves_no_question_under_way(error: type[BaseException]) -> None:
-    """Those that wait for an answer are given up, and that failure is reported."""
     provider = Failing(error)
     with pytest.raises(error):
         await translate(provider, Topic(), mention(*WORLD.events), settings=api(concurrency=8))
@@ -352,13 +336,11 @@ async def test_a_failure_leaves_no_question_under_way(error: type[BaseException]
 
 
 def test_a_keyboard_interrupt_passes() -> None:
-    """It ends the loop, and no task outlives it."""
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(translate(Failing(KeyboardInterrupt), Topic(), mention(*WORLD.events)))
 
 
 async def test_a_run_that_is_cancelled_leaves_no_question_under_way() -> None:
-    """At whatever moment."""
     run = asyncio.create_task(translate(Silent(), Topic(), mention(EVENT, OTHER)))
     for _ in range(100):
         await asyncio.sleep(0)
@@ -425,7 +407,6 @@ def half_a_character(*place: Any) -> Callable[[Any], None]:
 
 
 async def test_an_invalid_part_of_an_answer_is_left_out_alone() -> None:
-    """An item of a list is left out only if no other answer has its text. The next run makes up for it."""
     whole, topic = Topic(), Topic()
     await translate(Provider(), whole, mention(EVENT, OTHER))
     listed = await Provider().ask(Questions(api()).listed("competitor", "sv"))
@@ -463,7 +444,6 @@ async def test_an_invalid_part_of_an_answer_is_left_out_alone() -> None:
 
 
 async def test_an_answer_in_which_a_part_is_invalid_removes_no_text() -> None:
-    """The missing text may be the invalid one."""
     _, topic = await first_run(EVENT)
     before = topic.texts()
     provider = Spoilt({f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv")})

@@ -39,7 +39,6 @@ BELIEVED = api(max_shrink_share=1)
 async def test_what_the_provider_knows_no_more_and_no_bet_mentions_is_removed(
     kind: Indexed, number: int
 ) -> None:
-    """By a full run, which reports it: one tombstone. While bets mention it nothing takes it away."""
     provider, topic = await first_run(EVENT)
     provider.catalogue.remove(kind, number)
     for full in (False, True):
@@ -69,7 +68,6 @@ def unrelated(event: Event) -> bool:
 
 
 async def test_what_is_not_listed_but_known_by_id_stays() -> None:
-    """A list may be one of what is active; its text is the one that the answer by id gives."""
     provider, topic = await first_run(EVENT)
     provider.answers("leagues", [])
     provider.answers("sports", [{"id": LEAGUE.sport.id, "language": "en", "translation": "Sport"}])
@@ -82,7 +80,6 @@ async def test_what_is_not_listed_but_known_by_id_stays() -> None:
 
 
 async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
-    """Also in one that is not asked for."""
     provider, topic = await first_run(EVENT, languages=("en", "sv", "de", "el"))
     provider.answers(
         "leagues", [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[1:]]
@@ -94,7 +91,6 @@ async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
 
 
 async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> None:
-    """A wrong answer takes no names away: nobody is even asked about them, and a good one makes it good."""
     provider, topic = await first_run()
     leagues = len(WORLD.leagues)
     listed = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[:1]]
@@ -119,7 +115,6 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
 
 
 async def test_a_list_that_was_short_once_is_forgiven() -> None:
-    """Two full runs have to find it so, one after the other."""
     provider, topic = await first_run()
     for _ in range(3):
         provider.answers("leagues", [])
@@ -130,7 +125,6 @@ async def test_a_list_that_was_short_once_is_forgiven() -> None:
 
 
 async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:
-    """Empty lists and things without a text, for two full runs: what bets mention stays."""
     provider, topic = await first_run(EVENT)
     before = dict(topic)
     for endpoint in ("sports", "regions", "leagues", "competitors"):
@@ -151,7 +145,6 @@ async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:
 
 
 async def test_what_an_event_names_is_not_gone() -> None:
-    """Though it is neither listed nor known by id; where no event was asked about, it is."""
     provider, topic = await first_run(EVENT)
     others = [x.id for x in WORLD.leagues if x != LEAGUE]
     provider.answers("leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
@@ -164,7 +157,6 @@ async def test_what_an_event_names_is_not_gone() -> None:
 
 
 async def test_blank_texts_are_none() -> None:
-    """A thing all of whose names are blank is gone, and a blank text erases none."""
     provider, topic = await first_run(EVENT)
     blank = [{"id": LEAGUE.id, "language": "en", "translation": "  "}]
     others = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues if x != LEAGUE]
@@ -180,7 +172,6 @@ async def test_blank_texts_are_none() -> None:
 
 
 async def test_an_event_that_no_bet_mentions_goes_with_all_that_is_its_own() -> None:
-    """In a full run: its markets, selections and selection templates, nothing that others may use."""
     provider, topic = await first_run(EVENT, OTHER)
     before = set(topic)
     outcome = await translate(provider, topic, mention(OTHER))
@@ -197,14 +188,12 @@ async def test_an_event_that_no_bet_mentions_goes_with_all_that_is_its_own() -> 
 
 
 async def test_nothing_is_forgotten_when_no_bet_mentions_an_event() -> None:
-    """It is more likely that their topic is missing."""
     provider, topic = await first_run(EVENT)
     outcome = await translate(provider, topic, References(), full=True)
     assert (outcome.written, outcome.removed) == ({}, set())
 
 
 async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() -> None:
-    """Whoever mentions its event now has its name."""
     provider, topic = await first_run(EVENT)
     number = EVENT.markets[0].selections[0]
     moved = {"id": number, "translations": {"en": "Moved"}}
@@ -223,7 +212,6 @@ async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() ->
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_language_that_is_gone_from_everything_is_erased_by_a_full_run_only(full: bool) -> None:
-    """From all that it asked about in all languages; what only lists have keeps what it had."""
     _, topic = await first_run(EVENT)
     outcome = await translate(Provider(languages=("en", "de")), topic, mention(EVENT), full=full)
     assert outcome.removed == set()
@@ -235,7 +223,6 @@ async def test_a_language_that_is_gone_from_everything_is_erased_by_a_full_run_o
 
 
 async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
-    """And counted."""
     provider, topic = await first_run(EVENT)
     datum = topic.codec.decode(topic[f"event:{EVENT.id}".encode()])
     topic[b"venue:7"] = topic.codec.encode({**datum, "kind": "venue", "id": 7})
@@ -245,7 +232,6 @@ async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
 
 
 async def test_a_record_that_cannot_be_read_is_reported_and_written_anew() -> None:
-    """It stands in the way of no other, and is not taken for a reason to remove anything."""
     provider, topic = await first_run(EVENT)
     whole = dict(topic)
     for key in (f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"selection:{EVENT.markets[0].selections[0]}"):

@@ -63,7 +63,6 @@ def test_a_job_says_how_it_is(name: str, state: str, tone: str, reason: str) -> 
     ],
 )
 def test_a_run_hides_nothing_of_the_one_before(name: str, tone: str, todo: str, reason: str) -> None:
-    """One that takes longer than its interval is followed by the next at once."""
     status = replace(JOBS[name])
     status.begin(LATER)
     view = job_view(status, LATER)
@@ -75,7 +74,6 @@ def test_a_run_hides_nothing_of_the_one_before(name: str, tone: str, todo: str, 
 
 
 def test_trouble_with_kafka_ends_with_the_next_step() -> None:
-    """Waiting for its turn is none: it does that while Kafka is away."""
     status = replace(JOBS["job-complete"])
     status.begin(LATER)
     status.trouble = "no broker answers"
@@ -86,7 +84,6 @@ def test_trouble_with_kafka_ends_with_the_next_step() -> None:
 
 
 def test_what_the_next_run_cannot_mend_comes_first() -> None:
-    """And is not among those that are cut off."""
     many = tuple(LeftOut("/a", str(n), "HTTP 500") for n in range(25))
     forbidden = LeftOut("/z", None, NO_RIGHT)
     view = job_view(
@@ -134,7 +131,6 @@ def test_one_missing_name_is_never_100_percent(named: int, seen: int, percent: f
 
 
 def test_what_is_not_known_is_not_called_nothing() -> None:
-    """Before the first run of a process has published."""
     page = shown(JOBS["job-first-run"])
     assert page.count("Not known: no run of this process has published yet.") == 2
     assert "Nothing.</p>" not in page.partition("leftout-title")[2]
@@ -151,13 +147,11 @@ def test_a_late_run_was_due() -> None:
 
 
 def test_no_age_is_negative() -> None:
-    """Another thread may have noted progress since the page took its time."""
     page = shown(replace(JOBS["job-running"], at=LATER + 0.2))
     assert "last progress 0s ago" in page
 
 
 def test_many_of_anything_are_cut() -> None:
-    """And the page says how many more there are."""
     status = published(
         Covered("event", 9, {f"l{n}": 1 for n in range(12)}),
         counts={f"kind {n:03}": Counts(1) for n in range(60)},
@@ -171,7 +165,6 @@ def test_many_of_anything_are_cut() -> None:
 
 
 def test_foreign_text_is_escaped() -> None:
-    """Kinds of currencies, languages and reasons come from the provider."""
     bad = "<script>alert('x')</script>"
     status = published(
         Covered("event", 2, {bad: 1}, [bad]),
@@ -189,7 +182,6 @@ def test_text_that_is_no_unicode_is_shown_all_the_same() -> None:
 
 
 def test_no_secret_is_shown() -> None:
-    """A provider may quote the request that it refuses."""
     masking.conceal("t0ken-of-the-api", "api.token")
     page = shown(replace(JOBS["job-failed"], failure="Authorization: Bearer t0ken-of-the-api"))
     assert "t0ken-of-the-api" not in page
@@ -198,7 +190,6 @@ def test_no_secret_is_shown() -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_the_stream_has_what_the_page_shows(name: str) -> None:
-    """Nothing on it is inline or from elsewhere, and what is read out at each change has no age in it."""
     body = pages(JOBS[name])["/events"]("").body
     assert not isinstance(body, bytes)
     sent: dict[str, str] = orjson.loads(next(iter(body)).removeprefix(b"data: "))

@@ -46,14 +46,12 @@ def test_every_field_survives_avro_in_each_state(state: State) -> None:
 
 
 def test_an_unknown_class_of_attempts_counts_as_the_strictest() -> None:
-    """A reader gets `Unknown` for a newer class and treats it as an attempt without a revision."""
     datum = CHECKPOINT.to_avro()
     datum["connections"][1]["class"] = "Unknown"
     assert [attempt.initial for attempt in Checkpoint.from_avro(datum).ledger] == [True, True, False]
 
 
 def test_a_checkpoint_follows_itself() -> None:
-    """An empty batch changes nothing, which is no step back."""
     assert CHECKPOINT.follows(CHECKPOINT)
 
 
@@ -72,7 +70,6 @@ def test_no_counter_ever_goes_back(counter: str) -> None:
 
 @pytest.mark.parametrize("counter", [field.name for field in fields(Counters) if field.name != "corrections"])
 def test_every_message_has_one_outcome(counter: str) -> None:
-    """One more of anything upsets the balance, except corrections, which are included in published."""
     counters = CHECKPOINT.counters
     assert counters.balanced
     assert not replace(counters, **{counter: getattr(counters, counter) + 1}).balanced
@@ -81,7 +78,6 @@ def test_every_message_has_one_outcome(counter: str) -> None:
 
 @pytest.mark.parametrize("counter", [field.name for field in fields(Counters) if field.name != "corrections"])
 def test_what_a_newer_bridge_has_counted_is_made_up_for(counter: str) -> None:
-    """A counter that it has, and this one has not."""
     counters = replace(CHECKPOINT.counters, **{counter: 10_000})
     counters.balance()
     assert counters.balanced

@@ -40,7 +40,6 @@ def nobody(_: str) -> None:
 
 
 def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be far from the end, and those of other feeds are ignored."""
     monkeypatch.setattr(checkpoint_reader, "LOOKBACK", 2)
     log.waits = [(0, NEVER)]
     assert checkpoints_in(log, "0-0").last(never, nobody) == CHECKPOINT
@@ -49,14 +48,12 @@ def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.
 
 
 def test_a_checkpoint_behind_many_skipped_records_is_found(log: Log) -> None:
-    """Skipped records come again with each client, so each gets more time than the last."""
     log.waits = [(100,)] * 9
     assert checkpoints_in(log, "0-0").last(never, nobody) == CHECKPOINT
     assert len(log.prompt) == 4
 
 
 def test_new_clients_keep_looking_for_a_checkpoint_hidden_by_a_transaction(log: Log) -> None:
-    """A client that is deaf when the transaction ends costs at most half a minute."""
     log.stable = [3]
     statuses: list[str] = []
     asked_at: list[float] = []
@@ -83,7 +80,6 @@ def test_a_visible_checkpoint_is_read_without_waiting_for_transactions(log: Log)
 
 @pytest.mark.parametrize("value", [b"{}", b"", BET, CHECKPOINT[:-1]])
 def test_an_unreadable_checkpoint_is_an_error(log: Log, value: bytes) -> None:
-    """The one before it would be out of date."""
     log.content = lambda offset: value if offset == 4 else CHECKPOINT
     with pytest.raises(SchemaError, match=r"^settlement\.checkpoints partition 0 offset 4 "):
         checkpoints_in(log, "0-4").last(never, nobody)

@@ -23,7 +23,6 @@ AT = 1_790_000_000.123456
 
 
 def test_the_original_is_the_value() -> None:
-    """The key is the hash of the value."""
     record = dead_letter(
         "t.deadletters",
         Received(BODY, AT),
@@ -48,7 +47,6 @@ def test_the_original_is_the_value() -> None:
 
 
 def test_of_an_oversized_message_the_head_is_the_value() -> None:
-    """Size and key are those of the whole message."""
     whole = bytes(1000)
     oversized = Oversized(1000, hashlib.sha256(whole).hexdigest(), whole[:10])
     record = dead_letter(
@@ -61,7 +59,6 @@ def test_of_an_oversized_message_the_head_is_the_value() -> None:
 
 
 def test_a_reason_may_be_long_or_not_encodable() -> None:
-    """It is cut, and characters that cannot be encoded are replaced."""
     record = dead_letter(
         "t", Received(BODY, AT), DeadLetterKind.ERROR, "\ud800" + "x" * 5000, feed="f", revision=0
     )
@@ -85,12 +82,10 @@ def test_a_reason_may_be_long_or_not_encodable() -> None:
     ],
 )
 def test_a_reason_has_a_cause(reason: str, field: str, what: str) -> None:
-    """Equal for letters that differ only in values, indices and other errors."""
     assert cause_of(reason) == DeadLetterCause(field, what)
 
 
 def test_a_mark_has_no_value() -> None:
-    """It has the key of the letter, so it is in the same partition."""
     mark = redrive_mark(
         "t",
         b"key",

@@ -58,7 +58,6 @@ def restored(*contents: bytes, version: int = 1) -> Deduplicator:
 
 
 def test_a_value_is_known_by_its_schema_and_a_hash_of_its_bytes() -> None:
-    """A fingerprint has twenty bytes."""
     assert content(b"a") == TODAY + xxh3_128_digest(b"\0" + TODAY + b"a")
     assert len({A, B, C, OLD_A, OLD_B}) == 5
     assert len(content(b"a" * 10_000)) == 20
@@ -71,7 +70,6 @@ def test_an_unknown_bet_and_a_higher_version_are_new() -> None:
 
 
 def test_a_lower_version_is_stale() -> None:
-    """Whatever its content: a consumer never sees a bet go back."""
     deduplicator = restored(A, version=2)
     assert offer(deduplicator, A, B, version=1) == [STALE, STALE]
 
@@ -83,13 +81,11 @@ def test_the_same_content_in_a_row_is_a_duplicate(replaying: bool) -> None:
 
 @pytest.mark.parametrize("replaying", [True, False])
 def test_there_and_back_is_published(replaying: bool) -> None:
-    """A, B, A received for the first time is two changes, even while the connection replays."""
     assert offer(restored(), A, B, A, replaying=replaying) == [NEW, CORRECTION, CORRECTION]
 
 
 @pytest.mark.parametrize("committed", range(4))
 def test_there_and_back_in_a_replay_goes_on_where_it_was_cut(committed: int) -> None:
-    """Whatever part of A, B, A was committed before, only the rest of it is published."""
     verdicts = offer(restored(*[A, B, A][:committed]), A, B, A, C)
     known = [DUPLICATE, UNDECIDED, DUPLICATE] if committed != 2 else [UNDECIDED, DUPLICATE]
     assert verdicts[:committed] == known[:committed]
@@ -97,12 +93,10 @@ def test_there_and_back_in_a_replay_goes_on_where_it_was_cut(committed: int) -> 
 
 
 def test_a_replay_may_begin_in_the_middle() -> None:
-    """The contents before its first are skipped."""
     assert offer(restored(A, B, C), B, C, A) == [UNDECIDED, DUPLICATE, CORRECTION]
 
 
 def test_an_earlier_content_is_undecided_until_the_last_one_comes() -> None:
-    """It is repeated, or the bet was changed back; live it can only be the latter."""
     assert offer(restored(A, B), A) == [UNDECIDED]
     assert offer(restored(A, B, A), A, B) == [DUPLICATE, UNDECIDED]
     assert offer(restored(A, B, C), A, B, A) == [UNDECIDED, UNDECIDED, CORRECTION]
@@ -110,17 +104,14 @@ def test_an_earlier_content_is_undecided_until_the_last_one_comes() -> None:
 
 
 def test_a_content_twice_in_a_row_does_not_upset_the_walk() -> None:
-    """The provider's A, A, B became A, B in the topic; a replay adds nothing."""
     assert offer(restored(A, B), A, A, B, B) == [UNDECIDED] * 2 + [DUPLICATE] * 2
 
 
 def test_the_walk_ends_with_the_first_new_content() -> None:
-    """After A, B and then C, a B is a change back, not the B that was known before."""
     assert offer(restored(A, B), A, B, C, B) == [UNDECIDED, DUPLICATE, CORRECTION, CORRECTION]
 
 
 def test_each_connection_walks_from_the_beginning() -> None:
-    """Contents published on the last connection can be repeated on this one."""
     deduplicator = restored()
     offer(deduplicator, A, B)
     deduplicator.connected()
@@ -135,7 +126,6 @@ def test_contents_of_this_connection_are_not_repeated_on_it() -> None:
 
 
 def test_a_known_content_that_comes_live_is_a_change() -> None:
-    """Only a replay repeats contents."""
     assert offer(restored(A, B), A, replaying=False) == [CORRECTION]
 
 
@@ -153,7 +143,6 @@ def test_a_lower_version_that_was_published_is_ignored() -> None:
 
 @pytest.mark.parametrize("replaying", [True, False])
 def test_a_content_in_an_earlier_schema_is_compared_in_that_schema(replaying: bool) -> None:
-    """It is a duplicate if it is equal there, and a correction if it differs or does not fit."""
     asked = []
 
     def rewrite(schema: bytes) -> bytes:
@@ -171,7 +160,6 @@ def test_a_content_in_the_same_schema_is_not_rewritten() -> None:
 
 
 def test_a_replay_walks_across_a_change_of_schema() -> None:
-    """Each content is compared in the schema in which it was published."""
     deduplicator = restored(OLD_A, OLD_B, A)
     assert offer(deduplicator, A, rewrite=lambda _: OLD_A) == [DUPLICATE]
     assert offer(deduplicator, B, rewrite=lambda _: OLD_B) == [UNDECIDED]
@@ -179,7 +167,6 @@ def test_a_replay_walks_across_a_change_of_schema() -> None:
 
 
 def test_a_dead_letter_is_known_by_its_bytes() -> None:
-    """The time of its last receipt is returned."""
     deduplicator = Deduplicator()
     assert deduplicator.dead_letter_time(A) is None
     deduplicator.record_dead_letter(A, at=0.0)
@@ -190,7 +177,6 @@ def test_a_dead_letter_is_known_by_its_bytes() -> None:
 
 
 def test_bets_known_before_the_connection_are_distinguished_from_its_own() -> None:
-    """Only these show that the provider still has what it published."""
     deduplicator = restored(A)
     assert deduplicator.knew(KEY)
     assert not deduplicator.knew(b"other")
@@ -201,7 +187,6 @@ def test_bets_known_before_the_connection_are_distinguished_from_its_own() -> No
 
 
 def test_a_bet_of_this_connection_was_not_known_before_it() -> None:
-    """On the next connection it was."""
     deduplicator = restored()
     assert offer(deduplicator, A, A) == [NEW, DUPLICATE]
     assert not deduplicator.knew(KEY)
@@ -210,7 +195,6 @@ def test_a_bet_of_this_connection_was_not_known_before_it() -> None:
 
 
 def test_a_correction_leaves_a_bet_known_and_a_new_version_does_not() -> None:
-    """A version that was not known before shows nothing about the replay."""
     deduplicator = restored(A)
     assert offer(deduplicator, B) == [CORRECTION]
     assert deduplicator.knew(KEY)

@@ -40,7 +40,6 @@ def knows(deduplicator: Deduplicator, key: bytes, version: int = 1, content: byt
 
 
 def test_only_old_rows_are_evicted() -> None:
-    """Rows received exactly at the time to keep from stay. Bets and dead letters are treated alike."""
     deduplicator = Deduplicator()
     for at in range(10):
         deduplicator.publish(b"bet %d" % at, 1, A, at=at)
@@ -55,7 +54,6 @@ def test_only_old_rows_are_evicted() -> None:
 
 
 def test_the_last_rows_stay_however_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others take their place."""
     monkeypatch.setattr("bridge.state.deduplicator.KEPT", 4)
     deduplicator = Deduplicator()
     for at in range(10):
@@ -71,7 +69,6 @@ def test_the_last_rows_stay_however_old(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_bet_that_is_settled_again_is_young_again() -> None:
-    """Another version, another content, or a repeated dead letter counts from the last time."""
     deduplicator = Deduplicator()
     for key in (b"version", b"content", b"neither"):
         deduplicator.publish(key, 1, A, at=0)
@@ -116,7 +113,6 @@ def test_a_bet_that_is_evicted_after_it_was_judged_is_published_as_new() -> None
 
 
 def test_a_dead_letter_is_not_taken_for_a_bet() -> None:
-    """Even if their keys are equal."""
     deduplicator = Deduplicator()
     deduplicator.record_dead_letter(b"name", at=1)
     assert deduplicator.judge(b"name", 1, A, lambda _: None, replaying=True) is DedupResult.NEW
@@ -140,7 +136,6 @@ def test_a_large_eviction_is_spread_over_later_calls() -> None:
 
 
 def test_catching_up_takes_no_more_memory_than_an_hour_of_the_feed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of a bet a second for three days: all are received now, and an hour of them is kept."""
     monkeypatch.setattr("bridge.state.deduplicator.CROWDED", 0)
     deduplicator = shown(NOW - 3 * DAY)
     sizes = []
@@ -192,7 +187,6 @@ def test_a_bet_takes_at_most_80_bytes() -> None:
 
 
 def test_contents_of_one_bet_are_evicted_with_their_rows() -> None:
-    """A bet that is changed for ever, under one version, takes no more memory than so many bets."""
     count = 40_000
     deduplicator = Deduplicator()
     tracemalloc.start()
@@ -208,7 +202,6 @@ def test_contents_of_one_bet_are_evicted_with_their_rows() -> None:
 
 
 def test_what_is_left_of_the_contents_of_a_bet_is_walked() -> None:
-    """The first ones are evicted before a replay, and more of them during it."""
     contents = [fingerprint(b"\0\0\0\0\1%d" % (n % 3)) for n in range(12)]
     deduplicator = Deduplicator()
     for at, content in enumerate(contents):

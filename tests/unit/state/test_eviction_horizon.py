@@ -61,7 +61,6 @@ def test_rows_received_long_ago_were_published_long_ago() -> None:
 
 
 def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
-    """The latest receipt counts for all rows: partitions are restored one after the other."""
     horizons = EvictionHorizon()
     horizons.received(NOW + 60)
     horizons.received(NOW)
@@ -70,7 +69,6 @@ def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
 
 
 def test_during_catch_up_a_block_dates_the_rows_before_it() -> None:
-    """The rows were published within an hour of its settlementTimes. Its own rows wait for the next block."""
     feed = Feed().block(THEN).block(THEN + HOUR)
     shown = THEN + HOUR + LATE_SECONDS
     assert feed.horizon(shown) is None
@@ -80,7 +78,6 @@ def test_during_catch_up_a_block_dates_the_rows_before_it() -> None:
 
 
 def test_the_first_block_says_nothing() -> None:
-    """It may consist of late resettlements, and there is nothing to compare it with."""
     feed = Feed()
     for _ in range(5):
         feed.horizons.received(NOW)
@@ -97,7 +94,6 @@ def test_an_incomplete_block_says_nothing() -> None:
 
 @pytest.mark.parametrize("late", [THEN, THEN - HOUR / 2, THEN - 2 * HOUR])
 def test_a_burst_of_late_resettlements_makes_nothing_older(late: float) -> None:
-    """Only a settlementTime later than all before shows where the feed is."""
     feed = Feed(THEN - DAY).block(THEN - HOUR).block(THEN)
     for _ in range(4):
         feed.block(late)
@@ -108,7 +104,6 @@ def test_a_burst_of_late_resettlements_makes_nothing_older(late: float) -> None:
 
 
 def test_a_tenth_of_the_times_may_be_too_late() -> None:
-    """A wrong clock that dates a tenth of the bets now, while the feed is days behind, delays nothing."""
     late = BLOCK - RANK - 1
     feed = Feed().block(mixed(NOW, late, THEN)).block(mixed(NOW, late, THEN + HOUR))
     assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
@@ -117,7 +112,6 @@ def test_a_tenth_of_the_times_may_be_too_late() -> None:
 
 
 def test_a_tenth_of_the_times_is_enough() -> None:
-    """If all others are late resettlements, the rest still shows where the feed is."""
     feed = Feed().block(THEN).block(mixed(THEN + DAY, BLOCK - RANK, THEN + 60))
     assert feed.horizon(THEN + DAY + LATE_SECONDS) is None
     assert feed.horizon(THEN + DAY + LATE_SECONDS + 1) == BLOCK + 1
@@ -138,7 +132,6 @@ def test_settlement_times_only_count_in_a_crowded_table() -> None:
 
 
 def test_they_do_not_count_before_the_lateness_is_measured() -> None:
-    """That takes a block of the connection's first bets, known or not, and a requested revision."""
     feed = Feed(late=None).block(THEN).block(THEN + HOUR)
     assert feed.horizon(NOW - HOUR) is None
     for revision, observe, expected in (
@@ -160,7 +153,6 @@ def test_a_constant_lateness_is_respected(late: float) -> None:
 
 
 def test_a_tenth_of_the_first_times_may_be_wrong() -> None:
-    """Late resettlements and invalid times do not block eviction for ever."""
     feed = Feed(late=None).block(THEN).block(THEN + HOUR)
     feed.horizons.connected(THEN)
     for settled_at in mixed(-62_135_596_800.0, BLOCK - RANK, THEN):
@@ -180,7 +172,6 @@ def test_a_wrong_block_is_corrected_by_receipt() -> None:
 
 
 def test_while_live_the_receipt_counts() -> None:
-    """It is closer than a settlementTime plus an hour."""
     feed = Feed(NOW - 90)
     for n in range(4):
         feed.block(NOW + 30 * n - 1, at=NOW + 30 * n)
@@ -189,7 +180,6 @@ def test_while_live_the_receipt_counts() -> None:
 
 
 def test_marks_do_not_accumulate() -> None:
-    """A later mark with an earlier time replaces those before it."""
     feed = Feed()
     for n in range(20):
         feed.block(THEN + n)

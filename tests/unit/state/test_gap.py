@@ -36,7 +36,6 @@ def test_the_duration_of_a_gap_is_in_seconds() -> None:
 
 
 def test_the_time_of_its_record_is_when_a_gap_was_detected() -> None:
-    """In milliseconds; what reads gaps since a moment finds it by that."""
     record = gap_record("t.gaps", Codec(SCHEMA, 3), GAP)
     assert (record.topic, record.key, record.timestamp, record.partition) == (
         "t.gaps",

@@ -29,7 +29,6 @@ def test_what_was_put_is_found() -> None:
 
 
 def test_rows_are_numbered_from_one() -> None:
-    """0 stands for no row."""
     table = DigestTable(1)
     table.put(key("a"), b"1")
     table.put(key("b"), b"2")
@@ -38,7 +37,6 @@ def test_rows_are_numbered_from_one() -> None:
 
 
 def test_the_oldest_row_is_dropped_first() -> None:
-    """Its key is returned."""
     table = DigestTable(1)
     for name in "abc":
         table.put(key(name), name.encode())
@@ -47,7 +45,6 @@ def test_the_oldest_row_is_dropped_first() -> None:
 
 
 def test_a_key_that_is_put_again_is_young_again() -> None:
-    """Its older row is skipped, and dropping that returns no key."""
     table = DigestTable(1)
     for name, payload in (("a", b"1"), ("b", b"2"), ("a", b"3")):
         table.put(key(name), payload)
@@ -70,7 +67,6 @@ def test_keys_that_share_the_bits_of_the_index_are_distinguished() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_hole_is_closed_across_the_end_of_an_array(order: int) -> None:
-    """Whichever of the displaced keys is dropped, the others are still found."""
     # All in one array of eight slots; the 24 bits that begin the key say which: 6, 7, 6, 7 and 0.
     keys = [
         slot.to_bytes(3, "big") + b"\0\0" + bytes([n] * 11) for n, slot in enumerate([6, 7, 6, 7, 0][::order])

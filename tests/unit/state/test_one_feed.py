@@ -92,7 +92,6 @@ A, B, C = "one", "two", "three"
     ],
 )
 def test_one_goes_on(prefix: Prefix, written: list[tuple[str, int | None]], goes_on: set[str]) -> None:
-    """The one that has received something; of two such, the last; of two that have not, the first."""
     for feed, value in written:
         prefix.write(feed, value)
     assert {feed for feed in (A, B, C) if not prefix.refusal(feed)} == goes_on
@@ -106,13 +105,11 @@ def test_the_refusal_names_the_other_feed_and_the_fix(prefix: Prefix) -> None:
 
 
 def test_a_key_that_is_no_name_of_a_feed_is_quoted(prefix: Prefix) -> None:
-    """The command is pasted into a shell."""
     prefix.write("x; reboot", 1)
     assert "`bridge checkpoint retire 'x; reboot'`" in prefix.refusal(A)
 
 
 def test_a_feed_with_an_impossible_checkpoint_may_have_received_something(prefix: Prefix) -> None:
-    """Nobody knows, as of one that cannot be decoded: it is not overlooked."""
     counters = Counters(received=-1)
     impossible = Checkpoint(A, 1, State.LIVE, (), counters, 1.0, "me")
     prefix.write(A, CODEC.encode(impossible.to_avro()))
@@ -124,7 +121,6 @@ def test_a_feed_with_an_impossible_checkpoint_may_have_received_something(prefix
 
 
 def test_a_third_feed_must_be_settled_before_one_is_retired(prefix: Prefix) -> None:
-    """The retired one needs no prefix any more."""
     for feed in (A, B, C):
         prefix.write(feed, 1)
     refusal = prefix.refusal(A, beside=B)
@@ -134,7 +130,6 @@ def test_a_third_feed_must_be_settled_before_one_is_retired(prefix: Prefix) -> N
 
 
 def test_foreign_records_are_no_feed(prefix: Prefix) -> None:
-    """A feed must not be held up by what no bridge has written."""
     prefix.write(A, 1)
     prefix.write(B, b"{}")
     assert not prefix.refusal(A)
@@ -150,7 +145,6 @@ def test_foreign_records_are_no_feed(prefix: Prefix) -> None:
 def test_a_checkpoint_that_cannot_be_read_may_be_that_of_another_feed(
     prefix: Prefix, own: list[tuple[str, int | None]], refused: bool
 ) -> None:
-    """Unless this feed has written behind it."""
     for feed, value in own:
         prefix.write(feed, UNREADABLE if value is None else value)
     if refused:
@@ -165,7 +159,6 @@ def test_a_checkpoint_that_cannot_be_read_may_be_that_of_another_feed(
 def test_a_retired_feed_is_refused_wherever_the_one_behind_it_wrote(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its successor may have committed long before the end of the topic, and has been stopped since."""
     monkeypatch.setattr(checkpoint_reader, "LOOKBACK", 2)
     prefix.write(B, 1)
     for _ in range(3):
@@ -177,7 +170,6 @@ def test_a_retired_feed_is_refused_wherever_the_one_behind_it_wrote(
 
 @pytest.mark.parametrize("seed", range(60))
 def test_two_feeds_never_have_a_connection_at_the_same_time(prefix: Prefix, seed: int) -> None:
-    """Whatever dies when, and whoever comes back. In the end one can always go on."""
     at_random = random.Random(seed)
     processes = {feed: Process(feed, prefix) for feed in (A, B, C)}
     for _ in range(40):

@@ -56,7 +56,6 @@ def nobody(_: str) -> None:
 
 
 def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
-    """Each record counts once: a second client continues where the first fell silent."""
     log.waits = [(0, 0, NEVER), (0, 0, 0, 0, 0, NEVER)]
     deduplicator = published_in(log).deduplicator(1.0, never, nobody)
     assert sorted(log.given) == sorted([(p, o) for p in range(2) for o in range(1, 5)] * 2)
@@ -70,7 +69,6 @@ def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
 
 
 def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
-    """The look-up by time does not see them: a partition that was quiet for long is not at its end."""
     log.stable = [2, 2]
 
     def connected(number: int) -> None:
@@ -102,7 +100,6 @@ def test_reading_ends_when_the_feed_is_lost(log: Log) -> None:
 
 
 def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
-    """The log reports their number once."""
     log.content = lambda offset: [VALUE, b"{" * 1_000_000, CHECKPOINT, VALUE, VALUE][offset]
     with capture_logs() as lines:
         deduplicator = published_in(log).deduplicator(0.0, never, nobody)
@@ -123,7 +120,6 @@ def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
 
 @pytest.mark.parametrize("value", [VALUE[:-1], b"\0\0\0\0\x09" + VALUE[5:]], ids=["cut", "unknown schema"])
 def test_an_unreadable_bet_is_an_error(log: Log, value: bytes) -> None:
-    """A deduplicator without it could publish it twice."""
 
     def schema(schema_id: int) -> Schema:
         if schema_id not in SCHEMAS:
@@ -151,7 +147,6 @@ ORDER: dict[str, Any] = {
     ids=["gap", "order", "copy", "no Avro"],
 )
 def test_a_bet_is_no_foreign_record_because_its_id_was_given_away(log: Log, given_to: Schema | None) -> None:
-    """A registry that was restored from an older backup has given it to another schema since."""
 
     def schema(schema_id: int) -> Schema:
         if schema_id == 7 and given_to is None:
@@ -170,7 +165,6 @@ def test_a_bet_is_no_foreign_record_because_its_id_was_given_away(log: Log, give
 
 
 def test_without_a_bet_the_checkpoint_betrays_another_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bets of a topic made anew would get an id that the registry of the others does not know."""
     settings, asked = Settings(), []
 
     def seen(*_: object) -> Never:
@@ -192,7 +186,6 @@ def test_without_a_bet_the_checkpoint_betrays_another_registry(monkeypatch: pyte
 
 
 def test_what_somebody_else_wrote_stays_foreign(log: Log) -> None:
-    """It is what the registry says, or no version of ours."""
 
     def schema(schema_id: int) -> Schema:
         if schema_id == 9:
@@ -208,7 +201,6 @@ def test_what_somebody_else_wrote_stays_foreign(log: Log) -> None:
 
 
 def test_a_bet_whose_receipt_cannot_be_read_was_received_when_it_was_written(log: Log) -> None:
-    """Its header is no time, so no bridge has redriven it."""
     log.marks = {1: [("received", b"soon")], 2: [("received", b"nan")], 3: [("received", b"1.5")]}
     keys = {b"0-%d" % offset for offset in range(1, 5)}
     found = published_in(log).of_bets(keys, visible=False)
@@ -218,7 +210,6 @@ def test_a_bet_whose_receipt_cannot_be_read_was_received_when_it_was_written(log
 def test_bets_of_a_later_version_are_recognised_after_it_was_rolled_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The provider sends a field that only the later version knows: it is no other content."""
     later = copy.deepcopy(load("settled-bet"))
     [selections] = [field for field in later["fields"] if field["name"] == "selections"]
     for place in (later, selections["type"][1]["items"]):
@@ -241,7 +232,6 @@ def test_bets_of_a_later_version_are_recognised_after_it_was_rolled_back(
 
 
 def test_the_last_bets_are_restored_however_old(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay may begin earlier than requested."""
     monkeypatch.setattr(restore, "KEPT", 3)
     monkeypatch.setattr(restore, "LETTERS", 1)
     published_in(log).deduplicator(4.5, never, nobody)

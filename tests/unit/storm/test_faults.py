@@ -84,14 +84,12 @@ def scene(directory: Path, *clients: str, **connections: int) -> Scene:
 async def test_without_an_owner_another_bridge_is_hit_which_does_not_count(
     tmp_path: Path, connections: dict[str, int], hit: str
 ) -> None:
-    """The owner is who has a connection."""
     of = scene(tmp_path, **connections)
     assert await StopBridge(OWNER).begin(of, "key")
     assert (of.aimed, of.stray) == ({"key": hit}, set() if connections else {"key"})
 
 
 async def test_faults_of_a_link_hit_only_connections(tmp_path: Path) -> None:
-    """A cut also those that were made meanwhile, which only its end knows."""
     for connections, hit in (({"bridge_1": 1}, True), ({"bridge_2": 1}, False)):
         of = scene(tmp_path, **connections)
         assert await Reset((link("bridge-1", PROVIDER),)).begin(of, "reset") is hit
@@ -103,7 +101,6 @@ async def test_faults_of_a_link_hit_only_connections(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clients", [[], ["bridge-1"]])
 async def test_the_provider_can_drop_only_a_connection(tmp_path: Path, clients: list[str]) -> None:
-    """What it publishes changes without one, too."""
     of = scene(tmp_path, *clients)
     for fault in (Drop(), Abort(), HalfOpen(), Forget()):
         assert await fault.begin(of, "key") is bool(clients)
@@ -111,7 +108,6 @@ async def test_the_provider_can_drop_only_a_connection(tmp_path: Path, clients: 
 
 
 async def test_what_kafka_refuses_has_not_happened(tmp_path: Path) -> None:
-    """It is noted, with the reason."""
 
     def refuse() -> None:
         raise KafkaException("no")
@@ -141,7 +137,6 @@ OF_OWNER, OF_OTHER = link(OWNER, PROVIDER), link("bridge-1", PROVIDER)
 async def test_an_excuse_is_for_the_holder_that_was_hit(
     tmp_path: Path, fault: Fault, holder: str, until: float
 ) -> None:
-    """While it cannot close its connection."""
     of = scene(tmp_path, bridge_1=1, bridge_2=2)
     hit = await fault.begin(of, "key")
     if not hit:
@@ -151,7 +146,6 @@ async def test_an_excuse_is_for_the_holder_that_was_hit(
 
 
 async def test_a_holder_that_can_close_its_connection_has_no_excuse(tmp_path: Path) -> None:
-    """One that is cut off from Kafka, hears nothing from the provider, or is told to end."""
     hit = {"kill-bridge", "stop-bridge", "cut", "one-way-cut", "black-hole", "half-open"}
     others = [step.fault for seed in range(99) for step in draw(seed, 300, 200).steps if step.name not in hit]
     assert {type(it) for it in others} == {kind for name, kind in FAULTS.items() if name not in hit}
@@ -161,7 +155,6 @@ async def test_a_holder_that_can_close_its_connection_has_no_excuse(tmp_path: Pa
 
 
 async def test_a_half_open_connection_excuses_its_holder(tmp_path: Path) -> None:
-    """The one that the provider names."""
     of = scene(tmp_path, "bridge-1", bridge_2=1)
     assert await HalfOpen().begin(of, "key")
     assert HalfOpen().excuses(of, "key", 100, 130) == [(100, 130 + EXCUSED_SECONDS, "bridge-1")]

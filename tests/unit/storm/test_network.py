@@ -101,7 +101,6 @@ def is_silent(client: socket.socket) -> bool:
 
 
 def test_it_forwards_both_ways(network: Network, address: tuple[str, int], echo: Echo) -> None:
-    """More than the buffers hold, and the end of a connection."""
     data = bytes(range(256)) * (BUFFER_BYTES // 64)
     assert network.connections("a>b") == 0
     with connected(address) as client:
@@ -112,7 +111,6 @@ def test_it_forwards_both_ways(network: Network, address: tuple[str, int], echo:
 
 
 def test_a_cut_link_resets_and_refuses_until_it_is_mended(network: Network, address: tuple[str, int]) -> None:
-    """At the same address as before."""
     with connected(address) as client:
         assert answered(client, b"one") == b"one"
         network.begin("a>b", "f", Condition(cut=True))
@@ -128,7 +126,6 @@ def test_a_cut_link_resets_and_refuses_until_it_is_mended(network: Network, addr
 def test_a_black_hole_accepts_and_answers_nothing_until_it_ends(
     network: Network, address: tuple[str, int], echo: Echo
 ) -> None:
-    """Neither data nor the end of a connection passes; afterwards both do, in order."""
     with connected(address) as client, connected(address) as leaving:
         assert answered(client, b"one") == b"one"
         assert answered(leaving, b"one") == b"one"
@@ -150,7 +147,6 @@ def test_a_black_hole_accepts_and_answers_nothing_until_it_ends(
 def test_a_one_way_cut_holds_one_direction(
     network: Network, address: tuple[str, int], condition: Condition
 ) -> None:
-    """Here an answer needs both."""
     with connected(address) as client:
         assert answered(client, b"one") == b"one"
         network.begin("a>b", "f", condition)
@@ -161,7 +157,6 @@ def test_a_one_way_cut_holds_one_direction(
 
 
 def test_the_other_direction_of_a_one_way_cut_passes(network: Network) -> None:
-    """What the server sends arrives although it hears nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(GENEROUS)
         with connected(network.open("a>b", ("127.0.0.1", 0), server.getsockname())) as client:
@@ -175,7 +170,6 @@ def test_the_other_direction_of_a_one_way_cut_passes(network: Network) -> None:
 
 
 def test_a_delay_is_added_in_each_direction(network: Network, address: tuple[str, int]) -> None:
-    """Once for all that is sent together: it is no throttle."""
     network.begin("a>b", "f", Condition(delay=0.1))
     with connected(address) as client:
         began = time.monotonic()
@@ -187,7 +181,6 @@ def test_a_delay_is_added_in_each_direction(network: Network, address: tuple[str
 
 
 def test_a_throttle_holds_for_all_connections_together(network: Network, address: tuple[str, int]) -> None:
-    """At 1 MB/s, two times 100 kB take at least 0.2 s."""
     network.begin("a>b", "f", Condition(bytes_per_second=1e6))
     with connected(address) as one, connected(address) as two:
         began = time.monotonic()
@@ -198,7 +191,6 @@ def test_a_throttle_holds_for_all_connections_together(network: Network, address
 
 
 def test_a_reset_comes_in_the_middle_of_a_record(network: Network, address: tuple[str, int]) -> None:
-    """Half of it arrives; the next connection is as it was."""
     with connected(address) as client:
         assert answered(client, b"one") == b"one"
         assert network.reset("a>b") == 1
@@ -213,7 +205,6 @@ def test_a_reset_comes_in_the_middle_of_a_record(network: Network, address: tupl
 
 
 def test_a_target_that_is_not_there_resets_the_client(network: Network) -> None:
-    """It is no failure of the link."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         nobody = server.getsockname()
     address = network.open("a>b", ("127.0.0.1", 0), nobody)
@@ -222,7 +213,6 @@ def test_a_target_that_is_not_there_resets_the_client(network: Network) -> None:
 
 
 def test_an_address_that_is_taken_is_reported(network: Network, echo: Echo) -> None:
-    """To the owner, who may choose another."""
     with pytest.raises(OSError, match="in use"):
         network.open("a>b", echo.address, echo.address)
 
@@ -230,7 +220,6 @@ def test_an_address_that_is_taken_is_reported(network: Network, echo: Echo) -> N
 def test_the_end_of_a_fault_tells_whether_a_connection_has_felt_it(
     network: Network, address: tuple[str, int]
 ) -> None:
-    """One that was there, or came; each fault by itself."""
     network.begin("a>b", "before", Condition(delay=0.01))
     assert not network.end("a>b", "before")
     network.begin("a>b", "first", Condition(delay=0.01))
@@ -243,7 +232,6 @@ def test_the_end_of_a_fault_tells_whether_a_connection_has_felt_it(
 
 
 def test_faults_add_up() -> None:
-    """The worst of each counts; without faults there is none."""
     assert together([]) == Condition()
     slow, late = Condition(bytes_per_second=1e6), Condition(delay=0.1, bytes_per_second=2e6)
     assert together([slow, late, HOLE]) == Condition(False, True, True, 0.1, 1e6)
@@ -252,7 +240,6 @@ def test_faults_add_up() -> None:
 def test_a_client_that_has_given_up_is_not_connected_later(
     network: Network, address: tuple[str, int], echo: Echo
 ) -> None:
-    """As one whose request for a connection was lost: what it would have sent arrives nowhere."""
     network.begin("a>b", "f", HOLE)
     with connected(address) as client:
         client.sendall(b"late")

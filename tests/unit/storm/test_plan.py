@@ -18,13 +18,11 @@ def many(count: int = 300) -> list[Plan]:
 
 
 def test_a_seed_gives_one_plan() -> None:
-    """Another seed gives another one."""
     assert draw(7, 300, 200) == draw(7, 300, 200)
     assert draw(7, 300, 200) != draw(8, 300, 200)
 
 
 def test_every_fault_is_drawn_and_ends_within_the_round() -> None:
-    """They overlap, and none begins before the bridges had a moment."""
     plans = many()
     steps = list(chain.from_iterable(plan.steps for plan in plans))
     assert {step.name for step in steps} == FAULTS.keys()
@@ -35,19 +33,16 @@ def test_every_fault_is_drawn_and_ends_within_the_round() -> None:
 
 
 def test_only_the_kinds_that_are_asked_for_are_drawn() -> None:
-    """For a storm that has little time."""
     plan = draw(1, 60, 100, {"kill-bridge", "cut"})
     assert {step.name for step in plan.steps} <= {"kill-bridge", "cut"}
 
 
 def test_what_happens_once_at_most_fills_no_round() -> None:
-    """It has no more faults then."""
     assert [step.name for step in draw(1, 300, 200, {"topic-anew"}).steps] == ["topic-anew"]
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_written_down_with_all_that_was_drawn(name: str) -> None:
-    """So that the history of a round says what happened to whom."""
     step = next(step for plan in many() for step in plan.steps if step.name == name)
     written = json.loads(json.dumps(step.json()))
     assert written["fault"] == name

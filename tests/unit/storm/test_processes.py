@@ -58,7 +58,6 @@ ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there i
 
 @ON_LINUX
 def test_a_forked_command_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
-    """So that a round which is killed leaves nothing behind."""
     command = [sys.executable, "-c", OWNER, str(tmp_path / "log")]
     with (
         tempfile.TemporaryDirectory() as temporary,  # where the killed owner leaves its own
@@ -97,7 +96,6 @@ class Place:
 
 
 async def test_a_bridge_is_down_until_the_last_fault_has_let_it_up(tmp_path: Path) -> None:
-    """Two faults may kill it at the same time."""
     place = Place(tmp_path)
     await place.held.watch()
     place.held.take_down("one", kill=True)
@@ -114,7 +112,6 @@ async def test_a_bridge_is_down_until_the_last_fault_has_let_it_up(tmp_path: Pat
 
 
 async def test_a_fault_knows_whether_there_was_a_bridge_to_hit(tmp_path: Path) -> None:
-    """One that is down, or has just died, is hit by nothing."""
     place = Place(tmp_path)
     assert not place.held.stop("early")
     assert not place.held.take_down("early", kill=True)
@@ -142,7 +139,6 @@ async def test_a_fault_knows_whether_there_was_a_bridge_to_hit(tmp_path: Path) -
 def test_a_stopped_holder_is_excused_until_it_has_noticed(
     tmp_path: Path, lost: tuple[float, ...], ended: tuple[float, ...], until: float
 ) -> None:
-    """It says so itself; one that was stopped from 100 to 110 s, and never says so, for a few seconds."""
     log = tmp_path / "log"
     times = [datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z") for at in lost]
     log.write_text("".join(f'{{"event": "ownership lost", "timestamp": "{at}"}}\n' for at in times))
@@ -154,7 +150,6 @@ def test_a_stopped_holder_is_excused_until_it_has_noticed(
 
 
 async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: Path) -> None:
-    """Nobody has asked it to."""
     place = Place(tmp_path)
     await place.held.watch()
     assert place.held.bridge is not None
@@ -167,7 +162,6 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
 
 
 async def test_a_bridge_says_what_an_operator_has_to_type(tmp_path: Path) -> None:
-    """The code is expected as long as a fault explains it."""
     place = Place(tmp_path, "-c", "raise SystemExit(6)")
     place.held.may_end("bets", 6)
     await place.held.watch()
@@ -186,7 +180,6 @@ async def test_a_bridge_says_what_an_operator_has_to_type(tmp_path: Path) -> Non
 async def test_a_bridge_that_listens_to_signals_does_not_die_of_one(
     tmp_path: Path, events: list[str], unexpected: list[str]
 ) -> None:
-    """Otherwise it has neither committed its last batch nor left the group."""
     place = Place(tmp_path)
     await place.held.watch()
     assert place.held.bridge is not None
@@ -199,7 +192,6 @@ async def test_a_bridge_that_listens_to_signals_does_not_die_of_one(
 async def test_a_bridge_that_does_not_end_is_reported_and_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not while it is stopped: then it cannot."""
     monkeypatch.setattr("tests.storm.processes.END_SECONDS", 0.2)
     place = Place(tmp_path)
     await place.held.watch()
@@ -224,7 +216,6 @@ async def test_a_bridge_that_does_not_end_is_reported_and_killed(
 async def test_a_bridge_that_does_not_answer_its_probes_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excuse: str | None
 ) -> None:
-    """Not while it is stopped or has been told to end, nor while it answers."""
     monkeypatch.setattr("tests.storm.processes.PROBE_SECONDS", 0.01)
     monkeypatch.setattr("tests.storm.processes.HEALTH_SECONDS", 0.1)
     held, answers, asked = Place(tmp_path).held, [True] * 20, asyncio.Event()
@@ -253,7 +244,6 @@ async def test_a_bridge_that_does_not_answer_its_probes_is_reported(
 
 
 async def test_a_bridge_is_taken_for_healthy_when_it_starts_and_when_it_is_resumed(tmp_path: Path) -> None:
-    """It has not been asked yet."""
     held = Place(tmp_path).held
     began = time.monotonic()
     held._healthy_at = 0.0
@@ -282,7 +272,6 @@ async def test_a_server_that_takes_long_to_end_delays_no_other(tmp_path: Path) -
 
 @ON_LINUX
 async def test_a_full_disk_ends_what_writes_and_lets_it_start_again(tmp_path: Path) -> None:
-    """The next process writes on."""
     history: list[str] = []
     server, file = (
         Server("writer", [sys.executable, "-c", WRITER], tmp_path, tmp_path / "log"),

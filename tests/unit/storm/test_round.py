@@ -22,7 +22,6 @@ from tests.storm.round import SMALL
 
 
 def test_only_what_may_be_compacted_within_a_round_has_an_eager_cleaner() -> None:
-    """Elsewhere its settings would do nothing: the bridge keeps bets for days, and dead letters for ever."""
     for topic, settings in SMALL.items():
         config = getattr(declare(Settings()), topic).config
         may_be = config["cleanup.policy"] == "compact" and "min.compaction.lag.ms" not in config
@@ -44,7 +43,6 @@ def test_only_what_may_be_compacted_within_a_round_has_an_eager_cleaner() -> Non
 async def test_a_bridge_that_runs_and_does_not_stand_by_is_found(
     looks: list[str], wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The group has all of them in the end, and no other, one with the feed."""
 
     async def group(_: object) -> Group:
         seen = looks.pop(0) if len(looks) > 1 else looks[0]
@@ -74,7 +72,6 @@ async def test_a_bridge_that_runs_and_does_not_stand_by_is_found(
 def test_what_no_sound_bridges_do_together_is_found(
     waited: float, aborted: list[Hanging] | None, excused: int, found: list[str]
 ) -> None:
-    """They are late, only a restart mends them, or they try again and again."""
     scene: Any = SimpleNamespace(made_anew={}, moved_to=[])
     assert storm.troubles(waited, aborted, 2, Report({}, {"excused": excused}, 1), scene) == found
 
@@ -89,7 +86,6 @@ SKIPPED = (
 def test_the_operator_ends_what_the_log_of_a_broker_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What hangs without Kafka's own fault is left for the judge, and so is what another place has."""
     logs = [SKIPPED.format("HashSet(storm.bets-3, storm.checkpoints-0)"), SKIPPED.format("[storm-2.bets-1]")]
     servers = {}
     for number, text in enumerate(logs, 1):
@@ -109,7 +105,6 @@ def test_the_operator_ends_what_the_log_of_a_broker_names(
 async def test_bridges_have_ended_before_they_are_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What SIGTERM makes them write is judged, too."""
     happened: list[str] = []
 
     async def close() -> None:

@@ -20,7 +20,6 @@ JAVA = '#!/bin/sh\ncase "$*" in *-jar*) touch schemas.mv.db; exec sleep 60;; *) 
 
 @pytest.mark.parametrize("known", [False, True])
 def test_a_failed_first_start_leaves_no_half_made_schemas(tmp_path: Path, known: bool) -> None:
-    """A registry does not start on tables that are half made. Schemas of an earlier start stay."""
     java = tmp_path / "java"
     java.write_text(JAVA)
     java.chmod(0o700)
@@ -104,7 +103,6 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Caches:
 
 @pytest.mark.parametrize("port", ["free", "port-taken"])
 def test_caches_are_recorded_once(caches: Caches, port: str) -> None:
-    """On other ports if another process takes one first."""
     (caches.root / port).touch()
     assert caches.start() == [PREPARING]
     assert caches.images() == WHOLE
@@ -120,7 +118,6 @@ def test_caches_are_recorded_once(caches: Caches, port: str) -> None:
     ],
 )
 def test_a_recording_that_fails_leaves_nothing(caches: Caches, event: str, reason: str) -> None:
-    """Start without caches; the next start records them."""
     (caches.root / event).touch()
     assert caches.start() == [PREPARING, f"starting without AOT caches, which takes longer: {reason}"]
     assert caches.images() == []
@@ -132,7 +129,6 @@ def test_a_recording_that_fails_leaves_nothing(caches: Caches, event: str, reaso
 def test_a_broker_that_ends_between_two_looks_has_not_started(
     caches: Caches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No broker runs then, and the answer of none names all that run."""
     caches.recorded.mkdir()
     is_alive = Server.is_alive
 
@@ -148,7 +144,6 @@ def test_a_broker_that_ends_between_two_looks_has_not_started(
 
 
 def test_a_cache_directory_that_cannot_be_written_only_makes_a_start_slower(caches: Caches) -> None:
-    """Recorded caches are used without a lock."""
     lock = caches.directory / "aot.lock"
     lock.mkdir()  # root may write to a directory without permissions
     (line,) = caches.start()
@@ -158,7 +153,6 @@ def test_a_cache_directory_that_cannot_be_written_only_makes_a_start_slower(cach
 
 
 def test_caches_of_old_versions_and_killed_recordings_are_removed(caches: Caches) -> None:
-    """Not while their recording is under way."""
     other = caches.directory / "aot-2-temporary" / "recorded"
     other.mkdir(parents=True)
     with ExitStack() as recording:

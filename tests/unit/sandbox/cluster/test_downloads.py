@@ -32,7 +32,6 @@ def archive(path: Path, name: str = "quarkus-run.jar") -> Path:
 
 
 def test_a_class_path_is_used_while_all_its_jars_are_there(tmp_path: Path, jars: tuple[Path, ...]) -> None:
-    """In its order. Otherwise it is resolved again."""
     file = tmp_path / "class-path"
     file.write_text("".join(f"{jar}\n" for jar in jars))
     assert downloads.load_class_path(file) == jars
@@ -56,7 +55,6 @@ def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_an_unpacked_archive_leaves_nothing_temporary(tmp_path: Path) -> None:
-    """One that another process unpacked meanwhile is used."""
     directory = tmp_path / "cache" / "registry"
     for name in ("x.tar.gz", "y.tar.gz"):
         downloads.unpack(archive(tmp_path / name), directory)

@@ -86,7 +86,6 @@ def test_a_large_download_shows_that_it_is_alive(repository: type[_Repository]) 
 def test_a_download_that_keeps_breaking_leaves_no_half_file(
     repository: type[_Repository], tmp_path: Path
 ) -> None:
-    """The next start must not take half an archive for a whole one."""
     repository.broken = 99
     with pytest.raises(DevError, match=r"cannot download org\.example:thing"):
         fetch([])

@@ -15,7 +15,6 @@ from bridge_sandbox.cluster import ports
 @pytest.mark.parametrize("host", [ports.HOST, "0.0.0.0"])
 @pytest.mark.parametrize("given", [{"kafka_port": True}, {"registry_port": True}], ids=str)
 def test_a_given_port_that_is_taken_is_an_error_with_its_holder(host: str, given: dict[str, bool]) -> None:
-    """A listener on every interface takes it too: it would get our clients' connections."""
     with socket.create_server((host, 0)) as server:
         port = server.getsockname()[1]
         wanted: dict[str, Any] = {"kafka_port": 0, "registry_port": 0} | dict.fromkeys(given, port)
@@ -25,7 +24,6 @@ def test_a_given_port_that_is_taken_is_an_error_with_its_holder(host: str, given
 
 
 def test_ports_of_a_cluster_are_all_different() -> None:
-    """Brokers, controllers and registry, even where one wants what another has."""
     wanted, lines = ports.free_port(), list[str]()
     listeners, registry_port = ports.choose(3, None, None, lines.append, [wanted] * 4)
     found = [port for listener in listeners for port in listener] + [registry_port]
@@ -35,7 +33,6 @@ def test_ports_of_a_cluster_are_all_different() -> None:
 
 
 def test_the_ports_of_the_last_start_are_used_again() -> None:
-    """One that something else has taken by now is another; one that is given instead is it."""
     lines = list[str]()
     with socket.create_server((ports.HOST, 0)) as server:
         last = [ports.free_port(), server.getsockname()[1]]
@@ -48,7 +45,6 @@ def test_the_ports_of_the_last_start_are_used_again() -> None:
 
 
 def test_port_zero_is_any_free_port_below_those_of_outgoing_connections() -> None:
-    """A client must not be given a stopped broker's port as its own."""
     lines = list[str]()
     listeners, registry_port = ports.choose(9, 0, 0, lines.append)
     assert lines == []

@@ -93,7 +93,6 @@ def test_a_program_dies_with_its_killed_owner(tmp_path: Path) -> None:
 
 
 def test_a_program_dies_with_its_owner_while_a_fork_of_the_owner_lives(tmp_path: Path) -> None:
-    """A fork holds the owner's end of the pipe open, which must not matter."""
     forking = OWNER.replace(
         "print(server", "import os\nif os.fork() == 0:\n  import time; time.sleep(8)\nprint(server", 1
     )
@@ -133,7 +132,6 @@ def test_a_terminal_interrupt_does_not_reach_the_program(server: Server) -> None
 def test_a_paused_program_is_alive_and_still_stops_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGTERM waits until SIGCONT, so stop sends both. It may be resumed before."""
     monkeypatch.setattr(process_module, "STOP_SECONDS", 60)  # on a busy machine
     server = Server("polite", POLITE, tmp_path, tmp_path / "log")
     server.start()
@@ -171,7 +169,6 @@ def test_a_recycled_pid_is_never_stopped(server: Server) -> None:
 
 
 def test_a_program_that_does_not_exist_says_so_in_its_log(tmp_path: Path) -> None:
-    """The start itself goes through; what is not alive is looked up in the log."""
     server = Server("nothing", ["/does/not/exist"], tmp_path, tmp_path / "log")
     server.start()
     assert eventually(lambda: not server.is_alive())
@@ -180,7 +177,6 @@ def test_a_program_that_does_not_exist_says_so_in_its_log(tmp_path: Path) -> Non
 
 
 def test_only_harmless_variables_reach_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither secrets of the bridge nor options that change what Java does."""
     monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE", "secret")
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx8g")
     code = (
@@ -193,7 +189,6 @@ def test_only_harmless_variables_reach_the_program(tmp_path: Path, monkeypatch: 
 
 
 def test_the_tail_is_the_last_lines_since_the_start(tmp_path: Path) -> None:
-    """What an earlier start logged would mislead."""
     log = tmp_path / "log"
     log.write_text("old\n" * 5)
     since = log.stat().st_size
@@ -212,7 +207,6 @@ def test_the_tail_leaves_stack_frames_out(tmp_path: Path) -> None:
 
 
 def test_what_a_server_writes_is_its_owners_alone(tmp_path: Path) -> None:
-    """Its log, its files and its directories, although the owner's own files may be read by all."""
     before = os.umask(0o022)
     try:
         writer = program("import os; os.mkdir('made'); open('made/file', 'w').close(); print('here')")

@@ -19,7 +19,6 @@ def properties(node: int, brokers: int) -> dict[str, str]:
 
 @pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2")])
 def test_internal_topics_are_as_safe_as_the_cluster_allows(brokers: int, replicas: str, in_sync: str) -> None:
-    """One broker can keep one copy; three can lose one and go on."""
     found = properties(1, brokers)
     assert found["offsets.topic.replication.factor"] == replicas
     assert found["transaction.state.log.replication.factor"] == replicas
@@ -27,7 +26,6 @@ def test_internal_topics_are_as_safe_as_the_cluster_allows(brokers: int, replica
 
 
 def test_every_broker_names_every_controller() -> None:
-    """The voters are the same list on all brokers."""
     voters = "1@127.0.0.1:20001,2@127.0.0.1:20002,3@127.0.0.1:20003"
     assert [properties(node, 3)["controller.quorum.voters"] for node in (1, 2, 3)] == [voters] * 3
 
@@ -44,14 +42,12 @@ def test_a_broker_listens_on_its_own_ports_on_loopback_only() -> None:
 
 
 def test_what_has_timed_out_is_ended_soon() -> None:
-    """A dead transaction within a second of its time-out, and the place of a killed broker within ten."""
     found = properties(1, 1)
     assert int(found["transaction.abort.timed.out.transaction.cleanup.interval.ms"]) <= 1_000
     assert 5 * int(found["broker.heartbeat.interval.ms"]) < int(found["broker.session.timeout.ms"]) < 10_000
 
 
 def test_the_registry_listens_on_loopback_only_and_keeps_its_schemas() -> None:
-    """Its management port included, and with every schema on disk before its id is handed out."""
     found = servers.registry_environment(8080)
     assert found["QUARKUS_HTTP_HOST"] == found["QUARKUS_MANAGEMENT_HOST"] == "127.0.0.1"
     assert found["QUARKUS_MANAGEMENT_PORT"] == "0"
@@ -60,7 +56,6 @@ def test_the_registry_listens_on_loopback_only_and_keeps_its_schemas() -> None:
 
 
 def test_a_cluster_id_never_looks_like_an_option() -> None:
-    """Kafka's tools would refuse one in sixty-four."""
     for made in (servers.new_cluster_id() for _ in range(2_000)):
         assert len(base64.urlsafe_b64decode(made + "==")) == 16
         assert not made.startswith("-")

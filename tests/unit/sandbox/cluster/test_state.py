@@ -39,26 +39,22 @@ def test_a_malformed_state_file_is_no_state(tmp_path: Path, content: str) -> Non
     [((ALIVE, ALIVE), "running"), ((ALIVE, DEAD), "partial"), ((DEAD, DEAD), "stopped"), ((), "stopped")],
 )
 def test_a_cluster_runs_while_its_processes_do(identities: tuple[Identity, ...], expected: str) -> None:
-    """A state file alone makes nothing run."""
     assert cluster(*identities).now() == expected
 
 
 def test_a_running_server_has_memory_and_a_dead_one_none() -> None:
-    """In bytes."""
     first, second = cluster(ALIVE, DEAD).members
     assert (first.memory() or 0) > 1_000_000
     assert second.memory() is None
 
 
 def test_down_leaves_a_recycled_pid_alone_and_keeps_only_the_addresses(tmp_path: Path) -> None:
-    """This very process has the pid that the file names, and lives on."""
     state.save(tmp_path, cluster(DEAD))
     assert down(tmp_path) is False
     assert state.load(tmp_path) == cluster()
 
 
 def test_the_ports_of_a_state_are_those_of_its_addresses() -> None:
-    """The registry's first."""
     assert (cluster().ports, State().ports) == ([8080, 9092], [])
 
 

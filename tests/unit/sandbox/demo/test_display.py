@@ -36,7 +36,6 @@ def shown(board: Board) -> str:
 
 
 def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
-    """Event, market and selection, as their records arrive, also after the bet; the bet's own name before."""
     board = Board(Tally(list), lag=0.012)
     board.bets.append(bet := datum())
     assert board.row(bet) == ("7f9c2ba4…6a18\nHalfWin, v2", "1,050.00 EUR\n2,467.50", "a cup tie  +2\n")
@@ -56,7 +55,6 @@ def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
 
 
 def test_elsewhere_than_on_a_terminal_there_are_lines(capsys: Any) -> None:
-    """On stderr now and then, and the whole board on stdout at the end."""
     board = Board(Tally(list), state="Live", revision=17)
     board.tally.sent, board.tally.published, board.tally.duplicates = 1234, 1200, 1
     board.tally.wrong += ["one", "two"]

@@ -48,7 +48,6 @@ class Feed:
 
 
 def test_what_was_sent_is_missing_until_it_arrives() -> None:
-    """Each arrival has the time at which its message was published."""
     feed = Feed()
     feed.send(bet("a", 1), bet("b", 1), at=123.0)
     feed.tally.catch_up()
@@ -60,7 +59,6 @@ def test_what_was_sent_is_missing_until_it_arrives() -> None:
 
 
 def test_an_arrival_may_be_ahead_of_the_count() -> None:
-    """A record is there before it is known that its message was sent."""
     feed = Feed()
     feed.send(bet("a", 1))
     assert feed.arrive(bet("a", 1)) == 100.0
@@ -92,7 +90,6 @@ def test_a_changed_field_is_named_and_its_message_counts_as_arrived() -> None:
 
 
 def test_a_bet_that_goes_back_is_wrong() -> None:
-    """Versions of one bet have to arrive in their order; those of different bets need not."""
     feed = Feed()
     feed.send(bet("a", 1), bet("a", 2), bet("b", 1))
     for record in (bet("a", 2), bet("b", 1), bet("a", 1)):
@@ -104,7 +101,6 @@ WITHOUT_ID = [b'{"data":{"betId":null,"settlementVersion":1}}', b'{"data":{"sett
 
 
 def test_a_bet_without_an_id_is_missing_until_its_dead_letter_arrives() -> None:
-    """Byte for byte; one that is ahead of the count is known as well."""
     feed = Feed()
     feed.send_bodies(*WITHOUT_ID)
     feed.tally.dead_letter(WITHOUT_ID[0])
@@ -114,7 +110,6 @@ def test_a_bet_without_an_id_is_missing_until_its_dead_letter_arrives() -> None:
 
 
 def test_a_duplicate_or_unexpected_dead_letter_is_reported() -> None:
-    """A bet with an id has no business there, and is still awaited."""
     feed = Feed()
     feed.send(bet("a", 1))
     feed.send_bodies(WITHOUT_ID[0])
@@ -125,7 +120,6 @@ def test_a_duplicate_or_unexpected_dead_letter_is_reported() -> None:
 
 
 def test_nothing_is_to_come_of_a_message_without_a_bet() -> None:
-    """It is not even counted, as a ping is not."""
     feed = Feed()
     feed.send_bodies(b"{}", b'{"pingId":null,"data":null}')
     feed.tally.catch_up()

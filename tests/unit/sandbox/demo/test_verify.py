@@ -75,7 +75,6 @@ def others(value: Any) -> list[Any]:
 
 
 def test_what_the_bridge_writes_is_what_was_sent() -> None:
-    """The example and all that the simulated provider sends in two seconds."""
     assert len(SENT) == 401
     for sent in SENT:
         assert list(differences(sent, arrived(sent), SCHEMA)) == []
@@ -83,7 +82,6 @@ def test_what_the_bridge_writes_is_what_was_sent() -> None:
 
 @pytest.mark.parametrize("sent", SENT[:20])
 def test_any_single_change_is_one_difference(sent: bytes) -> None:
-    """Each field, to the nearest other value, to another type and to null, names its place."""
     record = arrived(sent)
     for path, value in places(record):
         if isinstance(value, dict | list):
@@ -105,7 +103,6 @@ def test_an_element_more_or_less_or_no_list_is_a_difference(sent: bytes) -> None
 
 
 def test_a_field_that_the_record_lacks_or_mixes_up_is_a_difference() -> None:
-    """Two fields of one type that change places are two differences."""
     record = arrived(EXAMPLE)
     mixed = record | {"payout": record["partialRefund"], "partialRefund": record["payout"]}
     assert len(list(differences(EXAMPLE, mixed, SCHEMA))) == 2
@@ -122,7 +119,6 @@ def test_a_field_that_the_record_lacks_or_mixes_up_is_a_difference() -> None:
     ],
 )
 def test_it_reads_times_for_itself(text: str, micros: int) -> None:
-    """Offsets, missing zones, fractions of any length, and the year 1."""
     message = json.loads(EXAMPLE)
     message["data"]["settlementTime"] = text
     sent = json.dumps(message).encode()

@@ -116,12 +116,10 @@ ENVELOPE = {".data", ".data.betId"}
 
 
 def test_nullable_fields_are_null_missing_or_set(fields: dict[str, set[Any]]) -> None:
-    """Every nullable field of a bet occurs both as null and left out, so a reader must cope with both."""
     assert {path for path in NULLABLE - ENVELOPE if not fields[path] >= {None, "missing"}} == set()
 
 
 def test_odd_messages_have_null_and_missing_everywhere(world: World) -> None:
-    """With them so does every nullable field of the interface; a ping beside a bet has an id of its own."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, odd=0.1))
     seen = seen_in([stream.message(slot) for slot in range(4500)])
     assert {path for path in NULLABLE if not seen[path] >= {None, "missing"}} == set()
@@ -129,14 +127,12 @@ def test_odd_messages_have_null_and_missing_everywhere(world: World) -> None:
 
 
 def test_all_enum_values_occur(fields: dict[str, set[Any]]) -> None:
-    """Every SettlementResult, of bets and of items, and every BetItemType has been sent."""
     assert fields[".data.betSettlement"] == set(range(8))
     assert fields[".data.selections.settlement.settlementResult"] == set(range(8))
     assert fields[".data.selections.type"] == set(range(1, 9))
 
 
 def test_amounts_are_exact_above_2_to_the_53(fields: dict[str, set[Any]]) -> None:
-    """Some amounts cannot be held by a double, and precisions go up to 18."""
     values = fields[".data.amount.value"]
     assert any(value > 2**53 and int(float(value)) != value for value in values)
     assert max(values) < 2**63
@@ -145,7 +141,6 @@ def test_amounts_are_exact_above_2_to_the_53(fields: dict[str, set[Any]]) -> Non
 
 
 def test_times_take_every_form(fields: dict[str, set[Any]]) -> None:
-    """Seven digits, an offset and no zone at all occur."""
     times = fields[".data.settlementTime"]
     assert any(re.search(r"\.\d{7}Z$", time) for time in times)
     assert any(time.endswith("+02:00") for time in times)
@@ -153,7 +148,6 @@ def test_times_take_every_form(fields: dict[str, set[Any]]) -> None:
 
 
 def test_the_mix_is_that_of_a_provider(messages: list[Published]) -> None:
-    """About 2 KB a message, 2.4 selections a bet, and bet builder items in a tenth of the bets."""
     items = [orjson.loads(message.body)["data"].get("selections") or [] for message in messages]
     builders = [any(item.get("betBuilderItems") for item in bet) for bet in items]
     assert sum(len(message.body) for message in messages) / len(messages) == pytest.approx(2048, rel=0.1)
@@ -163,7 +157,6 @@ def test_the_mix_is_that_of_a_provider(messages: list[Published]) -> None:
 
 @pytest.mark.parametrize("zone", [0, 5, 50])
 def test_every_form_of_a_time_means_the_same_moment(zone: int) -> None:
-    """With an offset, without a zone and with Z, the time is the one asked for, to the microsecond."""
     text = timestamp(1_790_000_000_123_456, zone, tick=7)
     assert "7" in text
     moment = datetime.fromisoformat(text)

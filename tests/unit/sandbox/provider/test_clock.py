@@ -25,7 +25,6 @@ def test_an_untouched_clock_shows_the_time() -> None:
 
 
 def test_steps_add_up() -> None:
-    """Each step changes the readings after it, by as much as asked for, and none before."""
     clock = stepped((10, 60), (20, -90))
     assert [clock.ahead(NOW + t) for t in (0, 10, 10.5, 20, 20.5, 9999)] == [0, 0, 60, 60, -30, -30]
 
@@ -41,7 +40,6 @@ def test_steps_add_up() -> None:
     ],
 )
 def test_a_reading_leads_to_its_first_moment(step: float, reading: float, moment: float) -> None:
-    """Whichever way the clock stepped, it is the first moment with that reading or a later one."""
     assert stepped((0, step)).first(NOW + reading) == pytest.approx(NOW + moment, abs=1e-5, rel=0)
 
 
@@ -50,7 +48,6 @@ def test_a_reading_leads_to_its_first_moment(step: float, reading: float, moment
 def test_nothing_before_the_first_moment_shows_the_reading(
     steps: list[tuple[float, float]], reading: int
 ) -> None:
-    """After any steps, no earlier moment has that reading or a later one, and this one has it."""
     clock = stepped(*steps)
     first = clock.first(NOW + reading)
     assert all(clock.reading(NOW + t) < NOW + reading for t in range(-3000, 4000) if NOW + t < first)

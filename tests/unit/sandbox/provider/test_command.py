@@ -13,7 +13,6 @@ from bridge_sandbox.provider.world.entities import Sizes
 
 
 def test_the_options_win_over_the_file(tmp_path: Path) -> None:
-    """Also within a section, whose other settings stay."""
     file = tmp_path / "provider.toml"
     file.write_text(
         'rate = 5\nseed = 3\nsecond = "replace"\n[api]\nrate = 2\nlanguages = ["en"]\n[sizes]\nevents = 7'
@@ -46,7 +45,6 @@ def test_the_options_win_over_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, content: str, message: str) -> None:
-    """One line for each, with the nearest name where there is none such, and never its value."""
     file = tmp_path / "provider.toml"
     file.write_bytes(content.encode(errors="surrogatepass"))
     with pytest.raises(SettingsError) as caught:
@@ -55,6 +53,5 @@ def test_a_wrong_setting_is_named(tmp_path: Path, content: str, message: str) ->
 
 
 def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:
-    """Nor is a pipe that nobody writes to, which would block the start."""
     with pytest.raises(SettingsError, match="there is no settings file"):
         read_settings(tmp_path, {})

@@ -79,7 +79,6 @@ def error(answer: Response, status: int) -> str:
 
 
 def test_the_truth_is_a_line_for_each_message(feed: Provider, ask: Ask) -> None:
-    """When, number, bet, version and hash of everything published so far, in order."""
     feed.inflict(Garbage(), NOW - 0.05)
     listed = lines(ask(f"/truth?until={NOW + 99}"))
     truth = list(feed.log.read(ORIGIN, NOW))
@@ -95,7 +94,6 @@ def test_the_truth_is_a_line_for_each_message(feed: Provider, ask: Ask) -> None:
 
 
 def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
-    """Both bounds are included; what is no text is given in base64."""
     feed.inflict(Garbage(count=2), NOW - 1)
     listed = lines(ask(f"/truth?since={NOW - 1}&until={NOW - 0.9}&bodies=1"))
     bodies = [
@@ -111,13 +109,11 @@ def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
     "window", ["", f"since={NOW - 2}", f"until={NOW - 1}", f"since={NOW + 1}", "until=5"]
 )
 def test_the_truth_can_be_counted(feed: Provider, ask: Ask, window: str) -> None:
-    """With the bounds of the truth, so that an answer that was cut off is told."""
     feed.inflict(Garbage(count=3), NOW - 1)
     assert page(ask(f"/truth/count?{window}")) == {"count": len(lines(ask(f"/truth?{window}")))}
 
 
 def test_attempts_breaches_and_connections_are_listed(feed: Provider, ask: Ask) -> None:
-    """Every handshake with its class and answer, every breach, and the connection that is open now."""
     assert page(ask("/connections")) == []
     connection = let_in(feed, NOW, int(NOW) - 5)
     connection.frames(NOW, 7)
@@ -132,7 +128,6 @@ def test_attempts_breaches_and_connections_are_listed(feed: Provider, ask: Ask) 
 
 
 def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
-    """What is published, what the clock shows, what is remembered, and which faults go on until when."""
     feed.inflict(Garbage(count=3), NOW)
     for name, body in (("clock-jump", b'{"by":60}'), ("stall", b'{"seconds":9}'), ("pause", b"")):
         assert page(ask(f"/faults/{name}", "POST", body))["at"] == NOW
@@ -147,7 +142,6 @@ def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
 
 
 def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:
-    """The answer says when it ended, and nothing was published later."""
     assert page(ask("/stop", "POST")) == {"at": NOW - 1}
     assert page(ask("/state"))["ended"] == lines(ask("/truth"))[-1]["at"] == NOW - 1
 
@@ -156,7 +150,6 @@ def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:
     ("method", "place"), [("GET", "/nowhere"), ("POST", "/faults/flood"), ("GET", "/faults/drop")]
 )
 def test_an_unknown_place_is_reported(ask: Ask, method: str, place: str) -> None:
-    """GET / lists the places with their parameters."""
     assert error(ask(place, method), 404) == f"there is no {method} {place} here; GET / lists what there is"
     listed = page(ask("/"))
     assert listed["GET /truth"] == ["since", "until", "bodies"]
@@ -168,7 +161,6 @@ def get(rest: Rest, path: str, authorization: str | None = None) -> int:
 
 
 def test_a_rest_fault_is_injected_and_cleared(rest: Rest, ask: Ask) -> None:
-    """It strikes the requests it was made for; the answer repeats what was understood, and when."""
     fault = b'{"endpoint":"sports","status":503,"times":null}'
     listed = page(ask("/api/faults", "POST", fault))
     assert (listed["at"], listed["endpoint"], listed["status"], listed["nth"]) == (NOW, "sports", 503, 1)
@@ -214,7 +206,6 @@ def test_an_invalid_request_is_reported_by_field_and_has_no_effect(
 
 
 def test_the_truth_of_the_rest_side_is_a_line_for_each_thing(rest: Rest, ask: Ask) -> None:
-    """All that its endpoints together answer, with what was renamed and without what was removed."""
     before = {(line["kind"], line["id"]): line for line in lines(ask("/api/truth"))}
     renaming = b'{"kind":"sport","id":1,"text":"Fotball","language":"sv"}'
     assert page(ask("/api/rename", "POST", renaming)) == {"at": NOW, **orjson.loads(renaming)}
@@ -243,14 +234,12 @@ def test_the_truth_of_the_rest_side_is_a_line_for_each_thing(rest: Rest, ask: As
 def test_nothing_changes_while_the_provider_is_busy(
     feed: Provider, rest: Rest, ask: Ask, place: str, body: bytes
 ) -> None:
-    """A change that the event loop does not make in time is not made at all, and is reported."""
     assert error(ask(place, "POST", body), 503) == "the provider is too busy; ask again"
     assert (feed.log.end, feed.log.injected, rest.catalogue.changes) == (inf, [], 0)
     assert get(rest, "translations/en/sports") == 200
 
 
 def test_the_requests_are_listed(rest: Rest, ask: Ask) -> None:
-    """Each with its moment, endpoint and status, in order, and whether a fault struck it."""
     ask("/api/faults", "POST", b'{"nth":2,"status":500}')
     for path in ("translations/en/sports?ids=1", "translations/en/regions", "nothing"):
         get(rest, path)
@@ -264,7 +253,6 @@ def test_the_requests_are_listed(rest: Rest, ask: Ask) -> None:
 
 
 def test_a_token_is_given(feed: Provider, rest: Rest, ask: Ask) -> None:
-    """It is as good as was asked for, from what the provider's clock shows on."""
     feed.inflict(ClockJump(by=600), NOW - 1)
     token = page(ask("/api/token?seconds=60&scope=currencies"))["token"]
     assert rest.tokens.scopes(NOW + 659, f"Bearer {token}") == {"currencies"}
@@ -276,7 +264,6 @@ def test_a_token_is_given(feed: Provider, rest: Rest, ask: Ask) -> None:
 
 
 def test_a_clock_jump_expires_tokens(rest: Rest, ask: Ask) -> None:
-    """The provider's clock says how old they are; back again they are good again."""
     header = f"Bearer {rest.tokens.mint(NOW, seconds=60)}"
     for by, status in ((59, 200), (1, 401), (-2, 200), (-59, 401)):
         ask("/faults/clock-jump", "POST", b'{"by":%d}' % by)

@@ -52,7 +52,6 @@ def settled(body: bytes) -> float:
 
 @pytest.mark.parametrize("abort", [False, True])
 def test_a_dropped_connection_is_over(feed: Provider, abort: bool) -> None:
-    """It has its close code, its place is free, and the next connection misses nothing."""
     first = let_in(feed, NOW, int(NOW))
     got = received(first, NOW, NOW + 1)
     feed.inflict(Drop(code=1012, abort=abort), NOW + 1)
@@ -65,7 +64,6 @@ def test_a_dropped_connection_is_over(feed: Provider, abort: bool) -> None:
 
 @pytest.mark.parametrize("fault", [Stall(seconds=30), HalfOpen(seconds=30)])
 def test_silence_ends_when_its_time_is_up(feed: Provider, fault: Fault) -> None:
-    """Neither data nor pings for 30 s; then all messages come, with one ping."""
     connection = let_in(feed, NOW, int(NOW))
     got = received(connection, NOW, NOW + 1)
     feed.inflict(fault, NOW + 1)
@@ -78,7 +76,6 @@ def test_silence_ends_when_its_time_is_up(feed: Provider, fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", [Stall(), HalfOpen(), Pause(), Slow(per_second=0.001)])
 def test_a_fault_without_an_end_is_cleared(feed: Provider, fault: Fault) -> None:
-    """It lasts until then, and nothing published meanwhile is lost."""
     connection = let_in(feed, NOW, int(NOW))
     feed.inflict(fault, NOW)
     feed.inflict(Refuse(), NOW)
@@ -93,7 +90,6 @@ def test_a_fault_without_an_end_is_cleared(feed: Provider, fault: Fault) -> None
 
 
 def test_a_stall_is_of_the_provider_and_half_open_of_a_connection(feed: Provider) -> None:
-    """A connection opened later is served after half-open, and not while all are stalled."""
     first = let_in(feed, NOW, int(NOW))
     feed.inflict(HalfOpen(), NOW)
     assert list(feed.lasting(NOW)) == ["half-open"]
@@ -106,7 +102,6 @@ def test_a_stall_is_of_the_provider_and_half_open_of_a_connection(feed: Provider
 
 
 def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
-    """Pings go on while data stops, and then the replay goes on where it was."""
     feed = provider(CachedStream(world, ORIGIN, StreamSettings(rate=10)), Policy(replay_rate=100))
     connection = let_in(feed, NOW, int(ORIGIN))
     before = received(connection, NOW, NOW + 1)
@@ -119,7 +114,6 @@ def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
 
 
 def test_a_slow_provider_keeps_its_pace(feed: Provider) -> None:
-    """At most four messages a second in a replay as live, and full speed when the time is up."""
     connection = let_in(feed, NOW, int(ORIGIN))
     feed.inflict(Slow(per_second=4, seconds=20), NOW)
     assert len(bets(received(connection, NOW, NOW + 9.99))) == 40
@@ -136,7 +130,6 @@ def test_a_slow_provider_sends_no_burst_after_a_stall(feed: Provider) -> None:
 
 
 def test_a_late_driver_keeps_the_pace(feed: Provider) -> None:
-    """A driver that wakes up every 30 ms sends as many as one that is exact."""
     connection = let_in(feed, NOW, int(ORIGIN))
     feed.inflict(Slow(per_second=100), NOW)
     got = [frame for tick in range(100) for frame in connection.frames(NOW + tick * 0.03, 100)]
@@ -145,7 +138,6 @@ def test_a_late_driver_keeps_the_pace(feed: Provider) -> None:
 
 @pytest.mark.parametrize("cleared", [False, True])
 def test_a_surge_is_published_densely_and_ends(feed: Provider, cleared: bool) -> None:
-    """At 1,000 a second instead of 10; then as before. A replay and the live connection have all of it."""
     live = let_in(feed, NOW, int(NOW))
     feed.inflict(Surge(per_second=1000, seconds=None if cleared else 2), NOW + 1)
     during = received(live, NOW, NOW + 3)
@@ -163,7 +155,6 @@ def test_a_surge_is_published_densely_and_ends(feed: Provider, cleared: bool) ->
 
 
 def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
-    """Malformed messages of every kind go out in their place, no two alike, and come again in replays."""
     connection = let_in(feed, NOW, int(NOW) + 1)
     feed.inflict(Garbage(count=9), NOW + 0.55)
     feed.inflict(Garbage(count=9), NOW + 0.6)
@@ -181,7 +172,6 @@ def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
 
 
 def test_the_next_handshakes_are_refused(feed: Provider) -> None:
-    """Two with the given status, the third is accepted. A new fault replaces the one before."""
     feed.inflict(Refuse(count=9, status=502), NOW)
     feed.connect(NOW, int(NOW))
     feed.inflict(Refuse(count=2, status=503), NOW)
@@ -192,7 +182,6 @@ def test_the_next_handshakes_are_refused(feed: Provider) -> None:
 
 
 def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
-    """For ten seconds with a close code; then none, although the count is not used up."""
     feed.inflict(Refuse(seconds=10, count=9, close_code=4000), NOW)
     answer = feed.connect(NOW + 9.9, int(NOW))
     assert isinstance(answer, Refusal)
@@ -203,7 +192,6 @@ def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
 
 @pytest.mark.parametrize("by", [45.0, -45.0])
 def test_a_clock_jump_shows_in_what_is_published_from_then_on(feed: Provider, by: float) -> None:
-    """The times in new messages are off; their order, and each byte published before, are as they were."""
     before = truth(feed, NOW - 1, NOW)
     feed.inflict(ClockJump(by=by), NOW)
     assert truth(feed, NOW - 1, NOW) == before
@@ -216,7 +204,6 @@ def test_a_clock_jump_shows_in_what_is_published_from_then_on(feed: Provider, by
 @pytest.mark.parametrize("by", [45.0, -45.0])
 @pytest.mark.parametrize("revision", [-60, -45, -20, 0, 20, 45, 60])
 def test_a_revision_is_a_reading_of_the_clock(feed: Provider, by: float, revision: int) -> None:
-    """After a jump, a replay begins with the first message of the revision's time or a later one."""
     feed.inflict(ClockJump(by=by), NOW)
     got = bets(received(let_in(feed, NOW + 200, int(NOW) + revision), NOW + 200, NOW + 200))
     carried = [body for body in truth(feed, ORIGIN, NOW + 200) if settled(body) >= revision - 0.01]
@@ -225,7 +212,6 @@ def test_a_revision_is_a_reading_of_the_clock(feed: Provider, by: float, revisio
 
 
 def test_the_clock_decides_how_old_a_revision_is(feed: Provider) -> None:
-    """Ahead by two hours, the provider takes a fresh revision for a large recovery."""
     feed.inflict(ClockJump(by=7200), NOW)
     feed.connect(NOW + 1, int(NOW))
     assert feed.attempts[-1].kind == "large"
@@ -235,7 +221,6 @@ def test_the_clock_decides_how_old_a_revision_is(feed: Provider) -> None:
     ("before", "since"), [(None, NOW - 2), (NOW - 30, NOW - 30), (NOW - 60, NOW - 60), (NOW - 90, NOW - 80)]
 )
 def test_what_was_forgotten_is_not_replayed(feed: Provider, before: float | None, since: float) -> None:
-    """A replay begins at the later of the revision and the memory's beginning; the truth lists it all."""
     feed.inflict(Forget(before=before), NOW - 2)
     connection = let_in(feed, NOW, int(NOW) - 80)
     assert bets(received(connection, NOW, NOW)) == truth(feed, since, NOW)
@@ -251,7 +236,6 @@ def test_a_close_code_that_never_goes_over_the_wire_is_refused(code: int) -> Non
 
 
 def test_every_fault_can_be_inflicted(feed: Provider) -> None:
-    """Each name stands for a fault that the provider knows, with or without a connection."""
     for revision in (None, int(NOW)):
         for kind in FAULTS.values():
             feed.inflict(kind.model_validate({"by": 1} if kind is ClockJump else {}), NOW)

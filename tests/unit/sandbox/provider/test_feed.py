@@ -23,7 +23,6 @@ from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provi
 def test_replay_and_live_leave_no_hole_and_double_nothing(
     world: World, ago: int, lasts: float, limit: int, inject: bool
 ) -> None:
-    """From any revision on a client gets all that was published at or after it, once and in order."""
     feed = provider(CachedStream(world, ORIGIN, StreamSettings(rate=3)))
     if inject:
         feed.log.inject(b'{"data":"old"}', NOW - 50)
@@ -38,7 +37,6 @@ def test_replay_and_live_leave_no_hole_and_double_nothing(
 
 @pytest.mark.parametrize("revision", [None, 0])
 def test_without_a_revision_only_what_comes_is_sent(stream: Stream, revision: int | None) -> None:
-    """Absent and 0 replay nothing by default."""
     got = bets(received(let_in(provider(stream), NOW, revision), NOW, NOW + 1))
     assert got == [message.body for message in Log(stream).read(NOW, NOW + 1)]
 
@@ -49,7 +47,6 @@ def test_zero_can_mean_everything(stream: Stream) -> None:
 
 
 def test_a_revision_older_than_the_memory_is_replayed_from_its_edge(stream: Stream) -> None:
-    """Of what is older than three days (here scaled to 25.92 s) nothing comes back."""
     feed = provider(stream, scale=10_000)
     got = bets(received(let_in(feed, NOW, int(ORIGIN)), NOW, NOW, limit=10_000))
     assert got[0] == stream.message(stream.first_slot(NOW - 25.92)).body
@@ -57,7 +54,6 @@ def test_a_revision_older_than_the_memory_is_replayed_from_its_edge(stream: Stre
 
 
 def test_a_second_connection_is_refused(stream: Stream) -> None:
-    """While one is active another is refused, and admitted once the first has ended."""
     feed = provider(stream)
     first = let_in(feed, NOW, int(NOW))
     assert feed.connect(NOW + 1, int(NOW)) == Refusal(409, "active: another connection is active")
@@ -68,7 +64,6 @@ def test_a_second_connection_is_refused(stream: Stream) -> None:
 
 @pytest.mark.parametrize("second", ["refuse", "replace"])
 def test_the_log_says_whose_connection_was_in_the_way(stream: Stream, second: Any) -> None:
-    """By the names of the clients; a breach of another limit has none."""
     feed = provider(stream, Policy(second=second))
     feed.connect(NOW, int(NOW), client="a")
     feed.connect(NOW + 1, int(NOW), client="b")
@@ -80,7 +75,6 @@ def test_the_log_says_whose_connection_was_in_the_way(stream: Stream, second: An
 
 
 def test_a_second_connection_can_replace_the_first(stream: Stream) -> None:
-    """With second = replace the first is over, and its late end does not end the second."""
     feed = provider(stream, Policy(second="replace"))
     first = let_in(feed, NOW, int(NOW))
     second = let_in(feed, NOW + 1, int(NOW))
@@ -102,7 +96,6 @@ def test_a_second_connection_can_replace_the_first(stream: Stream) -> None:
 def test_a_handshake_that_is_denied_counts_as_what_it_asked_for(
     stream: Stream, revision: int | None, status: int, kind: Kind, rule: Rule
 ) -> None:
-    """Without credentials, or with a revision that is none: the log has it, and the sixth breaks a limit."""
     feed, denied = provider(stream), Refusal(status, "no")
     assert [feed.connect(NOW + i, revision, denied) for i in range(6)] == [denied] * 6
     assert feed.attempts[0] == Attempt(NOW, revision, kind, status, "no", None)
@@ -111,7 +104,6 @@ def test_a_handshake_that_is_denied_counts_as_what_it_asked_for(
 
 
 def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
-    """With refusal = close, of a second connection and because of a limit."""
     feed = provider(stream, Policy(refusal="close", refusal_close_code=4029))
     first = let_in(feed, NOW, int(NOW))
     feed.connect(NOW + 1, int(NOW))
@@ -127,7 +119,6 @@ def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
 
 
 def test_pings_come_on_time_and_differ(stream: Stream) -> None:
-    """Every five seconds, during the replay as well, each with an id of its own."""
     frames = received(let_in(provider(stream, Policy(replay_rate=200)), NOW, int(NOW) - 60), NOW, NOW + 26)
     ids = pings(frames)
     assert len(ids) == len(set(ids)) == 5
@@ -144,7 +135,6 @@ def test_pings_go_on_after_the_stream_has_ended(stream: Stream) -> None:
 
 
 def test_replay_keeps_its_pace_and_live_does_not(stream: Stream) -> None:
-    """At 400 messages/s a client 10 s behind a stream of 200/s has caught up after 10 s, then keeps up."""
     connection = let_in(provider(stream, Policy(replay_rate=400)), NOW, int(NOW) - 10)
     assert len(bets(received(connection, NOW, NOW + 5))) == pytest.approx(2000, abs=2)
     assert len(bets(received(connection, NOW + 5.01, NOW + 20))) == pytest.approx(4000, abs=4)
@@ -153,7 +143,6 @@ def test_replay_keeps_its_pace_and_live_does_not(stream: Stream) -> None:
 
 
 def test_the_log_of_connections_is_complete(stream: Stream) -> None:
-    """Every attempt is logged with its answer and with the moment from which on all is sent."""
     seen: list[Attempt] = []
     feed = Provider(stream, Limits(), on_attempt=seen.append)
     feed.connect(NOW, int(NOW) - 7200)
@@ -166,7 +155,6 @@ def test_the_log_of_connections_is_complete(stream: Stream) -> None:
 
 
 def test_a_broken_limit_refuses(stream: Stream) -> None:
-    """The sixth attempt in five minutes is refused with the status for refusals, and leaves no connection."""
     feed = provider(stream)
     for i in range(5):
         feed.disconnect(let_in(feed, NOW + i, int(NOW)))
@@ -186,14 +174,12 @@ def test_a_refusal_can_say_when_to_come_back(stream: Stream) -> None:
 
 
 def test_a_replay_can_begin_earlier_than_requested(stream: Stream) -> None:
-    """By so much, and not before the provider's memory."""
     feed = provider(stream, Policy(replay_early_seconds=20))
     got = bets(received(let_in(feed, NOW, int(NOW) - 5), NOW, NOW, limit=10_000))
     assert got == [message.body for message in Log(stream).read(int(NOW) - 25, NOW)]
 
 
 def test_frames_are_bounded_by_their_size(stream: Stream) -> None:
-    """No message is added to so many bytes or more, and the rest comes with the next call."""
     connection = let_in(provider(stream), NOW, int(NOW) - 1)
     sizes = [len(message.body) for message in Log(stream).read(NOW - 1, NOW - 0.001)]
     assert [len(frame) for frame in connection.frames(NOW, 100, sum(sizes[:3]))] == sizes[:3]

@@ -49,7 +49,6 @@ def test_without_credentials_the_answer_is_401_whatever_the_revision(
 
 @pytest.mark.parametrize("prefix", ["", "Bearer "])
 def test_a_client_is_known_by_its_credential(prefix: str) -> None:
-    """The log has its name and never what it was let in by; others are let in as before, without a name."""
     auth: dict[str, Any] = {"auth": "bearer"} if prefix else {"auth": "header", "auth_name": "Authorization"}
     settings = SimulatorSettings(**auth, auth_value="of all", clients={"a": "of a", "b": "of b"})
 
@@ -65,7 +64,6 @@ def test_a_client_is_known_by_its_credential(prefix: str) -> None:
 
 
 def test_without_credentials_a_client_has_no_name() -> None:
-    """Whatever it sends; and an empty credential is none."""
     assert SimulatorSettings(clients={"a": ""}).handshake("", lambda _: "").client == ""
     with pytest.raises(ValueError, match="auth = bearer needs auth_value"):
         SimulatorSettings(auth="bearer", clients={"a": ""})

@@ -14,7 +14,6 @@ from tests.unit.sandbox.provider.conftest import ORIGIN
 @pytest.mark.parametrize("burst", [1, 7])
 @pytest.mark.parametrize("end", [inf, 3.33])
 def test_messages_are_counted_without_being_made(world: World, burst: int, end: float) -> None:
-    """The count is that of a walk, at any moment, with injected messages and after the stream's end."""
     log = Log(Stream(world, ORIGIN, StreamSettings(rate=10, burst=burst)))
     for moment in (0.5, 2, 2, 4):
         log.inject(b"x", ORIGIN + moment)

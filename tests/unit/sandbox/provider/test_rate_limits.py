@@ -23,14 +23,12 @@ def broken(limits: Limits, times: list[float], age: int | None) -> list[Rule | N
 
 
 def test_reconnecting_for_ten_minutes_every_five_is_never_refused() -> None:
-    """The interface's first example holds for a day."""
     limits = Limits()
     assert set(broken(limits, [300.0 * i for i in range(288)], 600)) == {None}
     assert limits.breaches == []
 
 
 def test_reconnecting_for_thirty_minutes_every_five_is_refused_in_the_end() -> None:
-    """The interface's second example: each time 600 s more come in than drain, the fifth does not fit."""
     limits = Limits()
     assert broken(limits, [300.0 * i for i in range(5)], 1800) == [None, None, None, None, "bucket"]
     assert [breach.at for breach in limits.breaches] == [NOW + 1200]
@@ -41,7 +39,6 @@ def test_reconnecting_for_thirty_minutes_every_five_is_refused_in_the_end() -> N
     [(None, 1800, "initial"), (4 * DAY, 1800, "initial"), (0, 300, "proper"), (2 * HOUR, 1800, "large")],
 )
 def test_five_within_the_window_and_no_more(age: int | None, window: int, expected: Rule) -> None:
-    """Five attempts pass; the sixth is refused within the window, and passes when the first has left it."""
     spread = [window * i / 5 for i in range(5)]
     early, late = Limits(), Limits()
     assert broken(early, [*spread, window - 0.5], age) == [None] * 5 + [expected]
@@ -49,7 +46,6 @@ def test_five_within_the_window_and_no_more(age: int | None, window: int, expect
 
 
 def test_another_provider_may_have_other_limits() -> None:
-    """Each figure can be another."""
     settings = LimitSettings(proper_connections=2, proper_window_seconds=10, large_age_seconds=60)
     limits = Limits(settings=settings)
     assert broken(limits, [0.0, 1.0, 2.0, 20.0], 100) == [None, None, "proper", None]
@@ -59,7 +55,6 @@ def test_another_provider_may_have_other_limits() -> None:
 
 
 def test_absent_and_too_small_share_a_window() -> None:
-    """Attempts without a revision, with 0 and with one older than three days are counted together."""
     limits = Limits()
     old = int(NOW) - 4 * DAY
     assert [rule(limits, NOW, revision) for revision in (None, 0, old, None, 0)] == [None] * 5
@@ -68,7 +63,6 @@ def test_absent_and_too_small_share_a_window() -> None:
 
 @pytest.mark.parametrize("revision", [0, int(NOW) - 4 * DAY])
 def test_zero_and_a_too_small_revision_are_older_than_an_hour_as_well(revision: int) -> None:
-    """Each counts as a large recovery, too; an attempt without any revision does not."""
     limits = Limits()
     assert [rule(limits, NOW, revision) for _ in range(3)] == [None] * 3
     assert rule(limits, NOW, None) is None
@@ -76,7 +70,6 @@ def test_zero_and_a_too_small_revision_are_older_than_an_hour_as_well(revision: 
 
 
 def test_attempts_of_any_kind_are_five_in_five_minutes() -> None:
-    """A provider that makes no difference between them is the strictest."""
     limits = Limits()
     assert [rule(limits, NOW, revision) for revision in (None, 0, int(NOW), int(NOW), None)] == [None] * 5
     assert [rule(limits, NOW, revision) for revision in (None, int(NOW))] == ["proper"] * 2
@@ -84,7 +77,6 @@ def test_attempts_of_any_kind_are_five_in_five_minutes() -> None:
 
 
 def test_word_by_word_only_a_full_bucket_refuses() -> None:
-    """What comes while it is not full is let in, however much it is."""
     limits = Limits(bucket_may_overflow=True)
     assert broken(limits, [0, 0, 0], 3000) == [None, None, "bucket"]
 
@@ -94,19 +86,16 @@ def test_word_by_word_only_a_full_bucket_refuses() -> None:
     [(3 * DAY + 1, "initial"), (3 * DAY, "large"), (HOUR + 1, "large"), (HOUR, "small"), (-60, "small")],
 )
 def test_an_attempt_is_classed_by_the_age_of_its_revision(age: int, kind: str) -> None:
-    """Older than three days is too small, older than an hour a large recovery, the rest a small one."""
     assert Limits().attempt(NOW, int(NOW) - age)[0] == kind
 
 
 def test_a_large_recovery_spends_a_proper_connection() -> None:
-    """Five connections of any recovery within five minutes are all there are."""
     limits = Limits()
     assert broken(limits, [0, 1, 2], 2 * HOUR) == [None] * 3
     assert broken(limits, [3, 4, 5], 10) == [None, None, "proper"]
 
 
 def test_the_bucket_drains_four_seconds_a_second() -> None:
-    """A full bucket takes as much as has drained, and not a second more."""
     assert broken(Limits(), [0.0], HOUR) == [None]
     for wait, age, expected in ((10, 40, None), (10, 41, "bucket"), (900, HOUR, None)):
         limits = Limits()
@@ -122,7 +111,6 @@ def test_a_refused_attempt_counts_as_an_attempt() -> None:
 
 @pytest.mark.parametrize("age", [None, 80_000, 1000, 450, 150, 0])
 def test_scaled_limits_do_the_same_in_scaled_time(age: int | None) -> None:
-    """With every duration four times shorter, attempts four times closer together break the same limits."""
     plain, scaled = Limits(), Limits(scale=4)
     start = int(NOW)
     for time in sorted(start + (i * i * 37) % 2000 for i in range(60)):

@@ -37,7 +37,6 @@ def placed(data: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_a_seed_gives_one_stream(stream: Stream) -> None:
-    """A stream made again from its seed has the same bytes, one of another seed has none of them."""
     again = Stream(World(7, ORIGIN), ORIGIN, StreamSettings(rate=200))
     other = Stream(World(8, ORIGIN), ORIGIN, StreamSettings(rate=200))
     assert [again.message(slot) for slot in range(500)] == [stream.message(slot) for slot in range(500)]
@@ -45,7 +44,6 @@ def test_a_seed_gives_one_stream(stream: Stream) -> None:
 
 
 def test_a_stream_can_be_generated_from_any_moment(stream: Stream) -> None:
-    """Without what comes before, and with the same messages."""
     walked = list(published(stream, ORIGIN, ORIGIN + 20))
     assert list(published(stream, ORIGIN + 12.5, ORIGIN + 20)) == walked[2500:]
     assert len(walked) == 4000
@@ -59,7 +57,6 @@ def test_a_stream_can_be_generated_from_any_moment(stream: Stream) -> None:
 def test_the_first_slot_of_a_time_is_exact(
     world: World, rate: float, slot: int, part: float, burst: int
 ) -> None:
-    """No slot published at or after a time is missed, and none published before it is taken."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=rate, burst=burst))
     for time in (stream.at(slot), nextafter(stream.at(slot), inf), stream.at(slot) + part / rate):
         first = stream.first_slot(time)
@@ -81,7 +78,6 @@ def test_the_first_slot_of_a_time_is_exact(
 def test_a_quickened_stream_is_still_one_stream(
     world: World, changes: list[tuple[float, float, float]], burst: int
 ) -> None:
-    """The past stays as it was, times never fall, and the first slot of a time is exact."""
     stream, now = Stream(world, ORIGIN, StreamSettings(rate=20, burst=burst)), ORIGIN
     for after, rate, seconds in changes:
         now += after
@@ -96,7 +92,6 @@ def test_a_quickened_stream_is_still_one_stream(
 
 
 def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
-    """Each changes the outcome; stake and prices stay."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
     bets = defaultdict(list)
     for message in published(stream, ORIGIN, ORIGIN + 20):
@@ -111,7 +106,6 @@ def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
 
 
 def test_revised_resettlements_have_no_new_version(world: World) -> None:
-    """A correction, the same taken back byte for byte, another one; and late ones, of the version below."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.6, revised=0.7))
     bets = defaultdict(list)
     for message in published(stream, ORIGIN, ORIGIN + 60):
@@ -144,7 +138,6 @@ def test_revised_resettlements_have_no_new_version(world: World) -> None:
 
 
 def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
-    """Once there are earlier bets in every lane, some of them hundreds of thousands of messages ago."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.05))
     later = [stream.message(10**7 + slot) for slot in range(5000)]
     again = sum(bet(message.body)["settlementVersion"] > 1 for message in later)
@@ -155,7 +148,6 @@ def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
 
 
 def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
-    """A third each with a ping beside the bet, without an id, and empty; the truth lists what they have."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.3))
     kinds: Counter[tuple[bool, ...]] = Counter()
     for message in published(stream, ORIGIN, ORIGIN + 20):
@@ -170,7 +162,6 @@ def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
 
 
 def test_odd_messages_are_of_the_kinds_that_are_asked_for(world: World) -> None:
-    """Each alone."""
     seen: Counter[str] = Counter()
     for kind in get_args(Oddity):
         stream = Stream(world, ORIGIN, StreamSettings(rate=200, odd=1, resettle=0, oddities=(kind,)))
@@ -188,7 +179,6 @@ def test_odd_messages_are_of_the_kinds_that_are_asked_for(world: World) -> None:
 
 
 def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
-    """Versions rise, and those that are missing are no more than the bets without an id."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.5))
     latest: dict[str, int] = {}
     skipped = anonymous = 0
@@ -205,7 +195,6 @@ def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("longest", [0.0, 2.0, 45.0])
 def test_settlement_times_lie_shortly_before_publication(world: World, longest: float) -> None:
-    """settlementTime is never in the future and never older than the setting allows."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, max_out_of_orderness_seconds=longest))
     lags = []
     for slot in range(1500):
@@ -218,7 +207,6 @@ def test_settlement_times_lie_shortly_before_publication(world: World, longest: 
 
 
 def test_bursts_keep_the_rate(world: World) -> None:
-    """Fifty messages at a moment, and a quarter of a second between, make 200 a second."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, burst=50))
     times = [message.at - ORIGIN for message in published(stream, ORIGIN, ORIGIN + 1)]
     assert times == [0.0] * 50 + [0.25] * 50 + [0.5] * 50 + [0.75] * 50
@@ -226,7 +214,6 @@ def test_bursts_keep_the_rate(world: World) -> None:
 
 
 def test_large_bets_have_many_selections(world: World) -> None:
-    """Each tenth bet has the configured size, whatever its form, and the others are as they were."""
     plain = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
     stream = Stream(
         world, ORIGIN, StreamSettings(rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
@@ -245,7 +232,6 @@ def test_large_bets_have_many_selections(world: World) -> None:
 
 
 def test_a_large_bet_follows_the_interface(world: World) -> None:
-    """A message of a megabyte has finite numbers and selections of the world."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, large_every=1))
     selections = {id_ for event in world.events for market in event.markets for id_ in market.selections}
     for slot in range(6):

@@ -111,7 +111,6 @@ def sport_of(known: Known) -> Any:
     ],
 )
 def test_the_endpoints_together_return_the_truth(policy: dict[str, Any]) -> None:
-    """All that can be asked is in the truth, and all of the truth can be asked for."""
     side = rest(**policy)
     asked = texts_of(side, policy["languages"])
     assert asked == true(side)
@@ -119,7 +118,6 @@ def test_the_endpoints_together_return_the_truth(policy: dict[str, Any]) -> None
 
 
 def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stream) -> None:
-    """The ids of settled bets, bet builders' included, lead to the same things here."""
     side = rest(world, languages=("en",))
     builders = 0
     for slot in range(400):
@@ -145,7 +143,6 @@ def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stre
 
 
 def test_a_language_may_be_missing_in_one_of_two_forms() -> None:
-    """One is given by lists alone, one by the answers with all languages alone; the truth has them all."""
     side = rest(languages=("en", "ja", "ar"), only_in_lists={"ja"}, only_in_all={"ar"})
     event = SMALL.events[0].id
     for path in ("sports", f"{event}/markets"):
@@ -158,7 +155,6 @@ def test_a_language_may_be_missing_in_one_of_two_forms() -> None:
 
 
 def test_an_unknown_language_has_nothing() -> None:
-    """Where the interface has no status for it, a list of another language is empty."""
     side = rest(languages=("en",))
     assert get(side, "translations/sv/sports") == []
     assert get(side, f"translations/sv/{SMALL.events[0].id}/markets") == []
@@ -166,13 +162,11 @@ def test_an_unknown_language_has_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["sport", "region", "league", "competitor"])
 def test_what_is_not_known_has_no_names(kind: str) -> None:
-    """Where the interface has no 404, an unknown id is answered without any translation."""
     assert get(rest(), f"translations/all/{kind}/999999") == {"id": 999_999, "translations": {}}
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_rename_shows_everywhere_and_changes_nothing_else(kind: Kind) -> None:
-    """One renamed entity is one difference in the truth, and in the answers that were read before."""
     side = rest(languages=("en", "de"))
     before = true(side)
     assert texts_of(side, ("en", "de")) == before
@@ -187,7 +181,6 @@ def test_a_rename_shows_everywhere_and_changes_nothing_else(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "event"])
 def test_a_removed_entity_is_gone_everywhere(kind: Kind) -> None:
-    """It is gone from the truth and from every answer."""
     side = rest(languages=("en",))
     before = texts_of(side, ("en",))
     number = next(known.id for known in side.catalogue.truth() if known.kind == kind)
@@ -201,7 +194,6 @@ def test_a_removed_entity_is_gone_everywhere(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", LISTS)
 def test_an_event_has_no_name_for_what_was_removed(kind: Kind) -> None:
-    """It still refers to it by its id."""
     side = rest(languages=("en",))
     event = SMALL.events[0]
     number = (event.competitors[0] if kind == "competitor" else getattr(event.league, kind, event.league)).id
@@ -212,7 +204,6 @@ def test_an_event_has_no_name_for_what_was_removed(kind: Kind) -> None:
 
 
 def test_relations_lead_from_an_event_to_all_it_belongs_to() -> None:
-    """The truth names the sport, region, league and competitors of an event, and the event of a market."""
     truth = {(known.kind, known.id): known.relations for known in rest().catalogue.truth()}
     for event in SMALL.events:
         assert truth["event", event.id] == {
@@ -230,7 +221,6 @@ def test_relations_lead_from_an_event_to_all_it_belongs_to() -> None:
 
 
 def test_lists_can_be_narrowed() -> None:
-    """By ids, given again and again or with commas, and by the sport."""
     side = rest()
     everything = texts(get(side, "translations/sv/leagues"))
     assert list(everything) == [5000, 5001, 5002, 5003, 5004]
@@ -246,7 +236,6 @@ def test_lists_can_be_narrowed() -> None:
 
 
 def test_the_names_of_parameters_and_languages_are_settings() -> None:
-    """What the interface does not show can be made as the real provider has it."""
     side = rest(
         languages=("en", "de"),
         selection_ids="s",
@@ -270,7 +259,6 @@ def stakes(stream: Stream) -> Iterator[tuple[str, int]]:
 
 
 def test_every_currency_of_a_bet_has_its_precision(stream: Stream) -> None:
-    """Though some of them are not in the list of active currencies."""
     side = rest()
     used = set(stakes(stream))
     listed = {(c["symbol"], c["precision"]) for c in get(side, "CurrencyExchange/active-currencies")}
@@ -281,7 +269,6 @@ def test_every_currency_of_a_bet_has_its_precision(stream: Stream) -> None:
 
 
 def test_currencies_can_be_had_by_type() -> None:
-    """The lists of the three types are the whole list, unless there are odd ones in it."""
     side, odd = rest(), rest(odd_currencies=True)
     whole = get(side, "CurrencyExchange/active-currencies")
     by_type = [get(side, f"CurrencyExchange/active-currencies?type={number}") for number in (1, 2, 3)]
@@ -293,7 +280,6 @@ def test_currencies_can_be_had_by_type() -> None:
 
 
 def test_members_of_an_event_may_come_by_their_ids_alone() -> None:
-    """Their own endpoints then have their names; the event has its name."""
     named, bare = rest(), rest(event_members="ids")
     event = SMALL.events[0]
     full = get(named, f"translations/all/event/{event.id}")
@@ -307,7 +293,6 @@ def test_members_of_an_event_may_come_by_their_ids_alone() -> None:
 
 
 def test_templates_may_take_their_ids_in_the_path() -> None:
-    """With the same answers as in the query."""
     usual, other = rest(), rest(template_ids="path")
     known = {thing.kind: thing for thing in usual.catalogue.truth()}
     selection, type_ = known["selection-template"].id, known["market-type-template"]

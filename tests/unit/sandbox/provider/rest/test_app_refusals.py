@@ -53,7 +53,6 @@ def detail(answer: Answer) -> str:
 
 
 def test_every_endpoint_has_its_path() -> None:
-    """The paths of the interface lead to the endpoint of that name, and no other path to any."""
     assert PATHS.keys() == set(ENDPOINTS)
     for endpoint, path in PATHS.items():
         found = route(path.partition("?")[0])
@@ -70,7 +69,6 @@ def test_every_endpoint_has_its_path() -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_token_needs_the_right_to_the_endpoint(endpoint: Endpoint) -> None:
-    """401 without a token, 403 with one that lacks the right or for a forbidden endpoint, else 200."""
     side = rest()
     right, other = ("translations", "currencies") if "/trans" in PATHS[endpoint] else ("currencies", "x")
     refused = side.answer(NOW, PATHS[endpoint], None)
@@ -87,7 +85,6 @@ def test_a_token_needs_the_right_to_the_endpoint(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_too_many_requests_are_refused_until_retry_after(endpoint: Endpoint) -> None:
-    """After the burst 429, with the seconds in Retry-After; then one is let in, and no more."""
     side = rest(rate=0.4, burst=3)
     assert [ask(side, PATHS[endpoint]).status for _ in range(4)] == [200, 200, 200, 429]
     refused = ask(side, PATHS[endpoint])
@@ -104,7 +101,6 @@ def test_a_pause_of_any_length_restores_the_burst_and_no_more() -> None:
 
 
 def test_without_a_token_the_answer_is_401_and_spends_no_request() -> None:
-    """401 comes before 429, 429 before 403, 403 before 400 and 404."""
     side = rest(rate=0.1, burst=2, forbidden={"all-event"})
     unknown = "/api/translations/all/event/1"
     assert [side.answer(NOW, unknown, None).status for _ in range(5)] == [401] * 5
@@ -152,7 +148,6 @@ def test_a_wrong_question_is_refused_with_its_reason(path: str, status: int, rea
 
 @pytest.mark.parametrize(("text", "number"), [("1" * 19, int("1" * 19)), ("-7", -7), ("9" * 19, 0), ("x", 0)])
 def test_an_id_that_names_nothing_is_no_refusal_where_the_interface_has_none(text: str, number: int) -> None:
-    """An int64 of any size is an id; what is none has no names either."""
     for kind in ("sport", "region", "league", "competitor"):
         answer = ask(rest(), f"/api/translations/all/{kind}/{text}")
         assert (answer.status, orjson.loads(answer.body)) == (200, {"id": number, "translations": {}})
@@ -207,7 +202,6 @@ ODD_QUERIES = (
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_every_status_is_one_of_the_interface(endpoint: Endpoint) -> None:
-    """For odd queries, unknown ids, a missing right, no token and too many requests."""
     path = PATHS[endpoint].partition("?")[0]
     unknown = [re.sub(r"/[0-9]+", other, path) for other in ("/0", "/-7", "/123456789012345678")]
     side = rest()
@@ -222,7 +216,6 @@ def test_every_status_is_one_of_the_interface(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("path", ["leagues", f"{EVENT}/markets"])
 def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
-    """In a filter, alone or beside others; nor does an invalid sport."""
     side, listed = rest(), f"/api/translations/en/{path}"
     numbers = [(one.get("market") or one)["id"] for one in orjson.loads(ask(side, listed).body)]
     for query, expected in (("ids=x", []), ("ids=", []), (f"ids={numbers[0]},x,-1", numbers[:1])):
@@ -236,7 +229,6 @@ def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503])
 def test_any_request_to_any_endpoint_can_be_made_to_fail(endpoint: Endpoint, status: int) -> None:
-    """The second request gets the status, the others their answer; requests elsewhere do not count."""
     side = rest()
     side.faults.inject(RestFault(endpoint=endpoint, nth=2, status=status))
     other: Endpoint = "sports" if endpoint != "sports" else "regions"
@@ -246,7 +238,6 @@ def test_any_request_to_any_endpoint_can_be_made_to_fail(endpoint: Endpoint, sta
 
 
 def test_a_fault_can_strike_several_requests_or_all() -> None:
-    """`times` in a row, counted from its injection; for ever when it is None."""
     side = rest()
     ask(side, PATHS["sports"])
     side.faults.inject(RestFault(nth=2, times=3, status=500))
@@ -259,7 +250,6 @@ def test_a_fault_can_strike_several_requests_or_all() -> None:
 
 
 def test_an_answer_can_be_anything() -> None:
-    """HTML, a redirect, JSON of a wrong shape, half an answer, a late one: one line each."""
     side = rest()
     right = ask(side, PATHS["sports"])
     to = {"Location": "https://elsewhere.example/"}
@@ -278,7 +268,6 @@ def test_an_answer_can_be_anything() -> None:
 
 
 def test_a_late_answer_is_refused_like_any_other() -> None:
-    """A fault without a status or body of its own leaves the check of tokens as it is."""
     side = rest()
     side.faults.inject(RestFault(delay=1))
     answer = side.answer(NOW, PATHS["sports"], None)

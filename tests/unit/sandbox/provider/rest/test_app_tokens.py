@@ -30,7 +30,6 @@ def unsigned(header: Any) -> str:
 
 
 def test_a_token_is_good_until_it_expires() -> None:
-    """From the moment it was made on, up to but not including its last second."""
     header = f"Bearer {TOKENS.mint(NOW, seconds=60)}"
     assert TOKENS.scopes(NOW, header) == TOKENS.scopes(NOW + 59, header) == SCOPES
     for late in (60, 3600):
@@ -39,7 +38,6 @@ def test_a_token_is_good_until_it_expires() -> None:
 
 
 def test_a_token_carries_its_rights() -> None:
-    """Those it was made with; without the claim it has them all, with an empty one none."""
     one = TOKENS.mint(NOW, scopes=frozenset({"currencies"}))
     assert TOKENS.scopes(NOW, f"Bearer {one}") == {"currencies"}
     assert TOKENS.scopes(NOW, f"bearer {signed({'exp': NOW + 1})}") == SCOPES
@@ -71,6 +69,5 @@ def test_a_token_carries_its_rights() -> None:
     ids=repr,
 )
 def test_no_other_token_is_good(header: str | None) -> None:
-    """Missing, of another scheme, forged, unsigned, without an end, not yet valid: all are refused."""
     with pytest.raises(InvalidToken):
         TOKENS.scopes(NOW, header)

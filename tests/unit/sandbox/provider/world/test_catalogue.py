@@ -25,7 +25,6 @@ KNOWN: dict[Kind, int] = {
 
 @pytest.mark.parametrize("kind", KNOWN)
 def test_only_what_is_known_can_be_changed(kind: Kind) -> None:
-    """A wrong id is reported, as is a removed one, and no change is counted for it."""
     catalogue = Catalogue(WORLD, ("en",))
     wrong = KNOWN[kind] + 1 if kind.startswith("selection") else 9
     with pytest.raises(Unknown, match=f"there is no {kind} {wrong}"):

@@ -11,7 +11,6 @@ def test_a_seed_gives_one_world(world: World) -> None:
 
 
 def test_the_hash_is_the_same_everywhere() -> None:
-    """What a seed means does not depend on the platform or on Python's version."""
     assert mix(0) == 0xE220A8397B1DCDAF  # splitmix64's own first number
     assert mix(7, 2, 1) != mix(7, 1, 2)
 
@@ -25,14 +24,12 @@ def test_ids_name_one_thing(world: World) -> None:
 
 
 def test_an_event_is_played_within_its_league(world: World) -> None:
-    """The competitors of an event are of its league, and a match has two of them."""
     for event in world.events:
         assert {competitor.league for competitor in event.competitors} == {event.league}
         assert len(set(event.competitors)) == len(event.competitors) >= 2
 
 
 def test_names_are_unique_and_not_all_ascii(world: World) -> None:
-    """Names survive only if text is handled as UTF-8, and no two teams are called the same."""
     teams = [competitor.name for competitor in world.competitors]
     assert len(set(teams)) == len(teams)
     assert any(not name.isascii() for name in teams)

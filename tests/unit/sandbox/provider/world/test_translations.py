@@ -29,14 +29,12 @@ def test_every_language_has_words_of_its_own_with_the_same_placeholders() -> Non
 
 
 def test_beyond_the_last_word_names_repeat_with_a_number(world: World) -> None:
-    """The 21st region is the first again, with a number, in every language."""
     again = Region(world.regions[0].id + len(REGIONS["en"]))
     assert again.text("sv") == f"{world.regions[0].text('sv')} 2" == "Sverige 2"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_filled_in_template_is_the_name(world: World, language: Language) -> None:
-    """With the market's properties and the event's competitors, for every market and selection."""
     for event in world.events[:200]:
         sides = {f"competitor{i}": member.text(language) for i, member in enumerate(event.competitors, 1)}
         templates = {template.id: template.text(language) for template in event.league.sport.templates()}
@@ -51,7 +49,6 @@ def test_a_filled_in_template_is_the_name(world: World, language: Language) -> N
 
 
 def test_an_event_is_called_as_in_the_feed_in_english(world: World) -> None:
-    """Matches and races; an outright is named after its league."""
     for event in world.events:
         if event.is_outright:
             assert event.text("en").startswith(event.league.text("en"))
