@@ -146,7 +146,8 @@ class TopicAnew(Fault):
             await all_down(scene, key)
         if self.topic == "gaps":
             scene.gaps += await asyncio.to_thread(scene.read_gaps)
-        await _patiently(scene, lambda: make_anew(scene, self.topic))
+        async with scene.topics_are_made:
+            await _patiently(scene, lambda: make_anew(scene, self.topic))
         if not self.is_live and self.topic == "checkpoints":
             await asyncio.sleep(_FORGOTTEN_SECONDS)
         scene.busy.discard(key)
@@ -174,9 +175,10 @@ class LaggingMirror(Fault):
     async def begin(self, scene: Scene, key: str) -> bool:
         scene.busy.add(key)
         await all_down(scene, key)
-        for topic in TOPICS:
-            records = await _patiently(scene, partial(self._read, scene, topic))
-            await _patiently(scene, partial(self._write, scene, topic, records))
+        async with scene.topics_are_made:
+            for topic in TOPICS:
+                records = await _patiently(scene, partial(self._read, scene, topic))
+                await _patiently(scene, partial(self._write, scene, topic, records))
         scene.busy.discard(key)
         _let_up(scene, key)
         return True

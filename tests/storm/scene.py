@@ -66,6 +66,8 @@ class Scene:
     read_gaps: Callable[[], list[Gap]] = list
     """Returns the gaps that are declared."""
     quotas: dict[str, int] = field(default_factory=dict)
+    topics_are_made: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by who makes topics anew: a copy with a hole in it is not noticed (decision 0045)."""
     quota_is_set: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Bytes a second, by the key of the fault."""
     manifests: dict[str, NewTopic] = field(default_factory=dict)
