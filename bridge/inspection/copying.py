@@ -24,6 +24,7 @@ from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.blocking import checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, passes, triage
+from bridge.kafka.pace import Pace
 from bridge.kafka.transactions import error_of
 
 T = TypeVar("T")
@@ -69,10 +70,12 @@ class TopicCopy:
         self._source = source
         # Not held up by a transaction that an earlier attempt has left open.
         self._consumer = clients.reader(settings.kafka, name=self.group, committed=False)
+        self._pace = Pace(BATCH_BYTES)
         self._producer: Producer = clients.producer(
             settings.kafka,
             transactional_id=self.group,
             max_record_bytes=topics.max_record_bytes(settings),
+            pace=self._pace,
         )
         places = [TopicPartition(source, partition) for partition in range(count)]
         options = orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)
@@ -142,7 +145,10 @@ class TopicCopy:
 
         def save() -> None:
             nonlocal size
+            began = clock.now().monotonic
             self._write(batch, replay.offsets)
+            now = clock.now().monotonic
+            self._pace.took(size, now - began, now)
             copied(len(batch))
             batch.clear()
             size = 0
@@ -152,7 +158,7 @@ class TopicCopy:
         for message in replay.messages():
             batch.append(message)
             size += len(message)
-            if len(batch) == BATCH or size >= BATCH_BYTES:
+            if len(batch) == BATCH or size >= self._pace.bytes:
                 save()
         save()
 

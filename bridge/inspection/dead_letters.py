@@ -17,6 +17,7 @@ from bridge.formatting import format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
+from bridge.kafka.pace import Pace
 from bridge.kafka.reader import TopicScan
 from bridge.kafka.records import Foreign, at, headers_of, key_of, place_of
 from bridge.state.dead_letter import (
@@ -182,13 +183,19 @@ def bet_id(body: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def in_portions(letters: Iterable[Letter], limits: BatchSettings) -> Iterator[list[Letter]]:
-    """Yield letters in portions of a transaction each: at most two records a letter, and the checkpoint."""
+def in_portions(
+    letters: Iterable[Letter], limits: BatchSettings, pace: Pace | None = None
+) -> Iterator[list[Letter]]:
+    """Yield letters in portions of a transaction each: at most two records a letter, and the checkpoint.
+
+    With a `pace`, as large as Kafka takes by then.
+    """
     portion: list[Letter] = []
     size = 0
     for letter in letters:
         records = 2 * (len(portion) + 1) + 1
-        if portion and (records > limits.max_records or size + letter.size > limits.max_bytes):
+        most = limits.max_bytes if pace is None else pace.bytes
+        if portion and (records > limits.max_records or size + letter.size > most):
             yield portion
             portion, size = [], 0
         portion.append(letter)

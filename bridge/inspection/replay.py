@@ -17,6 +17,7 @@ from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
+from bridge.kafka.outage import outage
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.reader import Cursor
 from bridge.kafka.records import Foreign
@@ -215,7 +216,7 @@ class Replay:
                 done, of = cursor.reached - self._begun_at, int(sum(ends)) - self._begun_at
                 self.on_progress(self.topic, done, of)
                 messages = self._consumer.consume(num_messages=1000, timeout=POLL_SECONDS)
-                if messages:
+                if messages or outage.throttled:
                     heard_at = time.monotonic()
                 elif time.monotonic() - heard_at > ANSWER_SECONDS:
                     raise unanswered(f"reading {self.topic}")

@@ -260,6 +260,8 @@ class TopicScan:
         if reached != self._reached:
             self._reached, self.moved_at, self.stall_seconds = reached, now, self._least_stall_seconds
             self._report(cursor, reached)
+        elif outage.throttled:
+            self.moved_at = now
         elif now - max(self.moved_at, begun) > self.stall_seconds:
             raise self._stalled(client, cursor)
 

@@ -95,7 +95,7 @@ class Source:
         messages = self._consumer.consume(num_messages=2000, timeout=seconds)
         self._waited += time.monotonic() - began  # without the time that the caller takes
         yield from self.cursor.records(messages)
-        if self.cursor.reached != reached:
+        if self.cursor.reached != reached or outage.throttled:
             self._waited = 0.0
         elif not self._follows and self._waited > STALL_SECONDS:
             what = f"{self.topic} could not be read to its end: nothing came for "
