@@ -14,11 +14,10 @@ from confluent_kafka import Message
 from bridge.config import BatchSettings, Settings
 from bridge.errors import NotOurs, SettingsError
 from bridge.formatting import format_utc
-from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
 from bridge.kafka.pace import Pace
-from bridge.kafka.reader import TopicScan
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.kafka.records import Foreign, at, headers_of, key_of, place_of
 from bridge.state.dead_letter import (
     DeadLetterCause,
@@ -141,7 +140,7 @@ def read_letters(
             letters[letter.key] = letter
             on_letter(letter, body)
 
-    TopicScan(topic, take, visible=visible, stall_seconds=ANSWER_SECONDS).read(settings)
+    TopicScan(topic, take, visible=visible, stall_seconds=IN_VAIN_SECONDS).read(settings)
     foreign.log()
     return sorted(filter(wanted.wants, letters.values()), key=lambda one: (one.received, one.place))
 
@@ -222,7 +221,7 @@ def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[i
         starts[partition] = min(starts.get(partition, offset), offset)
         ends[partition] = max(ends.get(partition, 0), offset + 1)
     topic = topics.declare(settings).deadletters.name
-    TopicScan(topic, take, start=starts, ends=ends, stall_seconds=ANSWER_SECONDS).read(settings)
+    TopicScan(topic, take, start=starts, ends=ends, stall_seconds=IN_VAIN_SECONDS).read(settings)
     return found
 
 

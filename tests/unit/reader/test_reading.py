@@ -23,7 +23,7 @@ NOWHERE = Settings(
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    monkeypatch.setattr(source, "STALL_SECONDS", 0.05)
+    monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0.05)
     return Log().installed(monkeypatch)
 
 
@@ -35,7 +35,7 @@ def test_bets_are_read_until_the_end(log: Log) -> None:
 
 def test_a_quota_is_no_reason_to_give_up(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a broker has said to hold back comes later."""
-    monkeypatch.setattr(source, "STALL_SECONDS", 0)
+    monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0)
     monkeypatch.setattr(Outage, "throttled", property(lambda _: log.now < 3))
     log.waits = [(2,)]
     assert len(list(changes(BETS, settings=NOWHERE))) == 10
