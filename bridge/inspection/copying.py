@@ -53,7 +53,7 @@ class TopicCopy:
             raise SettingsError(f"--to-topic {target}: this is a topic of the bridge itself; choose another")
         client = admin.look_for(settings.kafka, source)
         count = admin.partition_count(client, source)
-        if admin.topic_id(client, target) is None:
+        if is_new := admin.topic_id(client, target) is None:
             if not create:
                 raise TopologyError(f"--to-topic {target}: there is no such topic. Create it with --create.")
             topic = replace(declared.bets, name=target, partitions=count)
@@ -80,7 +80,8 @@ class TopicCopy:
         places = [TopicPartition(source, partition) for partition in range(count)]
         options = orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)
         self._note: dict[str, Any] = {"wanted": hashlib.sha256(options).hexdigest(), "window": [*window]}
-        is_empty = not any(admin.end_offsets(client, target, count))
+        # Not every broker knows yet that it leads what was just made.
+        is_empty = is_new or not any(admin.end_offsets(client, target, count))
         try:
             self._claimed(places, is_empty)  # first: a refused command must not fence a copy that runs
             self._call(partial(self._producer.init_transactions, CALL_SECONDS))  # ends what was left open

@@ -181,3 +181,14 @@ def test_a_copy_takes_as_much_at_once_as_kafka_does_in_time(
     replay: Any = SimpleNamespace(offsets={0: 0}, messages=lambda: iter(bets))
     TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False).run(replay, lambda _: None)
     assert taken == [bet.value() for bet in bets]
+
+
+def test_nobody_asks_for_the_ends_of_a_topic_that_was_just_made(
+    kafka: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its leaders may not know yet that they are."""
+    ids = iter([None, "an id"])
+    monkeypatch.setattr(admin, "topic_id", lambda *_: next(ids))
+    monkeypatch.setattr(copying.topics, "apply", lambda *_, **__: None)
+    monkeypatch.setattr(admin, "end_offsets", lambda *_: pytest.fail("a leader is asked"))
+    assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=True).offsets is None
