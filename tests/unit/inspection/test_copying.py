@@ -15,7 +15,7 @@ from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.inspection import copying
 from bridge.inspection.copying import TopicCopy
 from bridge.inspection.replay import Window
-from bridge.kafka import admin, clients
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 
 TARGET, ID = "test-bets", "settlement.replay.test-bets."
@@ -189,6 +189,6 @@ def test_nobody_asks_for_the_ends_of_a_topic_that_was_just_made(
     """Its leaders may not know yet that they are."""
     ids = iter([None, "an id"])
     monkeypatch.setattr(admin, "topic_id", lambda *_: next(ids))
-    monkeypatch.setattr(copying.topics, "apply", lambda *_, **__: None)
+    monkeypatch.setattr(topics, "apply", lambda *_, **__: None)
     monkeypatch.setattr(admin, "end_offsets", lambda *_: pytest.fail("a leader is asked"))
     assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=True).offsets is None
