@@ -24,6 +24,7 @@ from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.blocking import checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, passes, triage
+from bridge.kafka.pace import Pace
 from bridge.kafka.transactions import error_of
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class TopicCopy:
             raise SettingsError(f"--to-topic {target}: this is a topic of the bridge itself; choose another")
         client = admin.look_for(settings.kafka, source)
         count = admin.partition_count(client, source)
-        if admin.topic_id(client, target) is None:
+        if is_new := admin.topic_id(client, target) is None:
             if not create:
                 raise TopologyError(f"--to-topic {target}: there is no such topic. Create it with --create.")
             topic = replace(declared.bets, name=target, partitions=count)
@@ -69,15 +70,18 @@ class TopicCopy:
         self._source = source
         # Not held up by a transaction that an earlier attempt has left open.
         self._consumer = clients.reader(settings.kafka, name=self.group, committed=False)
+        self._pace = Pace(BATCH_BYTES)
         self._producer: Producer = clients.producer(
             settings.kafka,
             transactional_id=self.group,
             max_record_bytes=topics.max_record_bytes(settings),
+            pace=self._pace,
         )
         places = [TopicPartition(source, partition) for partition in range(count)]
         options = orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)
         self._note: dict[str, Any] = {"wanted": hashlib.sha256(options).hexdigest(), "window": [*window]}
-        is_empty = not any(admin.end_offsets(client, target, count))
+        # Not every broker knows yet that it leads what was just made.
+        is_empty = is_new or not any(admin.end_offsets(client, target, count))
         try:
             self._claimed(places, is_empty)  # first: a refused command must not fence a copy that runs
             self._call(partial(self._producer.init_transactions, CALL_SECONDS))  # ends what was left open
@@ -142,7 +146,10 @@ class TopicCopy:
 
         def save() -> None:
             nonlocal size
+            began = clock.now().monotonic
             self._write(batch, replay.offsets)
+            now = clock.now().monotonic
+            self._pace.took(size, now - began, now)
             copied(len(batch))
             batch.clear()
             size = 0
@@ -152,7 +159,7 @@ class TopicCopy:
         for message in replay.messages():
             batch.append(message)
             size += len(message)
-            if len(batch) == BATCH or size >= BATCH_BYTES:
+            if len(batch) == BATCH or size >= self._pace.bytes:
                 save()
         save()
 

@@ -14,10 +14,10 @@ from confluent_kafka import Message
 from bridge.config import BatchSettings, Settings
 from bridge.errors import NotOurs, SettingsError
 from bridge.formatting import format_utc
-from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import TopicScan
+from bridge.kafka.pace import Pace
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.kafka.records import Foreign, at, headers_of, key_of, place_of
 from bridge.state.dead_letter import (
     DeadLetterCause,
@@ -140,7 +140,7 @@ def read_letters(
             letters[letter.key] = letter
             on_letter(letter, body)
 
-    TopicScan(topic, take, visible=visible, stall_seconds=ANSWER_SECONDS).read(settings)
+    TopicScan(topic, take, visible=visible, stall_seconds=IN_VAIN_SECONDS).read(settings)
     foreign.log()
     return sorted(filter(wanted.wants, letters.values()), key=lambda one: (one.received, one.place))
 
@@ -182,13 +182,19 @@ def bet_id(body: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def in_portions(letters: Iterable[Letter], limits: BatchSettings) -> Iterator[list[Letter]]:
-    """Yield letters in portions of a transaction each: at most two records a letter, and the checkpoint."""
+def in_portions(
+    letters: Iterable[Letter], limits: BatchSettings, pace: Pace | None = None
+) -> Iterator[list[Letter]]:
+    """Yield letters in portions of a transaction each: at most two records a letter, and the checkpoint.
+
+    With a `pace`, as large as Kafka takes by then.
+    """
     portion: list[Letter] = []
     size = 0
     for letter in letters:
         records = 2 * (len(portion) + 1) + 1
-        if portion and (records > limits.max_records or size + letter.size > limits.max_bytes):
+        most = limits.max_bytes if pace is None else pace.bytes
+        if portion and (records > limits.max_records or size + letter.size > most):
             yield portion
             portion, size = [], 0
         portion.append(letter)
@@ -215,7 +221,7 @@ def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[i
         starts[partition] = min(starts.get(partition, offset), offset)
         ends[partition] = max(ends.get(partition, 0), offset + 1)
     topic = topics.declare(settings).deadletters.name
-    TopicScan(topic, take, start=starts, ends=ends, stall_seconds=ANSWER_SECONDS).read(settings)
+    TopicScan(topic, take, start=starts, ends=ends, stall_seconds=IN_VAIN_SECONDS).read(settings)
     return found
 
 

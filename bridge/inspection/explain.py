@@ -16,11 +16,11 @@ from bridge.errors import SchemaError, TopologyError
 from bridge.formatting import format_duration, format_utc, is_time, plural, shortened
 from bridge.inspection.dead_letters import bet_id as id_in
 from bridge.inspection.formats import as_json, as_text, lacking
-from bridge.inspection.readers import ANSWER_SECONDS, format_move
+from bridge.inspection.readers import format_move
 from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients, topics
-from bridge.kafka.reader import TopicScan
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.kafka.records import decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
@@ -279,7 +279,7 @@ def _marks(settings: Settings, bet_id: str, letters: Sequence[DeadLetter]) -> li
         events.append(Event(at, f"redriven: {outcome}", details, {**headers, "key": name}))
 
     name = topics.declare(settings).deadletters.name
-    TopicScan(name, take, visible=True, stall_seconds=ANSWER_SECONDS).read(settings)
+    TopicScan(name, take, visible=True, stall_seconds=IN_VAIN_SECONDS).read(settings)
     return events
 
 
@@ -331,7 +331,7 @@ def _commits(settings: Settings, times: Sequence[float]) -> list[list[_Commit]]:
 
         for start, stop in nearby([at for at in times if is_time(at)], end, offset_at):
             runs.append([])
-            scan = TopicScan(name, take, start={0: start}, ends={0: stop}, stall_seconds=ANSWER_SECONDS)
+            scan = TopicScan(name, take, start={0: start}, ends={0: stop}, stall_seconds=IN_VAIN_SECONDS)
             scan.read(settings)
     return runs
 

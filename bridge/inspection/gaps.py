@@ -9,9 +9,8 @@ from confluent_kafka import Message
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_duration, format_utc
-from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import TopicScan
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.kafka.records import Foreign, decode
 from bridge.kafka.registry import Registry
 from bridge.state.gap import Gap
@@ -38,7 +37,7 @@ def read_gaps(settings: Settings, feed: str | None) -> list[Gap]:
                 except SchemaError as error:
                     foreign.add(error)
 
-        TopicScan(declared.gaps.name, take, stall_seconds=ANSWER_SECONDS).read(settings)
+        TopicScan(declared.gaps.name, take, stall_seconds=IN_VAIN_SECONDS).read(settings)
     foreign.log()
     known = {gap.feed for gap in gaps}
     if feed is not None and feed not in known:
@@ -46,7 +45,7 @@ def read_gaps(settings: Settings, feed: str | None) -> list[Gap]:
             declared.checkpoints.name,
             lambda message: known.add((message.key() or b"").decode("utf-8", "replace")),
             visible=True,
-            stall_seconds=ANSWER_SECONDS,
+            stall_seconds=IN_VAIN_SECONDS,
         ).read(settings)
         if feed not in known:
             found = f"known: {', '.join(sorted(known))}" if known else "no feed has a checkpoint yet"

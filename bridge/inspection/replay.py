@@ -13,12 +13,12 @@ from confluent_kafka import Message
 from bridge.config import Settings, parse_time
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, of_option
 from bridge.formatting import format_utc
-from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
+from bridge.kafka.outage import outage
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.reader import Cursor
+from bridge.kafka.reader import IN_VAIN_SECONDS, Cursor
 from bridge.kafka.records import Foreign
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, Bet
@@ -215,9 +215,9 @@ class Replay:
                 done, of = cursor.reached - self._begun_at, int(sum(ends)) - self._begun_at
                 self.on_progress(self.topic, done, of)
                 messages = self._consumer.consume(num_messages=1000, timeout=POLL_SECONDS)
-                if messages:
+                if messages or outage.throttled:
                     heard_at = time.monotonic()
-                elif time.monotonic() - heard_at > ANSWER_SECONDS:
+                elif time.monotonic() - heard_at > IN_VAIN_SECONDS:
                     raise unanswered(f"reading {self.topic}")
                 for message in cursor.records(messages):
                     if late != inf and _received(message) >= late:

@@ -283,7 +283,8 @@ def _create(
         for file in _files(properties):
             if reason := hazard(file):  # librdkafka would hold the interpreter, too
                 raise ValueError(f"{file}: {reason}")
-        client = kind({**properties, "error_cb": outage.hear}, logger=LOG, **(options or {}))
+        hearing = {"throttle_cb": outage.hear_throttle, "error_cb": outage.hear}
+        client = kind({**hearing, **properties}, logger=LOG, **(options or {}))
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
         if made_of in _accepted:  # a file they name is missing, or descriptors have run out

@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka.admin import AdminClient
 
 from bridge.config import env_name
+from bridge.kafka.pace import QUICK_SECONDS, Pace
 from bridge.log import get
 
 POLL_SECONDS = 0.1
@@ -79,6 +80,8 @@ class Outage:
         self._reported: set[str] = set()
         self._slow_at = -inf
         """When it was last reported that an answer takes long, monotonic seconds."""
+        self._pace = Pace()
+        """What brokers say of quotas to clients that are not a transaction's."""
         self._verified: dict[str, str] = {}
         """A broker's error about its certificate → why TLS rejects it; until that is known, the error."""
 
@@ -96,6 +99,18 @@ class Outage:
         elif kind not in _PASSING:
             self.report()
 
+    def hear_throttle(self, event: ThrottleEvent) -> None:
+        """Note that a broker answers nothing for so long, because of a quota. Logs it once in a while."""
+        now = time.monotonic()
+        self._pace.hear(event.broker_id, event.throttle_time, now)
+        if event.throttle_time > QUICK_SECONDS and self._is_due(now):
+            get().warning("Kafka is slow", reason=self._pace.reason(now))
+
+    @property
+    def throttled(self) -> bool:
+        """Whether a broker has said that it holds back its answers: what does not come is no outage."""
+        return self._pace.throttled(time.monotonic())
+
     def over(self) -> None:
         """Forget the cause, because a broker has answered."""
         self.cause = self._kind = ""
@@ -107,7 +122,7 @@ class Outage:
 
         An error that does not mean an outage, such as a broker's answer, has nothing to do with the cause.
         """
-        cause = self.cause or unknown
+        cause = self.cause or self._pace.reason(time.monotonic()) or unknown
         if isinstance(reason, KafkaError):
             cause = cause if reason.name() in _NO_BROKER else ""
             reason = reason.str()
@@ -117,11 +132,8 @@ class Outage:
 
     def report(self) -> None:
         """Log the cause, once in an outage; that an answer takes long, on a long way, once in a while."""
-        now = time.monotonic()
-        if self._kind not in self._reported and (self._kind or now > self._slow_at + SLOW_AGAIN_SECONDS):
+        if self._kind not in self._reported and (self._kind or self._is_due(time.monotonic())):
             self._reported.add(self._kind)
-            if not self._kind:
-                self._slow_at = now
             event = "Kafka cannot be used" if self._kind else "Kafka has not answered yet"
             get().warning(event, reason=f"no broker answers{self._tried(self.cause or NO_ANSWER)}")
 
@@ -148,6 +160,11 @@ class Outage:
         finally:
             answered.set()
             listener.join()
+
+    def _is_due(self, now: float) -> bool:
+        if is_due := now > self._slow_at + SLOW_AGAIN_SECONDS:
+            self._slow_at = now
+        return is_due
 
     def _tried(self, cause: str) -> str:
         return f". Tried {self.properties.get('bootstrap.servers')} ({SERVERS}): {cause}"

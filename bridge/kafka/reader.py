@@ -34,6 +34,8 @@ CONSUME_SECONDS = 0.02
 """How long a client waits for a full batch: it does so even where only a few records are left."""
 STALL_SECONDS = 30.0
 """A client that receives nothing for this long is replaced."""
+IN_VAIN_SECONDS = 60.0
+"""A command gives up when nothing comes for this long: one answer may be megabytes, and the link thin."""
 MAX_STALL_FACTOR = 10
 """Upper bound, as a multiple of STALL_SECONDS, for clients that may be skipping aborted records."""
 
@@ -260,6 +262,8 @@ class TopicScan:
         if reached != self._reached:
             self._reached, self.moved_at, self.stall_seconds = reached, now, self._least_stall_seconds
             self._report(cursor, reached)
+        elif outage.throttled:
+            self.moved_at = now
         elif now - max(self.moved_at, begun) > self.stall_seconds:
             raise self._stalled(client, cursor)
 

@@ -19,7 +19,7 @@ from bridge.formatting import format_duration
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
-from bridge.kafka.reader import Cursor
+from bridge.kafka.reader import IN_VAIN_SECONDS, Cursor
 from bridge.log import get
 from bridge.reader.records import Snapshot
 
@@ -33,7 +33,6 @@ for never: follow the topic."""
 RETRY_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 1.0
 """Interval between checks whether the topic was recreated; its first records may be read twice."""
-STALL_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.2
 
 
@@ -95,11 +94,11 @@ class Source:
         messages = self._consumer.consume(num_messages=2000, timeout=seconds)
         self._waited += time.monotonic() - began  # without the time that the caller takes
         yield from self.cursor.records(messages)
-        if self.cursor.reached != reached:
+        if self.cursor.reached != reached or outage.throttled:
             self._waited = 0.0
-        elif not self._follows and self._waited > STALL_SECONDS:
+        elif not self._follows and self._waited > IN_VAIN_SECONDS:
             what = f"{self.topic} could not be read to its end: nothing came for "
-            what += f"{format_duration(STALL_SECONDS)}. No broker answers any more, or there are many "
+            what += f"{format_duration(IN_VAIN_SECONDS)}. No broker answers any more, or there are many "
             what += "aborted records to skip"
             raise KafkaUnavailable(outage.explain(what))
 

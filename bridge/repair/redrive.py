@@ -63,8 +63,12 @@ def redrive(settings: Settings, wanted: Filter) -> Report:
     with owning(settings) as owned:
         owned.agree_on_topics()
         work = _Work(settings, owned.published, owned.codecs.bets, wanted, visible=False)
-        for portion in in_portions(work.letters, settings.batch):
-            _commit(owned, work, portion, read_bodies(settings, portion))
+        pace = owned.writer.pace
+        for portion in in_portions(work.letters, settings.batch, pace):
+            bodies, began = read_bodies(settings, portion), clock.now().monotonic
+            _commit(owned, work, portion, bodies)
+            now = clock.now().monotonic
+            pace.took(sum(letter.size for letter in portion), now - began, now)
             work.report.transactions += 1
             done = work.report.total.total()
             get().info("dead letters tried", done=done, left=len(work.letters) - done)

@@ -7,14 +7,15 @@ from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.inspection import copying
 from bridge.inspection.copying import TopicCopy
 from bridge.inspection.replay import Window
-from bridge.kafka import admin, clients
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 
 TARGET, ID = "test-bets", "settlement.replay.test-bets."
@@ -151,3 +152,38 @@ def test_a_copy_that_is_refused_does_not_end_the_one_that_runs(
     with pytest.raises(SettingsError, match="has another copy"):
         begin(bet=["b"])
     assert len(fenced) == 2
+
+
+def test_a_copy_takes_as_much_at_once_as_kafka_does_in_time(
+    kafka: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a quota one transaction of all would end at its time-out, again and again."""
+    now, opened, taken = 0.0, list[bytes](), list[bytes]()
+
+    def commit(_seconds: float) -> None:
+        nonlocal now
+        took = sum(map(len, opened)) / 20_000
+        assert took < 30
+        now += took
+        taken.extend(opened)
+        opened.clear()
+
+    monkeypatch.setattr(clock, "now", lambda: clock.Instant(0, now))
+    monkeypatch.setattr(kafka, "send_offsets_to_transaction", lambda *_: None)
+    monkeypatch.setattr(kafka, "commit_transaction", commit, raising=False)
+    monkeypatch.setattr(kafka, "produce", lambda _topic, value, *_, **__: opened.append(value), raising=False)
+    bets = [Message("bets", 0, n, b"key", b"%500d" % n, timestamp=(1, 0)) for n in range(3000)]
+    replay: Any = SimpleNamespace(offsets={0: 0}, messages=lambda: iter(bets))
+    TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False).run(replay, lambda _: None)
+    assert taken == [bet.value() for bet in bets]
+
+
+def test_nobody_asks_for_the_ends_of_a_topic_that_was_just_made(
+    kafka: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its leaders may not know yet that they are."""
+    ids = iter([None, "an id"])
+    monkeypatch.setattr(admin, "topic_id", lambda *_: next(ids))
+    monkeypatch.setattr(topics, "apply", lambda *_, **__: None)
+    monkeypatch.setattr(admin, "end_offsets", lambda *_: pytest.fail("a leader is asked"))
+    assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=True).offsets is None

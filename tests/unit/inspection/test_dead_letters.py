@@ -24,6 +24,7 @@ from bridge.inspection.dead_letters import (
     the_one,
 )
 from bridge.inspection.replay import Window
+from bridge.kafka.pace import Pace
 from bridge.state.dead_letter import DeadLetterKind, Outcome, dead_letter
 
 AT = 1_790_000_000.0
@@ -131,6 +132,16 @@ def test_a_portion_fits_a_transaction() -> None:
     sizes = [[one.size for one in portion] for portion in in_portions(letters, limits)]
     assert sizes == [[10, 10, 10], [90, 5, 5], [500], [5]]
     assert list(in_portions([], limits)) == []
+
+
+def test_a_portion_is_as_large_as_kafka_takes_by_then() -> None:
+    """A quota is known from the portion before."""
+    pace, sizes = Pace(), list[int]()
+    for portion in in_portions([letter(n, size=1000) for n in range(300)], BatchSettings(), pace):
+        sizes.append(len(portion))
+        pace.took(1000 * len(portion), 0.1 * len(portion), 0)
+    assert sum(sizes) == 300
+    assert sizes[:3] == [131, 65, 32]
 
 
 def test_a_key_must_be_that_of_one_letter() -> None:

@@ -1,11 +1,18 @@
-"""Which time is meant by two words on the command line."""
+"""Which time is meant by two words on the command line, and for how long a replay waits."""
 
 from __future__ import annotations
 
 import pytest
 
+from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
-from bridge.inspection.replay import Window, parse_window
+from bridge.inspection import replay
+from bridge.inspection.replay import Replay, Window, parse_window
+from bridge.inspection.selection import Selection
+from bridge.kafka import admin, clients
+from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.outage import Outage
+from tests.unit.state.log import Log
 
 NOW = 1_790_000_000.0
 NOW_MS = 1_790_000_000_000
@@ -47,3 +54,23 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 def test_a_window_without_length_is_refused(begin: str | None, end: str | None) -> None:
     with pytest.raises(SettingsError, match=r"--from .* is not before --to "):
         parse_window(begin, end, NOW)
+
+
+def test_nobody_gives_up_what_a_broker_has_said_to_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quota is no outage: what it holds back comes later."""
+    log = Log().installed(monkeypatch)
+    log.waits = [(2,) * 10] * 2
+    nowhere = RegistrySettings(url="http://127.0.0.1:1")
+    settings = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=nowhere)
+    monkeypatch.setattr(admin, "look_for", lambda *_: clients.admin(settings.kafka))
+    monkeypatch.setattr(replay, "IN_VAIN_SECONDS", 0)
+    monkeypatch.setattr(Outage, "throttled", True)
+    with Replay(settings, Window(0, None), Selection()) as reading:
+        assert list(reading) == []
+        assert sum(reading.offsets.values()) == sum(log.written)
+    monkeypatch.setattr(Outage, "throttled", False)
+    with (
+        Replay(settings, Window(0, None), Selection()) as reading,
+        pytest.raises(KafkaUnavailable, match="no broker answered"),
+    ):
+        list(reading)

@@ -17,6 +17,7 @@ from bridge.config import KafkaSettings
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable, explained
+from bridge.kafka.outage import outage
 from tests.tls import Authority
 from tests.unit.kafka.lost_brokers import TOPIC
 from tests.unit.kafka.lost_leaders import END, LostLeaders
@@ -307,3 +308,9 @@ def test_a_client_that_is_not_refused_is_not_outdated(
     assert used.outdated
     monkeypatch.setattr(clients, "REFUSED_SECONDS", 0.0)
     assert not used.outdated
+
+
+def test_every_client_hears_of_quotas() -> None:
+    """Of a transaction's producer its pace does."""
+    made = clients._create(lambda properties, **_: properties, NOWHERE)
+    assert made["throttle_cb"] == outage.hear_throttle

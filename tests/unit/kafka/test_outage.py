@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, ThrottleEvent
 from structlog.testing import capture_logs
 
 from bridge.kafka.outage import Outage
@@ -102,3 +102,13 @@ def test_the_cause_explains_only_errors_of_a_connection(code: int, explained: bo
     reason = outage.explain(error)
     assert reason.startswith(error.str())
     assert (outage.cause in reason) is explained
+
+
+def test_a_quota_is_told_once_in_a_while_and_is_why_nothing_comes() -> None:
+    outage = Outage()
+    with capture_logs() as lines:
+        for _ in range(2):
+            outage.hear_throttle(ThrottleEvent("broker", 2, 10.0))
+    assert outage.throttled
+    assert [line["reason"] for line in lines] == ["throttled by a quota of broker 2"]
+    assert outage.explain("no answer came").endswith(": throttled by a quota of broker 2")

@@ -17,6 +17,7 @@ from bridge.errors import TopologyError
 from bridge.kafka import clients, reader
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Place
+from bridge.kafka.outage import Outage
 from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
 from bridge.kafka.records import place_of
 from tests.unit.state.log import NEVER, Log
@@ -257,6 +258,14 @@ def test_a_client_that_is_slow_is_kept(log: Log) -> None:
     log.waits = [(29,) * 6]
     assert read_on(log) == []
     assert log.now > 5 * 29
+
+
+def test_a_client_that_a_quota_holds_up_is_kept(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker has said that it does not answer, and another client would only ask again."""
+    monkeypatch.setattr(Outage, "throttled", property(lambda _: log.now < 200))
+    log.waits = [(200,)]
+    assert read_on(log) == []
+    assert log.now == pytest.approx(200, abs=1)
 
 
 def test_what_is_skipped_for_long_is_passed_in_the_end(log: Log) -> None:

@@ -12,6 +12,7 @@ from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.outage import Outage
 from bridge.reader import BETS, Place, changes, names, source
 from tests.unit.state.log import NEVER, Client, Log
 
@@ -22,13 +23,21 @@ NOWHERE = Settings(
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    monkeypatch.setattr(source, "STALL_SECONDS", 0.05)
+    monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0.05)
     return Log().installed(monkeypatch)
 
 
 def test_bets_are_read_until_the_end(log: Log) -> None:
     bets = list(changes(BETS, settings=NOWHERE))
     assert {(bet.partition, bet.offset) for bet in bets} == {(p, o) for p in range(2) for o in range(5)}
+
+
+def test_a_quota_is_no_reason_to_give_up(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a broker has said to hold back comes later."""
+    monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0)
+    monkeypatch.setattr(Outage, "throttled", property(lambda _: log.now < 3))
+    log.waits = [(2,)]
+    assert len(list(changes(BETS, settings=NOWHERE))) == 10
 
 
 def test_records_not_written_by_a_bridge_are_skipped_and_counted(log: Log) -> None:
