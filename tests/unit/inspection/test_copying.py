@@ -157,7 +157,6 @@ def test_a_copy_that_is_refused_does_not_end_the_one_that_runs(
 def test_a_copy_takes_as_much_at_once_as_kafka_does_in_time(
     kafka: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under a quota one transaction of all would end at its time-out, again and again."""
     now, opened, taken = 0.0, list[bytes](), list[bytes]()
 
     def commit(_seconds: float) -> None:
@@ -181,7 +180,6 @@ def test_a_copy_takes_as_much_at_once_as_kafka_does_in_time(
 def test_nobody_asks_for_the_ends_of_a_topic_that_was_just_made(
     kafka: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its leaders may not know yet that they are."""
     ids = iter([None, "an id"])
     monkeypatch.setattr(admin, "topic_id", lambda *_: next(ids))
     monkeypatch.setattr(topics, "apply", lambda *_, **__: None)

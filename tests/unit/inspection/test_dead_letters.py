@@ -135,7 +135,6 @@ def test_a_portion_fits_a_transaction() -> None:
 
 
 def test_a_portion_is_as_large_as_kafka_takes_by_then() -> None:
-    """A quota is known from the portion before."""
     pace, sizes = Pace(), list[int]()
     for portion in in_portions([letter(n, size=1000) for n in range(300)], BatchSettings(), pace):
         sizes.append(len(portion))

@@ -57,7 +57,6 @@ def test_a_window_without_length_is_refused(begin: str | None, end: str | None) 
 
 
 def test_nobody_gives_up_what_a_broker_has_said_to_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quota is no outage: what it holds back comes later."""
     log = Log().installed(monkeypatch)
     log.waits = [(2,) * 10] * 2
     nowhere = RegistrySettings(url="http://127.0.0.1:1")

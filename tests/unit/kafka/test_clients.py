@@ -311,6 +311,5 @@ def test_a_client_that_is_not_refused_is_not_outdated(
 
 
 def test_every_client_hears_of_quotas() -> None:
-    """Of a transaction's producer its pace does."""
     made = clients._create(lambda properties, **_: properties, NOWHERE)
     assert made["throttle_cb"] == outage.hear_throttle

@@ -261,7 +261,6 @@ def test_a_client_that_is_slow_is_kept(log: Log) -> None:
 
 
 def test_a_client_that_a_quota_holds_up_is_kept(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker has said that it does not answer, and another client would only ask again."""
     monkeypatch.setattr(Outage, "throttled", property(lambda _: log.now < 200))
     log.waits = [(200,)]
     assert read_on(log) == []

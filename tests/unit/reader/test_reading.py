@@ -33,7 +33,6 @@ def test_bets_are_read_until_the_end(log: Log) -> None:
 
 
 def test_a_quota_is_no_reason_to_give_up(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a broker has said to hold back comes later."""
     monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0)
     monkeypatch.setattr(Outage, "throttled", property(lambda _: log.now < 3))
     log.waits = [(2,)]
