@@ -81,10 +81,7 @@ def check_topics(settings: Settings) -> Finding:
 
 
 def assess_topics(changes: list[topics.Change]) -> Finding:
-    """Whether the topics match the settings, by the changes that would make them so.
-
-    `bridge run` could use its own, or `check_topics` had raised.
-    """
+    """Whether topics that `bridge run` could use match the settings, by the changes that would do that."""
     message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
     if any(change.harmful for change in changes):
         return Finding(Outcome.TROUBLE, f"{message}\nonly the snapshot jobs need that", CORRECT)

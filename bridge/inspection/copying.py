@@ -8,7 +8,6 @@ anything but this copy is refused: bets would be there twice, or older versions 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from bridge import clock
 from bridge.config import Settings
@@ -117,16 +117,15 @@ class TopicCopy:
             )
         return {place.partition: place.offset for place in done} or None
 
+    @retry(
+        retry=retry_if_exception(lambda it: isinstance(it, KafkaException) and passes(error_of(it))),
+        stop=stop_after_delay(COORDINATOR_SECONDS),
+        wait=wait_fixed(RETRY_SECONDS),
+        reraise=True,
+    )
     def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
-        last = clock.now().monotonic + COORDINATOR_SECONDS
-        while True:
-            try:
-                return self._consumer.committed(places, timeout=COORDINATOR_SECONDS)
-            except KafkaException as exception:
-                if not passes(error_of(exception)) or clock.now().monotonic > last:
-                    raise
-                time.sleep(RETRY_SECONDS)
+        return self._consumer.committed(places, timeout=COORDINATOR_SECONDS)
 
     def close(self) -> None:
         """End the clients."""

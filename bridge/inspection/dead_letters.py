@@ -185,10 +185,7 @@ def bet_id(body: bytes) -> str | None:
 def in_portions(
     letters: Iterable[Letter], limits: BatchSettings, pace: Pace | None = None
 ) -> Iterator[list[Letter]]:
-    """Yield letters in portions of a transaction each: at most two records a letter, and the checkpoint.
-
-    With a `pace`, as large as Kafka takes by then.
-    """
+    """Yield letters in transactions: at most two records a letter and a checkpoint, at a `pace` if given."""
     portion: list[Letter] = []
     size = 0
     for letter in letters:

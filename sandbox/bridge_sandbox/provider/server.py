@@ -76,7 +76,7 @@ class Simulator:
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             control = self._serve_control()
-            self.control_url = control and base_url("http", control.server_name, control.server_port)
+            self.control_url = base_url("http", control.server_name, control.server_port) if control else None
             """Base address of the control endpoint; None without one."""
             if control:
                 stack.push_async_callback(asyncio.to_thread, control.close)

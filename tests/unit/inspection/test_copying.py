@@ -12,7 +12,6 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
-from bridge.inspection import copying
 from bridge.inspection.copying import TopicCopy
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, clients, topics
@@ -128,7 +127,6 @@ def test_a_cluster_without_groups_has_time_to_make_their_topic(
         return places
 
     monkeypatch.setattr(kafka, "committed", committed)
-    monkeypatch.setattr(copying, "RETRY_SECONDS", 0)
     assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False).offsets is None
 
 
