@@ -213,7 +213,7 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 	@$(LOCK) benchmarks/requirements.in -c examples/quix-join/requirements.txt -o benchmarks/requirements.txt
 
 clean: ## stop the embedded Kafka and remove everything that make has created
-	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
+	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down || true
 	@rm -rf .venv .venv-* .bridge-dev .chaos .kubernetes build dist *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -262,7 +262,7 @@ app.command()(inspection.doctor)
 
 # What other distributions add comes after the commands, among which an operator looks for `run`.
 for _point in sorted(metadata.entry_points(group="settlement_bridge.commands")):
-    with suppress(ImportError, AttributeError):  # of another version: to type it says what to install
+    with suppress(Exception):  # of another version: to type it says what to install
         _found = _point.load()
         if isinstance(_found, typer.Typer):
             app.add_typer(_found, name=_point.name)

@@ -109,7 +109,7 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"feed.start (BRIDGE_FEED__START) = {shortened(start)} is beyond the feed's memory of "
                 f"{format_duration(memory)}: it will be too old when the bridge connects. Choose a little "
-                f"less, such as {format_duration(memory * 71 / 72)}."
+                f"less, such as {format_duration(min(memory * 71 / 72, memory - late))}."
             )
         return self
 

@@ -42,7 +42,6 @@ READER_RIGHTS, READ, NONE = frozenset({"DESCRIBE"}), frozenset({"READ"}), frozen
 JOBS = ("translations", "currencies")
 SUBJECTS_OF_JOBS = (*(f"{job}-value" for job in JOBS), "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
-CORRECT = "Run `bridge topics apply`."
 
 
 class Needed(NamedTuple):
@@ -83,10 +82,11 @@ def check_topics(settings: Settings) -> Finding:
 def assess_topics(changes: list[topics.Change]) -> Finding:
     """Whether topics that `bridge run` could use match the settings, by the changes that would do that."""
     message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
+    advice = "Run `bridge topics apply`."
     if any(change.harmful for change in changes):
-        return Finding(Outcome.TROUBLE, f"{message}\nonly the snapshot jobs need that", CORRECT)
+        return Finding(Outcome.TROUBLE, f"{message}\nonly the snapshot jobs need that", advice)
     if any(change.action not in topics.STANDING for change in changes):
-        return Finding(Outcome.WARN, message, f"{CORRECT} `bridge run` creates missing ones.")
+        return Finding(Outcome.WARN, message, f"{advice} `bridge run` creates missing ones.")
     return Finding(Outcome.OK, message or "match the settings")
 
 
@@ -326,4 +326,5 @@ def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
             "the snapshot jobs register" if name.endswith(SUBJECTS_OF_JOBS) else "`bridge run` registers"
         )
         lines.append(f"{name}: {version}{registers} it")
-    return Finding(Outcome.OK, "\n".join(lines))
+    unknown = Standing.UNKNOWN in others.values()
+    return Finding(Outcome.WARN if unknown else Outcome.OK, "\n".join(lines))

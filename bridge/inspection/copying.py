@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from bridge import clock
@@ -66,10 +67,8 @@ class TopicCopy:
             )
         # A target that was made anew has another one.
         self.group = f"{settings.topics.prefix}.replay.{target}.{admin.topic_id(client, target)}"
-        self._target = target
-        self._source = source
-        # Not held up by a transaction that an earlier attempt has left open.
-        self._consumer = clients.reader(settings.kafka, name=self.group, committed=False)
+        self._target, self._source = target, source
+        self._consumer = clients.reader(settings.kafka, name=self.group)
         self._pace = Pace(BATCH_BYTES)
         self._producer: Producer = clients.producer(
             settings.kafka,
@@ -83,9 +82,11 @@ class TopicCopy:
         # Not every broker knows yet that it leads what was just made.
         is_empty = is_new or not any(admin.end_offsets(client, target, count))
         try:
-            self._claimed(places, is_empty)  # first: a refused command must not fence a copy that runs
-            self._call(partial(self._producer.init_transactions, CALL_SECONDS))  # ends what was left open
-            self.offsets = self._claimed(places, is_empty)
+            # First: a refused command must not fence a copy that runs. Not held up by what was left open.
+            with closing(clients.reader(settings.kafka, name=self.group, committed=False)) as reader:
+                self._claimed(reader, places, is_empty)
+            self._call(partial(self._producer.init_transactions, CALL_SECONDS))  # which ends that
+            self.offsets = self._claimed(self._consumer, places, is_empty)
             """Partition → offset to go on from; None if nothing was copied yet."""
         except BaseException:
             self._consumer.close()
@@ -93,22 +94,23 @@ class TopicCopy:
         self.window = Window(*self._note["window"])
         """The interval of the first attempt: kept, whatever an age means now."""
 
-    def _claimed(self, places: list[TopicPartition], is_empty: bool) -> dict[int, int] | None:
+    def _claimed(
+        self, reader: Consumer, places: list[TopicPartition], is_empty: bool
+    ) -> dict[int, int] | None:
         """Return the offsets of the copy that the target has, and take over its note; None without one.
 
         Raises SettingsError if it is another copy, or the target has records of none.
         """
-        committed = self._call(partial(self._committed, places))
+        committed = self._call(partial(_committed, reader, places))
         if failed := next((place.error for place in committed if place.error is not None), None):
             raise self._failed(KafkaException(failed))
         done = [place for place in committed if place.offset >= 0]
         refusal = "" if is_empty else "has records, and no copy that could go on"
         if done:
-            note, digest = orjson.loads(done[0].metadata or "{}"), self._note["wanted"]
-            is_ours = note.get("wanted") == digest
-            another = "has another copy, made with other options or before a gap was declared (--gap)"
-            refusal = "" if is_ours else another
-            self._note = note if is_ours else self._note
+            note = orjson.loads(done[0].metadata or "{}")
+            refusal = "has another copy, made with other options or before a gap was declared (--gap)"
+            if note.get("wanted") == self._note["wanted"]:
+                refusal, self._note = "", note
         if refusal:
             raise SettingsError(
                 f"--to-topic {self._target}: {refusal}: bets would be doubled, or older versions come after "
@@ -116,16 +118,6 @@ class TopicCopy:
                 "topic, or copy to a new topic (--create)."
             )
         return {place.partition: place.offset for place in done} or None
-
-    @retry(
-        retry=retry_if_exception(lambda it: isinstance(it, KafkaException) and passes(error_of(it))),
-        stop=stop_after_delay(COORDINATOR_SECONDS),
-        wait=wait_fixed(RETRY_SECONDS),
-        reraise=True,
-    )
-    def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
-        return self._consumer.committed(places, timeout=COORDINATOR_SECONDS)
 
     def close(self) -> None:
         """End the clients."""
@@ -215,3 +207,14 @@ class TopicCopy:
         if fenced or triage(error) is ErrorAction.REFUSED:
             return SinkBroken(text)
         return KafkaUnavailable(text)
+
+
+@retry(
+    retry=retry_if_exception(lambda it: isinstance(it, KafkaException) and passes(error_of(it))),
+    stop=stop_after_delay(COORDINATOR_SECONDS),
+    wait=wait_fixed(RETRY_SECONDS),
+    reraise=True,
+)
+def _committed(reader: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
+    """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
+    return reader.committed(places, timeout=COORDINATOR_SECONDS)

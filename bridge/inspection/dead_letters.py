@@ -222,11 +222,6 @@ def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[i
     return found
 
 
-def read_bodies(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[int, int], bytes]:
-    """Return the bytes of dead letters by their place. Raises and reads as `read_messages`."""
-    return {place: message.value() or b"" for place, message in read_messages(settings, letters).items()}
-
-
 @dataclass(frozen=True, slots=True)
 class CauseSummary:
     """The dead letters of one cause."""

@@ -265,7 +265,6 @@ def _marks(settings: Settings, bet_id: str, letters: Sequence[DeadLetter]) -> li
             return
         if name not in keys and headers.get("bet") != bet_id:
             return
-        place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
         details = [
             *(
                 f"{header} {headers[header]}"
@@ -273,7 +272,7 @@ def _marks(settings: Settings, bet_id: str, letters: Sequence[DeadLetter]) -> li
                 if header in headers
             ),
             f"of the dead letter {name}",
-            place,
+            f"{message.topic()} partition {message.partition()} offset {message.offset()}",
         ]
         at, outcome = message.timestamp()[1] / 1000, headers.get("outcome", "unknown")
         events.append(Event(at, f"redriven: {outcome}", details, {**headers, "key": name}))

@@ -71,6 +71,7 @@ class Standing(Enum):
     NEW = "not registered yet"
     COMPATIBLE = "a new version that would be accepted"
     INCOMPATIBLE = "not compatible with the registered versions"
+    UNKNOWN = "a new version; the registry does not show the earlier ones"
 
 
 class Registry:
@@ -178,20 +179,6 @@ class Registry:
         ids = self.register(topic_prefix, _OF_OWNER)
         return Codecs(*(Codec(load(name), ids[name], self.schema_by_id) for name in _OF_OWNER))
 
-    def confirm(self, topic_prefix: str, codecs: Codecs, last: int) -> None:
-        """Raise IdsChanged if this is not the registry any more that gave the owner's codecs their ids.
-
-        A standby may have asked another one, hours ago. Asks nothing if `last`, the id with which bets were
-        written last, is that of the codecs. Raises like `register`.
-        """
-        if last != codecs.bets.schema_id:
-            self.close()  # the client keeps answers
-            ids = [*self.register(topic_prefix, _OF_OWNER).values()]
-            if ids != (known := [codec.schema_id for codec in codecs]):
-                raise IdsChanged(
-                    f"the schema registry at {self.address} gives the ids {ids}, and gave {known}"
-                )
-
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""
         if schema_id not in self._schemas:
@@ -229,6 +216,8 @@ class Registry:
             found = [_read(partial(self._client.get_version, name, version)) for version in versions]
             if not all(one is None or _is_compatible(schema, one.schema) for one in found):
                 return Standing.INCOMPATIBLE
+            if None in found:
+                return Standing.UNKNOWN
             return Standing.COMPATIBLE if found else Standing.NEW
 
     def _register(self, name: str, subject_name: str) -> int:
@@ -344,6 +333,17 @@ class Registry:
                 return SchemaError(text + "Check that it speaks Confluent's API for Avro schemas.")
             case _:
                 return TopologyError(text + "Check registry.url.")
+
+
+def confirm_ids(settings: RegistrySettings, topic_prefix: str, codecs: Codecs) -> None:
+    """Raise IdsChanged if this is not the registry any more that gave an owner's codecs their ids.
+
+    A standby may have asked another one, hours ago. Raises like `Registry.register`.
+    """
+    with Registry(settings) as registry:  # without what an earlier one has answered
+        ids = [*registry.register(topic_prefix, _OF_OWNER).values()]
+    if ids != (known := [codec.schema_id for codec in codecs]):
+        raise IdsChanged(f"the schema registry at {registry.address} gives the ids {ids}, and gave {known}")
 
 
 def _read(call: Callable[[], T]) -> T | None:

@@ -19,7 +19,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError
-from bridge.inspection.dead_letters import Filter, Letter, in_portions, read_bodies, read_letters
+from bridge.inspection.dead_letters import Filter, Letter, in_portions, read_letters, read_messages
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Batch, Header, Record
 from bridge.kafka.partitioner import partition_of
@@ -50,6 +50,11 @@ def forecast(settings: Settings, wanted: Filter) -> Report:
             for letter in portion:
                 work.judge(letter, bodies[letter.place])
         return work.report
+
+
+def read_bodies(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[int, int], bytes]:
+    """Return the bytes of dead letters by their place. Raises and reads as `read_messages`."""
+    return {place: message.value() or b"" for place, message in read_messages(settings, letters).items()}
 
 
 def redrive(settings: Settings, wanted: Filter) -> Report:

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
+from math import inf
 from typing import Any, Final, NoReturn, TypeVar
 
 from bridge import __version__
@@ -27,7 +28,7 @@ from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Watch
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients, with_fresh_clients
-from bridge.kafka.registry import Registry, RegistryUnavailable
+from bridge.kafka.registry import Registry, RegistryUnavailable, confirm_ids
 from bridge.log import dropped, get
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import make_app, served
@@ -60,6 +61,8 @@ LOOK_SECONDS = 2.0
 """How often a standby checks who owns the feed, and whether Kafka answers."""
 GROUP_SECONDS = 10.0
 """How often an owner looks who stands by."""
+CONFIRMED_SECONDS, CONFIRM_SECONDS = 10.0, 2.0
+"""A new owner asks the registry again for its ids after so long, for so long."""
 HEARTBEAT_SECONDS = 1.0
 """Interval between status snapshots."""
 
@@ -107,6 +110,8 @@ class _Service:
         """Why Kafka does not let this process into the group."""
         self._transactions = TransactionMonitor(settings, self._clock)
         self._gaps = GapHistory(settings)
+        self._confirmed_at = -inf
+        """When the registry last gave the ids of the codecs, monotonic seconds."""
         self._committed: Checkpoint | None = None
         """The last checkpoint of this process."""
         self._known: dict[str, Any] = {}
@@ -153,7 +158,11 @@ class _Service:
                     try:
                         await self._stand_by_and_own()
                     except IdsChanged as error:
+                        if main.cancelling():  # while it left the group
+                            raise asyncio.CancelledError from None
+                        gc.unfreeze()
                         get().warning("schemas are registered again", reason=str(error))
+                        self._status.become(State.STANDBY, str(error))
         except asyncio.CancelledError:
             if not main.cancelling():
                 raise
@@ -280,7 +289,23 @@ class _Service:
         finally:
             looks.close()
 
+    def _confirm_ids(self, codecs: Codecs) -> None:
+        confirm_ids(self._settings.registry, self._settings.topics.prefix, codecs)
+        self._confirmed_at = self._clock().monotonic
+
+    def _confirm_unless(self, codecs: Codecs, last: int) -> None:
+        if last != codecs.bets.schema_id:
+            self._confirm_ids(codecs)
+
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
+        if self._clock().monotonic > self._confirmed_at + CONFIRMED_SECONDS:
+            try:
+                async with asyncio.timeout(CONFIRM_SECONDS):
+                    await asyncio.to_thread(self._confirm_ids, dependencies.codecs)
+            except IdsChanged:
+                raise
+            except (TimeoutError, BridgeError) as error:
+                get().debug("registry not asked again", reason=str(error))
         leadership.taken()
         self._owner = FeedOwner(dependencies, self._committed)
         oldest = self._clock().wall - self._settings.limits.memory_seconds
@@ -342,6 +367,7 @@ class _Service:
             await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
         finally:
             worker.close(0)
+        self._confirmed_at = self._clock().monotonic
         checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
         published = PublishedReader(settings, declared, codecs.bets)
         return (
@@ -353,7 +379,7 @@ class _Service:
                 settings,
                 declared,
                 registry.schema_by_id,
-                confirm=partial(registry.confirm, settings.topics.prefix, codecs),
+                confirm=partial(self._confirm_unless, codecs),
             ),
         )
 

@@ -47,7 +47,7 @@ class Lost(NamedTuple):
 class ReachReader:
     """Reads the topics of a feed. `schema_by_id` returns the schemas of bets. All calls block.
 
-    `confirm` gets the id with which bets were written last, as `Registry.confirm`.
+    `confirm` gets the id with which bets were written last, and raises if our own cannot be relied on.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class ReachReader:
 
     def _known(self, checkpoint: Checkpoint) -> tuple[TopicReach, ...]:
         if checkpoint.bets_schema is not None:
-            self._times.writers.must_be_ours(checkpoint.bets_schema)
             self._confirm(checkpoint.bets_schema)
+            self._times.writers.must_be_ours(checkpoint.bets_schema)
         return checkpoint.topics
 
     def check(

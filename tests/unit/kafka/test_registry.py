@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 
 from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
-from bridge.errors import BridgeError, SchemaError, SchemaNotFound, SettingsError, TopologyError
+from bridge.errors import BridgeError, IdsChanged, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.kafka import registry as module
-from bridge.kafka.registry import Registry, RegistryUnavailable, Standing
+from bridge.kafka.registry import Registry, RegistryUnavailable, Standing, confirm_ids
 from bridge.masking import concealed
 from tests.fake_registry import FakeRegistry, served
 from tests.tls import Authority
@@ -50,6 +50,16 @@ def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
 def test_registering_again_keeps_the_ids(fake: FakeRegistry, url: str) -> None:
     first = Registry(RegistrySettings(url=url)).register("p")
     assert Registry(RegistrySettings(url=url)).register("p") == first
+
+
+def test_a_registry_that_gives_other_ids_by_now_is_another_one(fake: FakeRegistry, url: str) -> None:
+    settings = RegistrySettings(url=url)
+    codecs = Registry(settings).codecs_of_owner("p")
+    confirm_ids(settings, "p", codecs)
+    # That of the bets is the same; checkpoints would be written with one that means something else.
+    fake.subjects = {**dict(list(fake.subjects.items())[:1]), "orders-value": '"string"'}
+    with pytest.raises(IdsChanged, match=r"gives the ids \[100, 102, 103\], and gave \[100, 101, 102\]"):
+        confirm_ids(settings, "p", codecs)
 
 
 @pytest.mark.parametrize(

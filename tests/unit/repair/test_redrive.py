@@ -13,7 +13,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings
 from bridge.feed.received import Oversized, Received
-from bridge.inspection.dead_letters import Filter, read_bodies
+from bridge.inspection.dead_letters import Filter
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import TopicScan
@@ -72,7 +72,7 @@ class Written:
         settings = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"name": "f"})})
         reader = PublishedReader(settings, TOPICS, CODEC)
         work = redrive._Work(settings, reader, CODEC, Filter(), visible=True)
-        bodies = read_bodies(settings, work.letters)
+        bodies = redrive.read_bodies(settings, work.letters)
         verdicts = [work.judge(letter, bodies[letter.place]) for letter in work.letters]
         return [(verdict.outcome, verdict.bet and verdict.bet[1]) for verdict in verdicts]
 
