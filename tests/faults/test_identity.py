@@ -18,9 +18,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bridge.config import Settings
+from bridge.avro.field_reader import field_of_bets
+from bridge.config import RegistrySettings, Settings
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
+from bridge.kafka.registry import Registry
 from bridge.kafka.topics import declare
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
@@ -235,7 +237,10 @@ async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Pla
         assert await bridge.end() == 0
         assert mirror.run("topics", "apply").returncode == 0
         producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
-        for m in sorted(place.read("bets"), key=lambda m: m.timestamp()[1])[:-40]:
+        with Registry(RegistrySettings(url=place.cluster.registry_url)) as registry:
+            times = field_of_bets("settlementTime", registry.schema_by_id)
+            bets = sorted(place.read("bets"), key=lambda m: times.read(m.value() or b""))
+        for m in bets[:-40]:
             producer.produce(f"{mirror.prefix}.bets", m.value(), m.key(), m.partition() or 0)
         assert producer.flush(30) == 0
         copy(place, mirror, "checkpoints")
