@@ -10,8 +10,9 @@ from functools import partial
 from bridge.clock_skew import Skew
 from bridge.config import Settings, parse_start
 from bridge.doctor.finding import Finding, Outcome
+from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_skew, format_utc
-from bridge.inspection.limits import LimitForecast, limiter_of
+from bridge.inspection.limits import LimitForecast
 from bridge.inspection.readers import read_checkpoint, read_in_time
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.registry import Registry
@@ -76,7 +77,7 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     if checkpoint is None:
         begins = f"none yet: the first run begins with feed.start = {settings.feed.start}"
         start = parse_start(settings.feed.start, now)
-        if start is not None and start < limiter_of(settings).oldest_replayable(now):
+        if start is not None and start < Limiter.of(settings).oldest_replayable(now):
             return Finding(Outcome.TROUBLE, f"{begins}: {LOST}", SEE)
         if start is not None:
             return Finding(Outcome.OK, begins)

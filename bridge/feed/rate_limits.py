@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from bridge.clock import Instant
-from bridge.config import LimitsSettings
+from bridge.config import LimitsSettings, Settings
 from bridge.formatting import format_duration, plural
 
 DECIDED_SECONDS = 10.0
@@ -136,6 +136,12 @@ class Limiter:
     `connect_timeout` bounds how long an attempt may take to reach the provider, `skew` how far the provider's
     clock may be from ours; both in seconds.
     """
+
+    @classmethod
+    def of(cls, settings: Settings, ledger: Iterable[Attempt] = ()) -> Self:
+        """Return the limiter of these settings, after these attempts."""
+        feed = settings.feed
+        return cls(settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, ledger)
 
     def __init__(
         self, limits: LimitsSettings, connect_timeout: float, skew: float, ledger: Iterable[Attempt]

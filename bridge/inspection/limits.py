@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from bridge.clock import Instant
@@ -13,17 +12,11 @@ from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.state.checkpoint import Checkpoint, State
 
 
-def limiter_of(settings: Settings, ledger: Sequence[Attempt] = ()) -> Limiter:
-    """Return the limiter of these settings, after these attempts."""
-    feed = settings.feed
-    return Limiter(settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, ledger)
-
-
 class LimitForecast:
     """The limits as of `at`, and when they allow a reconnect with `revision`. Times are Unix seconds."""
 
     def __init__(self, settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> None:
-        until, limiter = checkpoint.until, limiter_of(settings, checkpoint.ledger)
+        until, limiter = checkpoint.until, Limiter.of(settings, checkpoint.ledger)
         now = Instant(at, 0.0)  # the limiter sees no second instant, so the monotonic clock does not matter
         self.at = at
         self.revision = revision

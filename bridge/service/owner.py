@@ -174,9 +174,7 @@ class FeedOwner:
         if not topics:
             raise NotOwner("leadership was lost")
         start = committed or self._first_checkpoint(self._clock().wall)
-        limiter = Limiter(
-            settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, start.ledger
-        )
+        limiter = Limiter.of(settings, start.ledger)
         # From here on the ledger grows older by the monotonic clock. Its times are of another process, and
         # one of the clocks may be wrong until the provider has confirmed it: the lesser age breaks no limit.
         now = self._clock()
