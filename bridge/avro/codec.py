@@ -162,8 +162,7 @@ class Writers:
         schema instead, SchemaError if they fit neither, and what `schema_by_id` raises.
         """
         schema_id = schema_id_of(data)
-        if schema_id not in self._parsed and schema_id not in self._others:
-            self._ask(schema_id)
+        self._ask(schema_id)
         if schema_id in self._parsed:
             return self._parsed[schema_id]
         what, layout = self._others[schema_id]
@@ -175,12 +174,13 @@ class Writers:
 
     def must_be_ours(self, schema_id: int) -> None:
         """Raise SchemaNotFound if the registry gives something else for an id of ours; as `schema_by_id`."""
-        if schema_id not in self._parsed and schema_id not in self._others:
-            self._ask(schema_id)
+        self._ask(schema_id)
         if schema_id in self._others:
             raise _given_away(schema_id, self._others[schema_id][0], f"a {self._name} was written with it")
 
     def _ask(self, schema_id: int) -> None:
+        if schema_id in self._parsed or schema_id in self._others:
+            return
         try:
             found = _parsed(self._schema_by_id(schema_id))
         except NotOurs as error:
