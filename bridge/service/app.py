@@ -299,13 +299,17 @@ class _Service:
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         if self._clock().monotonic > self._confirmed_at + CONFIRMED_SECONDS:
+            worker = Worker("registry")  # a daemon thread, as at the start
             try:
+                asked = worker.submit(partial(self._confirm_ids, dependencies.codecs))
                 async with asyncio.timeout(CONFIRM_SECONDS):
-                    await asyncio.to_thread(self._confirm_ids, dependencies.codecs)
+                    await asyncio.wrap_future(asked)
             except IdsChanged:
                 raise
             except (TimeoutError, BridgeError) as error:
                 get().debug("registry not asked again", reason=str(error))
+            finally:
+                worker.close(0)
         leadership.taken()
         self._owner = FeedOwner(dependencies, self._committed)
         oldest = self._clock().wall - self._settings.limits.memory_seconds
