@@ -311,7 +311,6 @@ async def test_every_command_says_it_before_it_gives_up(secured: Secured, place:
 
 
 def test_a_command_without_kafka_ends_soon(secured: Secured, place: Place) -> None:
-
     def run(command: str) -> tuple[int, bool, int]:
         began = time.monotonic()
         ran = place.run(*command.split(), **wrong(secured)["address"])
@@ -797,7 +796,6 @@ WITHOUT_KAFKA = {"demo", "simulate", "dev up", "dev down", "dev status", "schema
 
 
 def test_no_command_is_forgotten() -> None:
-
     def those(*given: str) -> set[str]:
         return {name for name in ALL for command in given if f"{command} ".startswith(f"{name} ")}
 

@@ -224,7 +224,6 @@ async def test_a_gap_that_may_not_be_declared_any_more(guarded: Place) -> None:
 
 
 async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
-
     async def lacking(place: Place, right: Right) -> None:
         async with Simulator(SimulatorSettings(port=0, rate=50, odd=0.1)) as feed:
             first = place.bridge(FEED__BASE_URL=feed.url)
@@ -305,7 +304,6 @@ async def test_an_owner_that_does_not_see_a_topic_goes_on_and_prometheus_tells(
 
 
 async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place) -> None:
-
     async def lacking(place: Place, topic: str) -> None:
         async with simulated(bets=8) as provider:
             jobs, name, client = Jobs(place, provider), f"{place.prefix}.{topic}", place.admin()

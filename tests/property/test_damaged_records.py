@@ -397,7 +397,6 @@ def test_a_number_is_within_its_bounds(
 
 
 def test_a_damaged_mark_leaves_a_letter_open() -> None:
-
     def message(offset: int, headers: dict[str, str]) -> Message:
         return Message("t", 0, offset, KEY, b"{}", [*headers.items()])
 

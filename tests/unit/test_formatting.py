@@ -96,7 +96,6 @@ def test_a_moment_has_its_zone() -> None:
 
 
 def test_a_port_without_tls_is_named_as_such() -> None:
-
     def answer() -> None:
         with server.accept()[0] as connection:
             connection.recv(1)

@@ -154,7 +154,6 @@ def test_nor_in_what_a_library_says_nor_in_a_traceback(capsys: pytest.CaptureFix
 def test_nor_in_what_ends_the_process(
     error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-
     def ends(**_: Any) -> None:
         raise error
 

@@ -477,7 +477,6 @@ async def test_a_question_that_cannot_be_asked_does_not_end_the_process(world: W
 async def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(
     world: World, root: str
 ) -> None:
-
     async def ask_time(_settings: FeedSettings) -> None:
         if root == "no answer":
             raise FeedLost("the provider cannot be reached")
@@ -629,7 +628,6 @@ async def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_whil
 async def test_what_comes_again_and_again_does_not_hide_that_the_provider_has_forgotten(
     world: World, seconds: float
 ) -> None:
-
     async def beat() -> None:
         while True:
             world.inflict(Garbage(body='{"type":"heartbeat"}'))
@@ -650,7 +648,6 @@ async def test_what_comes_again_and_again_does_not_hide_that_the_provider_has_fo
 # it. So the bet may go back for as long as the replay takes, and ends right.
 @in_world(rate=0.5)
 async def test_a_correction_that_was_too_large_is_published_once_the_limit_is_raised(world: World) -> None:
-
     def as_oversized(body: bytes) -> bytes | Oversized:
         return body if len(body) < 100_000 else Oversized(len(body), sha256(body).hexdigest(), body[:65_536])
 

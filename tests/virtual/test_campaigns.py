@@ -31,7 +31,6 @@ def test_everything_at_once(ahead: float) -> None:
 
 
 def test_each_fault_has_its_state() -> None:
-
     async def story(world: World) -> set[State]:
         await disconnections(world, 26, 4 * HOUR)
         return set(world.states)

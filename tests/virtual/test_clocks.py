@@ -19,7 +19,6 @@ from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
 @pytest.mark.parametrize("ahead", [-10, 10])
 @pytest.mark.parametrize("shows_date", [False, True])
 def test_a_provider_whose_clock_is_ten_seconds_off(ahead: float, shows_date: bool) -> None:
-
     async def story(world: World) -> None:
         world.network.shows_date = shows_date
         await disconnections(world, 4, HOUR / 2)
@@ -200,7 +199,6 @@ async def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(
 
 
 def test_clock_steps_at_random() -> None:
-
     async def steps(world: World) -> None:
         while True:
             await asyncio.sleep(world.random.uniform(0, 300))

@@ -210,7 +210,6 @@ async def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared(world: Wor
 
 @pytest.mark.parametrize("bets", [1, 2])
 def test_what_a_short_connection_has_brought_does_not_hide_a_gap(bets: int) -> None:
-
     @in_world(rate=0.1)
     async def story(world: World) -> None:
         await outage(world, HOUR / 6)

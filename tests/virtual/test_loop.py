@@ -11,7 +11,6 @@ from tests.virtual.loop import run
 
 
 def test_a_month_takes_no_time() -> None:
-
     async def story() -> list[tuple[str, float]]:
         loop = asyncio.get_running_loop()
         ended: list[tuple[str, float]] = []
@@ -29,7 +28,6 @@ def test_a_month_takes_no_time() -> None:
 
 
 def test_a_call_from_outside_is_no_deadlock() -> None:
-
     async def story() -> float:
         loop, done = asyncio.get_running_loop(), asyncio.Event()
         loop.call_soon_threadsafe(done.set)
@@ -40,7 +38,6 @@ def test_a_call_from_outside_is_no_deadlock() -> None:
 
 
 def test_a_deadlock_fails_instead_of_hanging() -> None:
-
     async def story() -> None:
         await asyncio.Event().wait()
 
@@ -49,7 +46,6 @@ def test_a_deadlock_fails_instead_of_hanging() -> None:
 
 
 def test_a_livelock_fails() -> None:
-
     async def story() -> None:
         loop = asyncio.get_running_loop()
 

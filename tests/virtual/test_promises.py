@@ -14,7 +14,6 @@ from tests.virtual.world import DAY, HOUR, World, in_world, play
 
 @pytest.mark.parametrize(("rate", "slow"), [(0.5, 0.1), (0.1, 0.02)])
 def test_a_feed_that_was_seen_to_be_behind_is_not_trusted_for_its_pings(rate: float, slow: float) -> None:
-
     async def story(world: World) -> None:
         world.start()
         await world.until(State.LIVE, State.QUIET)

@@ -55,7 +55,6 @@ async def test_a_credential_that_was_rotated_is_read_again(world: World, credent
 async def test_a_credential_that_stays_wrong_stops_the_bridge(
     world: World, changes: int, credential: Credential
 ) -> None:
-
     async def change() -> None:
         await world.until(State.CONNECTING)  # the first attempt is under way
         for number in range(changes):

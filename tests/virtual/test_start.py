@@ -50,7 +50,6 @@ def test_a_first_start_that_is_killed(zero: Zero, lived: float) -> None:
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
 @pytest.mark.parametrize("trouble", ["no answer", "refused", "unreachable", "killed", "dropped"])
 def test_a_first_start_asks_for_zero_until_all_that_it_replays_has_come(zero: Zero, trouble: str) -> None:
-
     async def story(world: World) -> None:
         match trouble:
             case "no answer":
@@ -82,7 +81,6 @@ def test_a_first_start_asks_for_zero_until_all_that_it_replays_has_come(zero: Ze
 
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
 def test_a_first_start_that_dies_at_any_moment_after_a_refusal(zero: Zero) -> None:
-
     async def story(world: World) -> None:
         world.inflict(Refuse(count=1))
         for lived in (2, 40, 30, 1, 20, 60):

@@ -152,7 +152,6 @@ def test_a_table_is_never_larger_than_its_bound(
 
 
 def test_an_error_of_the_registry_leaves_nothing_counted() -> None:
-
     def away(_: bytes) -> list[bytes | int]:
         raise ConnectionError
 

@@ -163,7 +163,6 @@ def test_an_unsupported_schema_is_refused_at_once(field: Any, said: str) -> None
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_our_own_schemas_are_supported(name: str) -> None:
-
     def plain(node: Any) -> Any:
         if isinstance(node, dict):
             return {key: plain(value) for key, value in node.items() if key != "logicalType"}

@@ -113,7 +113,6 @@ async def test_a_drill_says_which_processes_have_ended_by_themselves() -> None:
 
 
 async def test_live_is_what_the_bridge_is(monkeypatch: pytest.MonkeyPatch) -> None:
-
     async def until(condition: Callable[[], bool], *_: object) -> None:
         assert condition()
 
@@ -128,7 +127,6 @@ async def test_live_is_what_the_bridge_is(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_bridge_that_does_not_end_is_not_clean(monkeypatch: pytest.MonkeyPatch) -> None:
-
     class Deaf(FakeBridge):
         def signal(self, number: int) -> None:
             """Ignore it."""

@@ -36,7 +36,6 @@ def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
 
 
 async def test_figures_of_two_clocks_are_no_figures() -> None:
-
     class FakeProvider:
         def __init__(self, ahead: float) -> None:
             self.ahead = ahead
@@ -117,7 +116,6 @@ def test_a_round_of_other_code_is_not_finished(tmp_path: Any, monkeypatch: pytes
 
 
 def test_the_table_of_storms_has_their_sums() -> None:
-
     def storm(seed: int, bets: int, *ended: str) -> dict[str, Any]:
         figures = {"published": 50_000 + seed, "bets": bets, "dead letters": 9, "gaps": 0, "attempts": 20}
         judged = {"anomalies": {"lost write": {}} if ended else {}, "figures": figures}

@@ -64,7 +64,6 @@ def test_a_terminal_has_long_lines_wrapped_at_words(
 
 
 def test_nor_in_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-
     def fail(**_: object) -> None:
         raise AuthError("HTTP 401: \x1b]0;title\x07")
 

@@ -126,7 +126,6 @@ def test_a_check_is_skipped_when_something_that_it_needs_failed_was_skipped_or_i
 
 
 def test_without_settings_nothing_else_is_checked() -> None:
-
     def load() -> Never:
         raise SettingsError("feed.base_uri is not a setting")
 
@@ -164,7 +163,6 @@ def test_settings_are_named_and_not_shown() -> None:
 
 
 def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
-
     def settings(file: Path) -> Settings:
         kafka: dict[str, Any] = {"bootstrap_servers": "b:1", "sasl_password_file": str(file)}
         return Settings(
@@ -442,7 +440,6 @@ def test_replicas_are_judged_by_what_a_write_needs(
 
 
 def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-
     def refuse(*_: object) -> Never:
         raise TopologyError("no right to DescribeConfigs the topic t; grant it")
 

@@ -196,7 +196,6 @@ def test_a_client_s_certificate_is_found_wherever_it_is_given(tmp_path: Path, wa
 
 
 def test_a_file_that_cannot_be_looked_for_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
     def denied(_: Path) -> bytes:
         raise PermissionError(13, "Permission denied")
 
@@ -243,7 +242,6 @@ def test_a_key_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_a_token_is_judged_by_its_end(
     of_feed: float | str | None, of_api: float | str | None, outcome: Outcome
 ) -> None:
-
     def token(end: float | str) -> SecretStr:
         return SecretStr(end if isinstance(end, str) else minted(end))
 

@@ -240,7 +240,6 @@ async def test_a_broken_protocol_ends_the_connection(size: int) -> None:
 
 
 async def test_a_broken_line_is_an_end_too() -> None:
-
     async def handler(server: ServerConnection) -> None:
         server.transport.abort()
 
@@ -265,7 +264,6 @@ async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.Mo
 
 
 async def test_a_cancelled_disconnect_closes_the_socket() -> None:
-
     ended = asyncio.Event()
 
     async def handler(server: ServerConnection) -> None:

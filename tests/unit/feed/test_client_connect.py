@@ -69,7 +69,6 @@ async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
     ],
 )
 async def test_a_refusal_has_the_pause_that_it_asks_for(headers: dict[str, str], pause: float | None) -> None:
-
     def refuse(_: ServerConnection, __: HttpRequest) -> Response:
         return Response(503, "No", Headers(headers))
 
@@ -184,7 +183,6 @@ async def test_an_attempt_during_which_the_process_stood_still_may_have_reached_
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_connection_that_is_reset_at_once_has_reached_the_host(scheme: str) -> None:
-
     async def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(
             socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
@@ -200,7 +198,6 @@ async def test_a_connection_that_is_reset_at_once_has_reached_the_host(scheme: s
     "answer", [b"", b"SSH-2.0-nonsense\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\n\r\n"]
 )
 async def test_no_proper_answer_is_a_lost_connection(answer: bytes) -> None:
-
     async def serve_nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)

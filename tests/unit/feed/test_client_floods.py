@@ -105,7 +105,6 @@ async def test_fragments_with_nothing_in_them_are_no_sign_of_life() -> None:
 
 
 async def test_who_asks_and_does_not_read_the_answers_is_left() -> None:
-
     async def handler(server: ServerConnection) -> None:
         server.transport.pause_reading()
         for _ in range(1_000):

@@ -104,7 +104,6 @@ def test_the_error_behind_another_is_told(kafka: Refused, monkeypatch: pytest.Mo
 def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
     kafka: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     def committed(places: list[Any], timeout: float) -> list[Any]:
         class Denied:
             error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)

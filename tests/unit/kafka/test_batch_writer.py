@@ -253,7 +253,6 @@ def test_whatever_fails_the_batch_is_committed_once(
 
 
 def test_what_a_commit_left_open_is_not_aborted(topic: Topic, writer: BatchWriter) -> None:
-
     def commits_the_checkpoint(producer: FakeProducer) -> None:
         *topic.left_open, checkpoint = producer.open
         topic.committed.append(checkpoint)
@@ -343,7 +342,6 @@ def test_a_client_that_cannot_be_made_is_waited_for(
 
 
 def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
-
     def rival(producer: FakeProducer) -> None:
         producer.topic.committed.append(b"checkpoint of a rival")
         FATAL(producer)
@@ -355,7 +353,6 @@ def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter
 
 
 def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:
-
     def lose(producer: FakeProducer) -> None:
         owner.is_owner = False
         FATAL(producer)
@@ -370,7 +367,6 @@ def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, own
 def test_a_feed_that_is_lost_for_want_of_a_right_is_lost_to_nobody(
     topic: Topic, writer: BatchWriter, owner: Owner, confirms: bool
 ) -> None:
-
     def lose(producer: FakeProducer) -> None:
         owner.is_owner, owner.refused = confirms, "on purpose"
         FATAL(producer)

@@ -110,7 +110,6 @@ def test_a_worker_keeps_no_job_that_has_run() -> None:
 
 
 def test_a_job_that_has_failed_is_destroyed_with_its_future() -> None:
-
     def fail(job: Job) -> None:
         raise ValueError(f"{job!r:.0}no")
 

@@ -75,7 +75,6 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
 
 
 def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
-
     def connected(number: int) -> None:
         if number < 3:
             raise KafkaUnavailable("a file is away")
@@ -87,7 +86,6 @@ def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
 
 
 def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
-
     def connected(number: int) -> None:
         log.there = number == 1
 
@@ -232,7 +230,6 @@ def test_a_client_that_fails_is_replaced_at_once(log: Log) -> None:
 
 
 def test_clients_that_failed_are_not_kept(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-
     class Admin:
         pass
 

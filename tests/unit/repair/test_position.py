@@ -51,7 +51,6 @@ def test_a_reset_goes_to_the_start_of_the_settings() -> None:
 
 
 def test_the_present_position_changes_something_only_behind_a_gap() -> None:
-
     def plan(state: State, revision: int) -> MovePlan:
         checkpoint = Checkpoint("f", 1_000, state, (), Counters(), NOW, "o")
         forecast = LimitForecast(Settings(), checkpoint, NOW, revision)

@@ -153,7 +153,6 @@ async def ask_a_simulator(allowed: float, rate: float) -> int:
 
 @pytest.mark.parametrize("rate", [5.0, 50.0])
 def test_a_provider_with_the_same_rate_never_refuses(rate: float) -> None:
-
     async def story() -> None:
         assert await ask_a_simulator(rate, rate) == 0
         assert now().monotonic == pytest.approx(999 / rate)

@@ -81,7 +81,6 @@ def test_an_item_has_a_largest_size() -> None:
 
 
 def test_a_large_item_in_small_pieces_is_looked_at_seldom() -> None:
-
     def seconds(size: int) -> float:
         items = Items()
         began = time.process_time()

@@ -153,7 +153,6 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
 async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_end(
     desk: Desk, takes: float
 ) -> None:
-
     async def answer() -> Connection:
         await asyncio.sleep(takes)
         raise FeedLost("no answer")
@@ -167,7 +166,6 @@ async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_e
 @pytest.mark.parametrize("error", [FeedUnreached("no route"), SettingsError("no such proxy")])
 @with_desk()
 async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Exception) -> None:
-
     async def answer() -> Connection:
         raise error
 

@@ -47,7 +47,6 @@ async def test_gaps_of_former_owners_are_shown_before_our_own(monkeypatch: pytes
 async def test_what_cannot_be_read_costs_the_page_those_gaps_only(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-
     def fail(*_: object) -> list[Gap]:
         raise error
 

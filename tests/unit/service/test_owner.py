@@ -70,7 +70,6 @@ async def test_how_long_messages_take_to_become_visible(world: World) -> None:
 
 @pytest.mark.parametrize("ahead", [-3, 3])
 def test_an_age_is_by_the_provider_s_clock(ahead: float) -> None:
-
     async def story(world: World) -> None:
         world.start()
         await world.until(State.LIVE)
@@ -163,7 +162,6 @@ async def test_one_that_has_lost_the_leadership_while_it_looks_for_other_feeds_d
 
 @pytest.mark.parametrize(("reply", "pattern"), [("echo", '{"pingId":"%s"}'), ("pong {pingId}", "pong %s")])
 def test_pings_are_answered(reply: str, pattern: str) -> None:
-
     async def story(world: World) -> list[str]:
         world.start()
         await asyncio.sleep(65)

@@ -56,7 +56,6 @@ def test_a_loop_that_stands_still_leaves_the_group_and_ends_with_an_error() -> N
 
 
 def test_where_all_is_done_and_only_a_thread_hangs_it_ends_without_one() -> None:
-
     def done(watched: Pulse) -> None:
         watched.asked_to_end()
         watched.done = True
@@ -65,7 +64,6 @@ def test_where_all_is_done_and_only_a_thread_hangs_it_ends_without_one() -> None
 
 
 def test_an_error_is_told_and_keeps_its_exit_code_where_a_thread_hangs() -> None:
-
     def failed(watched: Pulse) -> None:
         watched.error, watched.done = TopologyError("no such topic"), True
 

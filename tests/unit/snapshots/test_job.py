@@ -176,7 +176,6 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
 
 @pytest.mark.parametrize("ids", ["ab", "aab"])
 def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
-
     class Recreated(Runs):
         remaining = iter(ids)
 

@@ -43,7 +43,6 @@ def runs() -> Runs:
 def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
     narrowing: dict[str, Any], failing: tuple[Endpoint, ...], lost: bool
 ) -> None:
-
     def texts_after(*narrowed: dict[str, Any]) -> dict[bytes, dict[str, str]]:
         runs, provider = Runs(), Provider(**BOTH)
         runs.bets(mention(EVENT))

@@ -230,7 +230,6 @@ def test_a_lock_taken_over_ends_it(
 
 @both
 def test_a_snapshot_of_another_run_ends_it(kafka: Kafka, opened: Publisher, write: Write) -> None:
-
     def rival(producer: FakeProducer) -> None:
         kafka.committed.append(b"snapshot of a rival")
         FATAL(producer)
@@ -306,7 +305,6 @@ def test_an_unknown_outcome_of_a_commit_is_no_failure(kafka: Kafka) -> None:
 
 
 def test_what_was_aborted_is_not_published(kafka: Kafka) -> None:
-
     def go(_: FakeProducer) -> None:
         kafka.away = 1_000_000
 
@@ -328,7 +326,6 @@ def test_stopped_it_gives_up(kafka: Kafka, opened: Publisher) -> None:
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_an_open_transaction_is_aborted_at_the_end(kafka: Kafka, opened: Publisher, refused: bool) -> None:
-
     def fails_to_seal(_: Offsets) -> Record:
         raise ValueError("on purpose")
 

@@ -151,7 +151,6 @@ def test_after_an_outage_of_minutes_the_run_goes_on(seconds: float) -> None:
 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_an_outage_is_survived_whatever_hangs(hangs: bool) -> None:
-
     def mood(path: str, at: float) -> httpx2.Response | None:
         if hangs and path.endswith("/all/event/5"):
             return HANG

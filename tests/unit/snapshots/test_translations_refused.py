@@ -267,7 +267,6 @@ async def test_more_than_a_share_that_fails_ends_the_run() -> None:
 
 
 async def test_a_zero_that_is_not_answered_is_owed() -> None:
-
     class Troubled(Provider):
         async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
             if request.target.endswith("/event/0"):

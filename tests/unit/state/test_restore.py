@@ -120,7 +120,6 @@ def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
 
 @pytest.mark.parametrize("value", [VALUE[:-1], b"\0\0\0\0\x09" + VALUE[5:]], ids=["cut", "unknown schema"])
 def test_an_unreadable_bet_is_an_error(log: Log, value: bytes) -> None:
-
     def schema(schema_id: int) -> Schema:
         if schema_id not in SCHEMAS:
             raise SchemaError("unknown to the registry")
@@ -147,7 +146,6 @@ ORDER: dict[str, Any] = {
     ids=["gap", "order", "copy", "no Avro"],
 )
 def test_a_bet_is_no_foreign_record_because_its_id_was_given_away(log: Log, given_to: Schema | None) -> None:
-
     def schema(schema_id: int) -> Schema:
         if schema_id == 7 and given_to is None:
             raise NotOurs("schema 7 is not an Avro schema")
@@ -186,7 +184,6 @@ def test_without_a_bet_the_checkpoint_betrays_another_registry(monkeypatch: pyte
 
 
 def test_what_somebody_else_wrote_stays_foreign(log: Log) -> None:
-
     def schema(schema_id: int) -> Schema:
         if schema_id == 9:
             raise NotOurs("schema 9 is not an Avro schema")

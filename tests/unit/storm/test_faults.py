@@ -108,7 +108,6 @@ async def test_the_provider_can_drop_only_a_connection(tmp_path: Path, clients: 
 
 
 async def test_what_kafka_refuses_has_not_happened(tmp_path: Path) -> None:
-
     def refuse() -> None:
         raise KafkaException("no")
 

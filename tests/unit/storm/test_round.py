@@ -43,7 +43,6 @@ def test_only_what_may_be_compacted_within_a_round_has_an_eager_cleaner() -> Non
 async def test_a_bridge_that_runs_and_does_not_stand_by_is_found(
     looks: list[str], wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     async def group(_: object) -> Group:
         seen = looks.pop(0) if len(looks) > 1 else looks[0]
         return Group(tuple(Member(it, it.rstrip("*"), "here", "*" in it) for it in seen.split()))
