@@ -72,7 +72,8 @@ class Commits:
     """When the transaction of each promise ended in a topic, to the last record.
 
     Of two transactions of a feed, the first ends in all partitions before the second begins. So by the times
-    of their commits, the n-th record belongs to the transaction whose checkpoint counts n.
+    of their commits, the n-th record belongs to the transaction whose checkpoint counts n. Where the topic of
+    checkpoints was made anew, n begins with the records that the first checkpoint does not count.
     """
 
     def __init__(self, counter: str) -> None:
@@ -97,7 +98,7 @@ class Commits:
         return self._ends[place]
 
     def _computed(self, promises: Sequence[Promise]) -> Iterator[float]:
-        count = 0
+        count = min(0, promises[0].counters[self._counter] - self._before[0]) if promises else 0
         for place, promise in enumerate(promises):
             count += self._before[place]
             end, left = promise.committed_at, promise.counters[self._counter] - count

@@ -178,12 +178,15 @@ def test_a_checkpoint_before_its_data_is_found() -> None:
         (1, 12.001, [Anomaly.CHECKPOINT_AHEAD]),
     ],
 )
+@pytest.mark.parametrize("uncounted", [0, 3])  # of a topic of checkpoints that was made anew since
 def test_data_in_another_transaction_than_its_promise_is_found(
-    published: int, committed: float, kinds: list[Anomaly]
+    published: int, committed: float, kinds: list[Anomaly], uncounted: int
 ) -> None:
     counters = COUNTERS | {"received": published, "published": published}
     promises = [checkpoint(5, 9, 6, counters=counters), checkpoint(5, 12, 7, counters=counters)]
-    of = trial(checkpoints=promises)
+    of = trial(checkpoints=[checkpoint(-5, 7, 5), *promises])
+    for n in range(uncounted):
+        of.checkpoints.committed("published", NOW + 4 + n)
     of.checkpoints.committed("published", NOW + committed)
     [record] = stored("1a", after=8)
     judge_bet("b", sent("1a", of), [record._replace(committed=NOW + committed)], of)
