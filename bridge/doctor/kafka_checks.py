@@ -7,27 +7,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient, PartitionMetadata, ResourceType
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from bridge import clock
+from bridge.avro.schemas import TOPICS
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
-from bridge.kafka import admin, clients, rights, topics
-from bridge.kafka.batch_writer import transactional
+from bridge.kafka import admin, batch_writer, clients, rights, topics
 from bridge.kafka.blocking import discard
 from bridge.kafka.election import group_of, group_of_job, is_owner_id, look
-from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
+from bridge.kafka.errors import coordinated, explained, unanswered
 from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
 from bridge.kafka.reader import reading_clients
-from bridge.kafka.registry import Registry, Standing
+from bridge.kafka.registry import OF_OWNER, TO_UPGRADE, Registry, RegistryUnavailable, Standing
 from bridge.state.restore import PublishedReader
 
-COORDINATOR_SECONDS = 5.0
-"""A cluster creates its coordinators' topic at the first request for one."""
-RETRY_SECONDS = 0.25
 GROUP_SECONDS = 15.0
 """Long: after a time-out of this request, the client may end the process (decision 0005)."""
 MOST_PARTITIONS = 3
@@ -40,6 +36,7 @@ TOPIC_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceT
 GROUP_RIGHTS = frozenset(operation.name for operation in rights.NEEDED[ResourceType.GROUP])
 READER_RIGHTS, READ, NONE = frozenset({"DESCRIBE"}), frozenset({"READ"}), frozenset[str]()
 JOBS = ("translations", "currencies")
+OF_JOBS = "only the snapshot jobs need that"
 SUBJECTS_OF_JOBS = (*(f"{job}-value" for job in JOBS), "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
 
@@ -62,7 +59,7 @@ class Needed(NamedTuple):
 
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers, and `bridge run` could make its clients."""
-    discard(transactional(settings))
+    discard(batch_writer.transactional(settings))
     reading_clients(settings).close()
     found = admin.metadata(clients.admin(settings.kafka), admin.USER_SECONDS)
     count = plural(len(found.brokers), "broker")
@@ -76,7 +73,7 @@ def check_topics(settings: Settings) -> Finding:
     try:
         return assess_topics(topics.plan(client, declared))
     except TopologyError as error:  # `bridge run` does not notice it
-        return Finding(Outcome.TROUBLE, f"{error}\nonly the snapshot jobs need that")
+        return Finding(Outcome.TROUBLE, f"{error}\n{OF_JOBS}")
 
 
 def assess_topics(changes: list[topics.Change]) -> Finding:
@@ -84,7 +81,7 @@ def assess_topics(changes: list[topics.Change]) -> Finding:
     message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
     advice = "Run `bridge topics apply`."
     if any(change.harmful for change in changes):
-        return Finding(Outcome.TROUBLE, f"{message}\nonly the snapshot jobs need that", advice)
+        return Finding(Outcome.TROUBLE, f"{message}\n{OF_JOBS}", advice)
     if any(change.action not in topics.STANDING for change in changes):
         return Finding(Outcome.WARN, message, f"{advice} `bridge run` creates missing ones.")
     return Finding(Outcome.OK, message or "match the settings")
@@ -188,10 +185,13 @@ def check_rights(settings: Settings) -> Finding:
                 raise
             found = frozenset()
         needed.append(Needed(f"the group {group}", required, found, not_needed))
-    return assess_rights(needed, unseen)
+    has_owner = bool(ask_members(settings).members)
+    if not has_owner:
+        batch_writer.try_open(settings)
+    return assess_rights(needed, unseen, has_owner=has_owner)
 
 
-def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = ()) -> Finding:
+def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = (), *, has_owner: bool) -> Finding:
     """Whether the allowed operations suffice. `unseen` are topics that are missing or hidden."""
     if lacking := [resource for resource in needed if resource.missing]:
         message = "\n".join(f"{r.name}: missing {', '.join(sorted(r.missing))}" for r in lacking)
@@ -199,13 +199,14 @@ def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = ()) -> Fin
         is_spare = all(resource.missing <= resource.spare for resource in lacking)
         outcome = Outcome.TROUBLE if is_spare else Outcome.FAIL
         return Finding(outcome, message, advice)
-    unchecked = "not checked: Write on the transactional id, which would fence the owner"
+    unchecked = ["Write on the transactional id, which would fence the owner"] if has_owner else []
     if unseen:
-        unchecked += f"; topics that are missing or hidden: {', '.join(unseen)}"
+        unchecked.append(f"topics that are missing or hidden: {', '.join(unseen)}")
+    rest = f"\nnot checked: {'; '.join(unchecked)}" if unchecked else ""
     if any(resource.allowed is None for resource in needed):
-        return Finding(Outcome.WARN, f"the cluster does not report all of them\n{unchecked}")
+        return Finding(Outcome.WARN, f"the cluster does not report all of them{rest}")
     names = ", ".join(resource.name for resource in needed)
-    return Finding(Outcome.OK, f"all required rights granted on {names}\n{unchecked}")
+    return Finding(Outcome.OK, f"all required rights granted on {names}{rest}")
 
 
 def ask_members(settings: Settings) -> Group:
@@ -291,12 +292,7 @@ def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
     return Finding(Outcome.TROUBLE, "\n".join(lines), "\n".join(steps))
 
 
-@retry(
-    retry=retry_if_exception_type(KafkaUnavailable),
-    stop=stop_after_delay(COORDINATOR_SECONDS),
-    wait=wait_fixed(RETRY_SECONDS),
-    reraise=True,
-)
+@coordinated
 def _group(client: AdminClient, name: str) -> Any:
     """Describe a group, even one that nobody has joined yet. Raises as `explained`."""
     with explained(f"describing the group {name}", client, f"Describe the group {name}"):
@@ -306,6 +302,19 @@ def _group(client: AdminClient, name: str) -> Any:
         return admin.result_of(futures[name])
 
 
+def check_registry(settings: Settings) -> Finding:
+    """Whether the registry has our schemas, or would take them. Raises as `Registry.register`."""
+    prefix = settings.topics.prefix
+    with Registry(settings.registry) as registry:
+        standings = registry.standings(prefix, OF_OWNER)
+        try:
+            return assess_schemas(standings | registry.standings(prefix, TOPICS.keys() - {*OF_OWNER}))
+        except RegistryUnavailable:
+            raise
+        except TopologyError as error:
+            return Finding(Outcome.TROUBLE, f"{error}\n{OF_JOBS}")
+
+
 def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
     """Whether the registry has our schemas, or would take them.
 
@@ -313,9 +322,8 @@ def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
     """
     others = {name: how for name, how in standings.items() if how is not Standing.REGISTERED}
     if refused := [name for name, how in others.items() if how is Standing.INCOMPATIBLE]:
-        advice = "Upgrade the bridge if it is older than the running one, or choose another topics.prefix."
         outcome = Outcome.TROUBLE if all(n.endswith(SUBJECTS_OF_JOBS) for n in refused) else Outcome.FAIL
-        return Finding(outcome, "\n".join(f"{n}: {how.value}" for n, how in others.items()), advice)
+        return Finding(outcome, "\n".join(f"{n}: {how.value}" for n, how in others.items()), TO_UPGRADE)
     if not others:
         return Finding(Outcome.OK, f"the registry answers, and has all {len(standings)} schemas")
     missing = f"{len(others)} schemas are" if len(others) > 1 else "1 schema is"

@@ -25,7 +25,7 @@ from bridge.feed.provider_clock import ask
 from bridge.formatting import format_duration
 from bridge.kafka.blocking import Worker
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.registry import Registry, RegistryUnavailable
+from bridge.kafka.registry import RegistryUnavailable
 
 CHECK_SECONDS = 30.0
 """Time limit of a check; its requests have shorter limits of their own."""
@@ -63,11 +63,7 @@ CHECKS = (
     Check("topics", kafka_checks.check_topics, _KAFKA, ("kafka",)),
     Check("replicas", kafka_checks.check_replicas, _KAFKA, ("kafka",)),
     Check("rights", kafka_checks.check_rights, _KAFKA, ("kafka",)),
-    Check(
-        "registry",
-        lambda s: kafka_checks.assess_schemas(Registry(s.registry).standings(s.topics.prefix)),
-        ("registry.url",),
-    ),
+    Check("registry", kafka_checks.check_registry, ("registry.url",)),
     Check("bounds", bounds.check_bounds, _KAFKA, ("kafka",)),
     Check("leadership", kafka_checks.check_leadership, _KAFKA, ("kafka",)),
     Check("transactions", kafka_checks.check_transactions, _KAFKA, ("kafka",)),

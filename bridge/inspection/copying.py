@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 
 import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from bridge import clock
 from bridge.config import Settings
@@ -24,7 +23,16 @@ from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.blocking import checked
-from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, denied, lacks_right, passes, triage
+from bridge.kafka.errors import (
+    COORDINATOR_SECONDS,
+    ErrorAction,
+    KafkaUnavailable,
+    cause,
+    coordinated,
+    denied,
+    lacks_right,
+    triage,
+)
 from bridge.kafka.pace import Pace
 from bridge.kafka.transactions import error_of
 
@@ -33,8 +41,6 @@ BATCH: Final = 5_000
 """Records in a transaction."""
 BATCH_BYTES: Final = 8 * 1024 * 1024
 CALL_SECONDS: Final = 60.0
-COORDINATOR_SECONDS: Final = 15.0
-RETRY_SECONDS = 0.25
 
 
 class TopicCopy:
@@ -209,12 +215,7 @@ class TopicCopy:
         return KafkaUnavailable(text)
 
 
-@retry(
-    retry=retry_if_exception(lambda it: isinstance(it, KafkaException) and passes(error_of(it))),
-    stop=stop_after_delay(COORDINATOR_SECONDS),
-    wait=wait_fixed(RETRY_SECONDS),
-    reraise=True,
-)
+@coordinated
 def _committed(reader: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
-    """Return the offsets of the group. At its first look a cluster may yet make the topic of offsets."""
+    """Return the offsets of the group."""
     return reader.committed(places, timeout=COORDINATOR_SECONDS)

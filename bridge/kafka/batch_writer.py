@@ -12,20 +12,21 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from bridge.config import Settings
-from bridge.errors import NotOwner
+from bridge.errors import NotOwner, SinkBroken
 from bridge.kafka import clients
 from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Reached, Record
-from bridge.kafka.blocking import Worker
+from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import LeaderElection
-from bridge.kafka.errors import TooMuch
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, refusal, triage
+from bridge.kafka.outage import outage
 from bridge.kafka.pace import Pace
 from bridge.kafka.patience import CALL_SECONDS
 from bridge.kafka.topics import max_record_bytes
-from bridge.kafka.transactions import TransactionalWriter
+from bridge.kafka.transactions import LONGEST_INIT_SECONDS, TransactionalWriter
 from bridge.log import get
 
 T = TypeVar("T")
@@ -52,6 +53,21 @@ def transactional(settings: Settings, pace: Pace | None = None) -> Producer:
         max_record_bytes=max_record_bytes(settings),
         pace=pace,
     )
+
+
+def try_open(settings: Settings) -> None:
+    """Open a writer of a feed that has no owner, and close it. Raises SinkBroken if Kafka refuses it."""
+    producer = transactional(settings)
+    try:
+        clients.meet(producer)
+        producer.init_transactions(LONGEST_INIT_SECONDS)
+    except KafkaException as exception:
+        error = exception.args[0]
+        if triage(error) is ErrorAction.REFUSED:
+            raise SinkBroken(refusal(transactional_id(settings), error)) from None
+        raise KafkaUnavailable(outage.explain(error)) from None
+    finally:
+        discard(producer)
 
 
 class _Term:

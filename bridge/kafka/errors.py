@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from bridge.errors import BridgeError, TopologyError
 from bridge.kafka.outage import NO_ANSWER, outage
@@ -89,6 +90,19 @@ _PASSING = {
 def passes(error: KafkaError) -> bool:
     """Return whether the error of a request may be gone when it is repeated."""
     return error.retriable() or error.code() in _PASSING
+
+
+COORDINATOR_SECONDS = 15.0
+"""Within so long a cluster has its coordinators' topic, which it makes at the first request for one."""
+coordinated = retry(
+    retry=retry_if_exception(
+        lambda it: isinstance(it, KafkaUnavailable) or (isinstance(it, KafkaException) and passes(it.args[0]))
+    ),
+    stop=stop_after_delay(COORDINATOR_SECONDS),
+    wait=wait_fixed(0.25),
+    reraise=True,
+)
+"""Repeats a request to a coordinator."""
 
 
 def lacks_right(error: KafkaError) -> bool:

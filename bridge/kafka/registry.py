@@ -27,7 +27,15 @@ from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name, proxy_of, tls
 from bridge.config.files import hazard
 from bridge.config.secrets import digest
-from bridge.errors import IdsChanged, NotOurs, SchemaError, SchemaNotFound, SettingsError, TopologyError
+from bridge.errors import (
+    BridgeError,
+    IdsChanged,
+    NotOurs,
+    SchemaError,
+    SchemaNotFound,
+    SettingsError,
+    TopologyError,
+)
 from bridge.formatting import plain_error, shortened
 from bridge.log import get
 from bridge.masking import concealed
@@ -50,7 +58,8 @@ _SETTINGS: Final = {
     "https": "registry.url, registry.ca_file or registry.client_certificate_file",
 }
 """To check when nothing answers, by the scheme of the address."""
-_OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
+TO_UPGRADE: Final = "Upgrade the bridge if it is older than the running one, or choose another topics.prefix."
+OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
 """In the order of `Codecs`."""
 
 
@@ -165,10 +174,9 @@ class Registry:
         """
         return {name: self._register(name, subject(topic_prefix, name)) for name in names}
 
-    def standings(self, topic_prefix: str) -> dict[str, Standing]:
+    def standings(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, Standing]:
         """Return subject → standing of its schema, without registering it. Raises like `register`."""
-        subjects = {subject(topic_prefix, name): load(name) for name in TOPICS}
-        return {name: self._standing(name, schema) for name, schema in subjects.items()}
+        return {(key := subject(topic_prefix, name)): self._standing(key, load(name)) for name in names}
 
     def codec(self, name: str) -> Codec:
         """Return a codec that reads records of any version of a schema. Asks nothing before the first one."""
@@ -176,8 +184,8 @@ class Registry:
 
     def codecs_of_owner(self, topic_prefix: str) -> Codecs:
         """Register the schemas of the records that the owner of a feed writes. Raises like `register`."""
-        ids = self.register(topic_prefix, _OF_OWNER)
-        return Codecs(*(Codec(load(name), ids[name], self.schema_by_id) for name in _OF_OWNER))
+        ids = self.register(topic_prefix, OF_OWNER)
+        return Codecs(*(Codec(load(name), ids[name], self.schema_by_id) for name in OF_OWNER))
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""
@@ -210,30 +218,32 @@ class Registry:
     def _standing(self, name: str, schema: Schema) -> Standing:
         with self._explained(f"subject {name}"):
             _, versions, schema_id = self._look_up(name, schema)
-            if schema_id is not None:
-                return Standing.REGISTERED
-            # Not a question for the registry: `register` first sets the rule by which it decides.
-            found = [_read(partial(self._client.get_version, name, version)) for version in versions]
-            if not all(one is None or _is_compatible(schema, one.schema) for one in found):
-                return Standing.INCOMPATIBLE
-            if None in found:
-                return Standing.UNKNOWN
-            return Standing.COMPATIBLE if found else Standing.NEW
+            return Standing.REGISTERED if schema_id is not None else self._judge(name, versions, schema)
+
+    def _judge(self, name: str, versions: Sequence[int], schema: Schema) -> Standing:
+        """Return whether our schema may join these versions: by our rule, whatever the registry has."""
+        found = [_read(partial(self._client.get_version, name, version)) for version in versions]
+        if not all(one is None or _is_compatible(schema, one.schema) for one in found):
+            return Standing.INCOMPATIBLE
+        if None in found:
+            return Standing.UNKNOWN
+        return Standing.COMPATIBLE if found else Standing.NEW
 
     def _register(self, name: str, subject_name: str) -> int:
         schema = load(name)
         with self._explained(f"subject {subject_name}"):
             written, versions, schema_id = self._look_up(subject_name, schema)
-            is_there = schema_id is not None
             if versions:
-                self._set_rule(subject_name, is_needed=not is_there)
+                self._set_rule(subject_name)
             if schema_id is None:
+                if self._judge(subject_name, versions, schema) is Standing.INCOMPATIBLE:
+                    raise SchemaError(f"subject {subject_name}: {Standing.INCOMPATIBLE.value}. {TO_UPGRADE}")
                 register = partial(
                     self._client.register_schema, subject_name, written, normalize_schemas=True
                 )
                 schema_id = _given(self._agree(register))
             if not versions:  # not every registry takes a rule for a subject before its schema
-                self._set_rule(subject_name, is_needed=not is_there)
+                self._set_rule(subject_name)
         self._schemas[schema_id] = schema
         return schema_id
 
@@ -251,11 +261,8 @@ class Registry:
                 return written, versions, one.schema_id
         return written, versions, found
 
-    def _set_rule(self, subject_name: str, *, is_needed: bool) -> None:
-        """Have the registry keep the versions of a subject compatible, unless it does.
-
-        A bridge can write without that if its schema is registered: then a refusal is logged.
-        """
+    def _set_rule(self, subject_name: str) -> None:
+        """Have the registry keep the versions of a subject compatible, unless it does. Logs a refusal."""
         try:
             rule = None
             with suppress(KeyError):  # the subject has other settings of its own
@@ -263,7 +270,7 @@ class Registry:
             if rule != _COMPATIBILITY:
                 self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
         except SchemaRegistryError as error:
-            if is_needed or error.http_status_code in _TRANSIENT:
+            if error.http_status_code in _TRANSIENT:
                 raise
             reason = str(self._error(f"the compatibility of {subject_name}", error))
             get().warning("compatibility of the schemas not set", subject=subject_name, reason=reason)
@@ -285,7 +292,7 @@ class Registry:
             yield
         except SchemaRegistryError as error:
             raise self._error(what, error) from error
-        except RegistryUnavailable:  # no new client
+        except BridgeError:  # explains itself
             raise
         except (ValueError, TypeError, LookupError, AttributeError) as error:  # no JSON, or not what it has
             self.close()  # the client may have kept the answer
@@ -325,10 +332,7 @@ class Registry:
                     text + "Check registry.url: is it the registry that the topic was written with?"
                 )
             case 409:
-                return SchemaError(
-                    text + "It is not compatible with an earlier version there: run `bridge schemas check`, "
-                    "or choose another topics.prefix."
-                )
+                return SchemaError(f"{text}It is not compatible with an earlier version there. {TO_UPGRADE}")
             case 422:
                 return SchemaError(text + "Check that it speaks Confluent's API for Avro schemas.")
             case _:
@@ -341,7 +345,7 @@ def confirm_ids(settings: RegistrySettings, topic_prefix: str, codecs: Codecs) -
     A standby may have asked another one, hours ago. Raises like `Registry.register`.
     """
     with Registry(settings) as registry:  # without what an earlier one has answered
-        ids = [*registry.register(topic_prefix, _OF_OWNER).values()]
+        ids = [*registry.register(topic_prefix, OF_OWNER).values()]
     if ids != (known := [codec.schema_id for codec in codecs]):
         raise IdsChanged(f"the schema registry at {registry.address} gives the ids {ids}, and gave {known}")
 

@@ -25,7 +25,7 @@ from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
 from tests.faults.test_refused_member import stray
 from tests.harness import Place, until
-from tests.integration.rights import GROUP, READ, TOPIC, WRITE, Right, denied
+from tests.integration.rights import GROUP, ID, READ, TOPIC, WRITE, Right, denied
 from tests.integration.test_doctor import prepared, write
 from tests.integration.test_gaps import four_days_ago
 from tests.integration.test_schema_ids import ORDER
@@ -183,6 +183,14 @@ async def no_right_to_write_the_topic(
 
 
 @asynccontextmanager
+async def no_right_to_write_with_the_id(
+    place: Place, feed: Simulator
+) -> AsyncIterator[tuple[dict[str, str], str]]:
+    with denied(place, right := Right(WRITE, ID, "settlement-v4")):
+        yield {}, f"no right to {right.words(place.prefix)}"
+
+
+@asynccontextmanager
 async def refused_session(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
     yield (
         {"KAFKA__SESSION_TIMEOUT_MS": "500", "KAFKA__HEARTBEAT_INTERVAL_MS": "100"},
@@ -256,6 +264,7 @@ SITUATIONS: dict[str, Callable[[Place, Simulator], Prepared]] = {
     "another feed uses the topics": other_feed,
     "a right on the owner group is missing": no_right_to_read_the_group,
     "the right to write a topic is missing": no_right_to_write_the_topic,
+    "the right to write with the transactional id is missing": no_right_to_write_with_the_id,
     "the brokers do not allow the session time-out": refused_session,
     "what is no bridge is in the owner group": stray_member,
     "no broker answers": no_kafka,
@@ -264,7 +273,7 @@ SITUATIONS: dict[str, Callable[[Place, Simulator], Prepared]] = {
     "the provider's limits are used up": used_limit,
     "nothing answers at the provider's address": no_provider,
 }
-GUARDED = (no_right_to_read_the_group, no_right_to_write_the_topic)
+GUARDED = (no_right_to_read_the_group, no_right_to_write_the_topic, no_right_to_write_with_the_id)
 
 
 def test_the_table_is_that_of_the_tests() -> None:

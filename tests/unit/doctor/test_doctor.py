@@ -33,6 +33,7 @@ from bridge.kafka.topics import Action, Change, declare
 from bridge.masking import MASK, conceal
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
+from tests.fake_registry import FakeRegistry, served
 
 NOW = 1_790_000_000.0
 FINE = Finding(Outcome.OK, "fine")
@@ -360,10 +361,13 @@ def test_what_only_the_snapshot_jobs_need_does_not_end_a_bridge() -> None:
         "settlement.translations", kafka_checks.TOPIC_RIGHTS, frozenset(), kafka_checks.TOPIC_RIGHTS
     )
     gaps = Needed("settlement.gaps", kafka_checks.TOPIC_RIGHTS, ALL - {"READ"}, kafka_checks.READ)
-    assert kafka_checks.assess_rights([names, gaps]).outcome is Outcome.TROUBLE
-    assert kafka_checks.assess_rights([gaps._replace(allowed=frozenset())]).outcome is Outcome.FAIL
+    assert kafka_checks.assess_rights([names, gaps], has_owner=True).outcome is Outcome.TROUBLE
+    assert (
+        kafka_checks.assess_rights([gaps._replace(allowed=frozenset())], has_owner=True).outcome
+        is Outcome.FAIL
+    )
     bets = Needed("settlement.bets", kafka_checks.TOPIC_RIGHTS, frozenset())
-    assert kafka_checks.assess_rights([names, bets]).outcome is Outcome.FAIL
+    assert kafka_checks.assess_rights([names, bets], has_owner=True).outcome is Outcome.FAIL
     standings = {"settlement.translations-value": Standing.INCOMPATIBLE}
     assert kafka_checks.assess_schemas(standings).outcome is Outcome.TROUBLE
     standings["settlement.bets-value"] = Standing.INCOMPATIBLE
@@ -391,13 +395,13 @@ def test_rights_are_judged_by_what_is_needed(
 ) -> None:
     needed = [Needed(name, kafka_checks.TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
     needed.append(Needed("the group g", kafka_checks.GROUP_RIGHTS, frozenset(on_group)))
-    found = kafka_checks.assess_rights(needed)
+    found = kafka_checks.assess_rights(needed, has_owner=True)
     assert (found.outcome, words in found.message) == (outcome, True)
     assert outcome is not Outcome.FAIL or found.message == words
 
 
 def test_rights_on_topics_that_nobody_sees_are_not_called_granted() -> None:
-    found = kafka_checks.assess_rights([], ["settlement.bets"])
+    found = kafka_checks.assess_rights([], ["settlement.bets"], has_owner=False)
     assert found.message.endswith("topics that are missing or hidden: settlement.bets")
 
 
@@ -580,6 +584,23 @@ def test_a_registry_is_judged_by_what_it_would_take(standings: list[Standing], o
     for n, how in enumerate(standings):
         standing = "`bridge run` registers" if how is Standing.NEW else how.value
         assert (f"s{n}: {standing}" in found.message) == (how is not Standing.REGISTERED)
+
+
+def test_of_the_registry_a_bridge_needs_its_own_schemas() -> None:
+    def hide(name: str) -> None:
+        fake.refusal = lambda method, path: (
+            (401, {"error_code": 40101, "message": "not yours"}) if name in path else None
+        )
+
+    fake = FakeRegistry()
+    with served(fake) as url:
+        settings = Settings(registry=RegistrySettings(url=url))
+        assert kafka_checks.check_registry(settings).outcome is Outcome.OK
+        hide("settlement.snapshots-value")
+        assert kafka_checks.check_registry(settings).outcome is Outcome.TROUBLE
+        hide("settlement.bets-value")
+        with pytest.raises(TopologyError, match="not yours"):
+            kafka_checks.check_registry(settings)
 
 
 def test_who_registers_a_missing_schema_is_named() -> None:

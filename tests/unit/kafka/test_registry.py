@@ -115,6 +115,20 @@ def test_what_cannot_be_read_is_written(fake: FakeRegistry, url: str, unreadable
     assert fake.compatibility == written
 
 
+def test_a_rule_that_may_not_be_set_is_kept_by_the_bridge(fake: FakeRegistry, url: str) -> None:
+    fake.refusal = lambda method, path: (
+        (403, {"error_code": 40301, "message": "no rules"}) if path.startswith("/config/") else None
+    )
+    ids = Registry(RegistrySettings(url=url)).register("p")
+    assert (len(ids), fake.compatibility) == (len(TOPICS), {})
+    older = load("settled-bet") | {"fields": load("settled-bet")["fields"][:-1]}
+    fake.subjects["p.bets-value"] = json.dumps(older)
+    assert Registry(RegistrySettings(url=url)).register("p") == ids
+    fake.subjects["p.bets-value"] = json.dumps(older | {"name": "Other"})
+    with pytest.raises(SchemaError, match=r"subject p\.bets-value: not compatible with"):
+        Registry(RegistrySettings(url=url)).register("p")
+
+
 def test_a_registry_that_is_tired_is_not_written_to(fake: FakeRegistry, url: str) -> None:
     Registry(RegistrySettings(url=url)).register("p")
     fake.refusal = lambda method, path: (
@@ -135,7 +149,7 @@ def test_compatibility_is_set_before_a_new_version(fake: FakeRegistry, url: str)
         if method == "POST" and fake.compatibility.get("p.bets-value") == "FULL_TRANSITIVE"
         else None
     )
-    with pytest.raises(SchemaError, match=r"subject p\.bets-value.*bridge schemas check"):
+    with pytest.raises(SchemaError, match=r"subject p\.bets-value.*topics\.prefix"):
         Registry(RegistrySettings(url=url)).register("p")
 
 
@@ -157,7 +171,7 @@ def test_a_known_schema_needs_no_registry(fake: FakeRegistry, url: str) -> None:
         (401, TopologyError, "registry.password"),
         (403, TopologyError, "registry.user"),
         (404, SchemaNotFound, "registry.url"),
-        (409, SchemaError, "bridge schemas check"),
+        (409, SchemaError, "topics.prefix"),
         (422, SchemaError, "Confluent"),
         (405, TopologyError, "registry.url"),
     ],
