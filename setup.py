@@ -28,6 +28,7 @@ COMPILED = [
     "bridge/feed/framing.py",
     "bridge/feed/position.py",
     "bridge/service/pipeline.py",
+    "bridge/service/replay.py",
     "bridge/messages/scalars.py",
     "bridge/kafka/batch.py",
     "bridge/kafka/partitioner.py",

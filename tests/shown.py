@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Any
 from wsgiref.types import WSGIApplication
 
@@ -25,12 +24,13 @@ from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
 from bridge.state.dead_letter import DeadLetterCause
 from bridge.state.gap import Cause, Gap
+from tests.snapshots import replace, snapshot
 
 NOW = 1_790_000_000.25
 FEED = "settlement-v4"
 ME, OTHER = "bridge-7c9f4-xk2lp:1:8d1e02b4", "bridge-7c9f4-q8w3n:1:51c0aa97"
 GROUP = Group((Member("1", ME, "10.1.4.21", True), Member("2", OTHER, "10.1.7.8", False)))
-LIVE = StatusSnapshot(
+LIVE = snapshot(
     at=NOW - 0.25,
     started_at=NOW - 90_000,
     feed=FEED,
@@ -107,7 +107,7 @@ GAP = replace(
     gaps=1,
     declared=(Gap(FEED, NOW - 250_000, NOW - 214_000, Cause.MISSING_IN_REPLAY, NOW - 8_000),),
 )
-STANDBY = StatusSnapshot(
+STANDBY = snapshot(
     at=NOW - 0.25,
     started_at=NOW - 90_000,
     feed=FEED,
@@ -128,9 +128,9 @@ UNOWNABLE = replace(
 KAFKA_DOWN = replace(  # for longer than a session: nobody owns, and this process did
     STANDBY,
     owner_id=ME,
-    gaps=LIVE.gaps,
-    declared=LIVE.declared,
-    skew=LIVE.skew,
+    gaps=LIVE.known.gaps,
+    declared=LIVE.known.declared,
+    skew=LIVE.known.skew,
     state=State.WAITING_FOR_KAFKA,
     reason="no broker answers: kafka-0.kafka:9093 Connection refused",
     since=NOW - 312,
@@ -152,14 +152,14 @@ BACKING_OFF = replace(
     state=State.BACKING_OFF,
     reason="the provider refused the connection: HTTP 503: maintenance",
     until=NOW + 17,
-    usage=LIVE.usage,
+    usage=LIVE.intake.usage,
     next_connect=NOW - 1,
 )
 IDLE_TIMEOUT = replace(QUIET, state=State.IDLE_TIMEOUT, since=NOW - 1, rates=Rates())
 CONNECTING = replace(BACKING_OFF, state=State.CONNECTING, reason="", until=None, since=NOW - 1)
 STARTING = replace(STANDBY, state=None, reason="", since=NOW - 3, started_at=NOW - 3, group=None)
 STUCK = replace(LIVE, since=NOW - 9_000, committed_at=NOW - 400)
-LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=LIVE.revision and LIVE.revision - 95)
+LOOP_DEAD = replace(LIVE, at=NOW - 95, committed_at=NOW - 95.3, revision=1_789_999_815)
 
 
 def _bet(identifier: str, result: str, payout: float, seconds: float, event: str) -> dict[str, Any]:

@@ -62,14 +62,16 @@ def judge(status: StatusSnapshot, now: float) -> Health:
         "state": status.state and status.state.value,
         "since": format_utc(status.since),
         "until": None if status.until is None else format_utc(status.until),
-        "feed": status.feed,
+        "feed": status.process.feed,
         "owner": status.owner,
-        "revision": status.revision,
+        "revision": status.known.revision,
         "revisionAgeSeconds": _rounded(status.revision_age(now)),
-        "lastCommitAgeSeconds": _rounded(None if status.committed_at is None else now - status.committed_at),
+        "lastCommitAgeSeconds": _rounded(
+            None if status.known.committed_at is None else now - status.known.committed_at
+        ),
         "loopAgeSeconds": _rounded(now - status.at),
-        "nextConnect": None if status.next_connect is None else format_utc(status.next_connect),
-        "gaps": status.gaps,
+        "nextConnect": None if status.intake.next_connect is None else format_utc(status.intake.next_connect),
+        "gaps": status.known.gaps,
         "openTransactions": None
         if status.open_transactions is None
         else [str(found) for found in status.open_transactions],
@@ -81,11 +83,11 @@ def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
     """Return whether the bridge makes progress, or waits for something that a restart would not bring."""
     if now - status.at > LOOP_SECONDS:
         return HealthStatus(False, f"the event loop has been silent for {format_duration(now - status.at)}")
-    patience = status.idle_timeout_seconds + COMMIT_SECONDS
-    if status.state is None and now - status.started_at > START_SECONDS:
-        return HealthStatus(False, f"still starting after {format_duration(now - status.started_at)}")
+    patience = status.process.idle_timeout_seconds + COMMIT_SECONDS
+    if status.state is None and now - status.process.started_at > START_SECONDS:
+        return HealthStatus(False, f"still starting after {format_duration(now - status.process.started_at)}")
     if status.state in _MOVING:
-        still = now - max(status.since, status.committed_at or status.since)
+        still = now - max(status.since, status.known.committed_at or status.since)
         if still > patience:
             return HealthStatus(False, f"no commit for {format_duration(still)}")
     if status.state in _WAITING and status.until is not None and now - status.until > patience:
@@ -101,8 +103,8 @@ def ready(status: StatusSnapshot, now: float) -> HealthStatus:
         return health
     if status.state is None:
         return HealthStatus(False, "still starting")
-    if status.unconverted:
-        return HealthStatus(False, status.unconverted)
+    if status.intake.unconverted:
+        return HealthStatus(False, status.intake.unconverted)
     return HealthStatus(status.state in _SERVING and not status.is_unownable, status.reason)
 
 

@@ -29,18 +29,19 @@ MAX_PATHS = 50
 def collect(status: StatusSnapshot, now: float) -> Iterator[Metric]:
     """Yield the metrics at `now`, Unix seconds."""
     yield from _of_process(status, now)
-    if status.owner and status.revision is not None:
+    if status.owner and status.known.revision is not None:
         yield from _of_feed(status, now)
 
 
 def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
+    known, intake, delivery = status.known, status.intake, status.delivery
     yield InfoMetricFamily(
         "bridge",
         "Version and owner id of the process; always 1.",
         {
             "version": __version__,
-            "owner_id": status.owner_id,
-            "compiled": "yes" if status.compiled else "no",
+            "owner_id": status.process.owner_id,
+            "compiled": "yes" if status.process.compiled else "no",
         },
     )
     yield Gauge(
@@ -60,7 +61,7 @@ def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
     yield Counter(
         "bridge_log_lines_dropped_total",
         "Log lines dropped since the start, because nobody read stderr.",
-        status.log_lines_dropped,
+        status.process.log_lines_dropped,
     )
     yield Gauge("bridge_state_since_timestamp_seconds", "Start of the current state.", status.since)
     yield Gauge("bridge_state_until_timestamp_seconds", "End of the current wait, if known.", status.until)
@@ -85,21 +86,23 @@ def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
             "then closed because of a limit counts as refused too.",
             labels=["result"],
         ),
-        {result: status.connections.get(result, 0) for result in ("accepted", "refused", "failed")},
+        {result: intake.connections.get(result, 0) for result in ("accepted", "refused", "failed")},
     )
     yield Gauge(
-        "bridge_clock_skew_seconds", "How far the provider's clock is ahead of this machine's.", status.skew
+        "bridge_clock_skew_seconds",
+        "How far the provider's clock is ahead of this machine's.",
+        known.skew,
     )
-    yield Counter("bridge_gaps_total", "Gaps declared since this process last became owner.", status.gaps)
+    yield Counter("bridge_gaps_total", "Gaps declared since this process last became owner.", known.gaps)
     yield Gauge(
         "bridge_last_gap_timestamp_seconds",
         "When the last gap was declared, by this process or a former owner.",
-        max((gap.detected_at for gap in status.declared), default=None),
+        max((gap.detected_at for gap in known.declared), default=None),
     )
     yield Gauge(
         "bridge_unknown_fields",
         "Distinct undocumented fields received since this process last became owner.",
-        len(status.extras),
+        len(intake.extras),
     )
     yield filled(
         Counter(
@@ -107,44 +110,46 @@ def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
             f"Messages with an undocumented field, by its path; only the first {MAX_PATHS} fields.",
             labels=["path"],
         ),
-        dict(islice(status.extras.items(), MAX_PATHS)),
+        dict(islice(intake.extras.items(), MAX_PATHS)),
     )
     yield Counter(
         "bridge_converter_fallbacks_total",
         "Messages that took the slower way, by pydantic, since this process last became owner.",
-        status.fallbacks,
+        intake.fallbacks,
     )
     yield Gauge(
-        "bridge_queue_messages", "Messages read from the socket but not yet handled.", status.queue_messages
+        "bridge_queue_messages",
+        "Messages read from the socket but not yet handled.",
+        intake.queue_messages,
     )
-    yield Gauge("bridge_batch_records", "Records not yet committed.", status.batch_records)
+    yield Gauge("bridge_batch_records", "Records not yet committed.", delivery.batch_records)
     yield Gauge(
         "bridge_transaction_bytes",
         "Most bytes of records that a transaction of a catch-up holds, by the pace of Kafka.",
-        status.transaction_bytes,
+        delivery.transaction_bytes,
     )
     yield Gauge(
         "bridge_kafka_bytes_per_second",
         "Rate at which records get through to Kafka while it is slow: under a quota, or on a slow link.",
-        status.kafka_rate,
+        delivery.kafka_rate,
     )
     for name, help_, durations in (
         (
             "commit_duration",
             "Duration of commits since this process last became owner.",
-            status.commit_durations,
+            delivery.commit_durations,
         ),
         (
             "receipt_to_visible",
             "Time from the receipt of a transaction's first message to its commit, since this process last "
             "became owner.",
-            status.receipt_to_visible,
+            delivery.receipt_to_visible,
         ),
         (
             "settlement_to_visible",
             "Time from a transaction's newest settlementTime to its commit, by the provider's clock, since "
             "this process last became owner.",
-            status.settlement_to_visible,
+            delivery.settlement_to_visible,
         ),
     ):
         yield HistogramMetricFamily(
@@ -153,16 +158,17 @@ def _of_process(status: StatusSnapshot, now: float) -> Iterator[Metric]:
 
 
 def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
-    counters = status.counters
+    known, intake = status.known, status.intake
+    counters = intake.counters
     yield Gauge(
         "bridge_revision_timestamp_seconds",
         "Committed position, by the provider's clock: everything published before it is in Kafka.",
-        status.revision,
+        known.revision,
     )
     yield Gauge(
         "bridge_last_commit_timestamp_seconds",
         "Time of this process's last committed transaction.",
-        status.committed_at,
+        known.committed_at,
     )
     yield filled(
         Counter(
@@ -182,7 +188,7 @@ def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
     yield Gauge(
         "bridge_unconverted",
         "1 while nothing that the provider sends can be converted, else 0.",
-        bool(status.unconverted),
+        bool(intake.unconverted),
     )
     yield Counter(
         "bridge_corrections_total",
@@ -199,22 +205,22 @@ def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
         "Lag of the newest settlementTime received on this connection behind the provider's clock.",
         status.lag(now),
     )
-    yield Gauge("bridge_catchup_eta_seconds", "Estimated time until the bridge has caught up.", status.eta)
+    yield Gauge("bridge_catchup_eta_seconds", "Estimated time until the bridge has caught up.", intake.eta)
     yield filled(
         Gauge(
             "bridge_limit_used",
             "Current usage of a provider limit: attempts, or seconds of recovery in the bucket.",
             labels=["limit"],
         ),
-        {limit.name: limit.used for limit in status.usage},
+        {limit.name: limit.used for limit in intake.usage},
     )
     yield filled(
         Gauge("bridge_limit_allowed", "Provider limit, in the unit of bridge_limit_used.", labels=["limit"]),
-        {limit.name: limit.allowed for limit in status.usage},
+        {limit.name: limit.allowed for limit in intake.usage},
     )
     yield Gauge(
         "bridge_next_connect_timestamp_seconds",
         "Time from which the provider's limits and the bridge's own pause allow a reconnect.",
-        status.next_connect,
+        intake.next_connect,
     )
-    yield Gauge("bridge_dedup_entries", "Bets and dead letters in the deduplicator.", status.dedup_entries)
+    yield Gauge("bridge_dedup_entries", "Bets and dead letters in the deduplicator.", intake.dedup_entries)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from bridge.feed.rate_limits import LimitUsage
 from bridge.kafka.group import Group
@@ -61,43 +61,33 @@ class DurationHistogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusSnapshot:
-    """A bridge at one moment. Times are Unix seconds of our clock, durations are seconds.
+class ProcessStatus:
+    """What is known of a process from its start on."""
 
-    The defaults describe a process that has just started.
-    """
-
-    at: float
-    """When the event loop took this snapshot; it takes one every second while it runs."""
     started_at: float
     feed: str
-    idle_timeout_seconds: float
-    """The setting `feed.idle_timeout_seconds`."""
-    behind_seconds: float = 90.0
-    """How far the position stays behind while live, by the settings (decision 0001)."""
-    memory_seconds: float = 259_200.0
-    """How long the provider can replay what it has sent."""
     owner_id: str
     """Name of this process in the checkpoints that it writes."""
     compiled: bool = False
     """Whether the hot path is compiled rather than plain Python."""
     log_lines_dropped: int = 0
     """Log lines that nobody has read in time."""
-    state: State | None = None
-    """None until the first state is entered."""
-    reason: str = ""
-    since: float
-    """When the state began."""
-    until: float | None = None
-    """When the wait ends, if known."""
-    owner: bool = False
-    """Whether this process owns the feed, as far as it knows."""
+    idle_timeout_seconds: float
+    """The setting `feed.idle_timeout_seconds`."""
+    behind_seconds: float = 90.0
+    """How far the position stays behind while live, by the settings (decision 0001)."""
+    memory_seconds: float = 259_200.0
+    """How long the provider can replay what it has sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownStatus:
+    """What a process still knows of the feed when nobody owns it, as without Kafka."""
+
     revision: int | None = None
     """The committed position, Unix seconds of the provider's clock."""
     committed_at: float | None = None
     """Time of this process's last commit."""
-    counters: Counters = field(default_factory=Counters)
-    dedup_entries: int = 0
     skew: float | None = None
     """How far the provider's clock is ahead of ours."""
     gaps: int = 0
@@ -106,14 +96,17 @@ class StatusSnapshot:
     """The last ones, those of former owners included."""
     dead_letters: Mapping[DeadLetterCause, int] = field(default_factory=dict)
     """Dead letters written by this process, by their cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeStatus:
+    """What an owner receives from the feed."""
+
+    counters: Counters = field(default_factory=Counters)
+    """Those of the last checkpoint: what is not committed yet may come again."""
+    dedup_entries: int = 0
     unconverted: str = ""
     """Since when nothing that came could be converted, in words; empty while bets can be."""
-    last_bets: tuple[bytes, ...] | None = None
-    """Avro values of the bets committed last, oldest first; None if they are not to be shown."""
-    group: Group | None = None
-    """The members of the owner group; None while they are unknown."""
-    refused: bool = False
-    """Whether Kafka does not let this process into that group."""
     connections: Mapping[str, int] = field(default_factory=dict)
     """Connection attempts of this process by result: `accepted`, `refused`, `failed`."""
     newest: float | None = None
@@ -130,10 +123,14 @@ class StatusSnapshot:
     """Messages that the transcoder left to pydantic."""
     queue_messages: int = 0
     """Messages read from the socket and not yet handled."""
-    open_transactions: tuple[OpenTransaction, ...] | None = None
-    """Transactions that stay open and hide records of the feed's topics; None while that is unknown."""
-    transactions_looked_at: float | None = None
-    """When all of these topics were last looked at; None before the first time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryStatus:
+    """What an owner writes to Kafka."""
+
+    last_bets: tuple[bytes, ...] | None = None
+    """Avro values of the bets committed last, oldest first; None if they are not to be shown."""
     batch_records: int = 0
     """Records not yet committed."""
     transaction_bytes: int | None = None
@@ -149,6 +146,46 @@ class StatusSnapshot:
     )
     """Times from the newest settlementTime of a transaction to its commit, by the provider's clock."""
 
+
+class TermStatus(NamedTuple):
+    """What a term of leadership contributes to a StatusSnapshot."""
+
+    known: KnownStatus = KnownStatus()
+    intake: IntakeStatus = IntakeStatus()
+    delivery: DeliveryStatus = DeliveryStatus()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSnapshot:
+    """A bridge at one moment. Times are Unix seconds of our clock, durations are seconds.
+
+    The defaults describe a process that has just started.
+    """
+
+    at: float
+    """When the event loop took this snapshot; it takes one every second while it runs."""
+    process: ProcessStatus
+    state: State | None = None
+    """None until the first state is entered."""
+    reason: str = ""
+    since: float
+    """When the state began."""
+    until: float | None = None
+    """When the wait ends, if known."""
+    owner: bool = False
+    """Whether this process owns the feed, as far as it knows."""
+    group: Group | None = None
+    """The members of the owner group; None while they are unknown."""
+    refused: bool = False
+    """Whether Kafka does not let this process into that group."""
+    open_transactions: tuple[OpenTransaction, ...] | None = None
+    """Transactions that stay open and hide records of the feed's topics; None while that is unknown."""
+    transactions_looked_at: float | None = None
+    """When all of these topics were last looked at; None before the first time."""
+    known: KnownStatus = KnownStatus()
+    intake: IntakeStatus = IntakeStatus()
+    delivery: DeliveryStatus = DeliveryStatus()
+
     @property
     def is_unownable(self) -> bool:
         """Whether it stands by for a feed that it cannot own as things are."""
@@ -156,11 +193,13 @@ class StatusSnapshot:
 
     def revision_age(self, now: float) -> float | None:
         """How far the committed position is behind the provider's clock; None before the first commit."""
-        return None if self.revision is None else now + (self.skew or 0.0) - self.revision
+        known = self.known
+        return None if known.revision is None else now + (known.skew or 0.0) - known.revision
 
     def lag(self, now: float) -> float | None:
         """How far the newest settlementTime is behind the provider's clock; None before the first message.
 
         Never negative: the provider may date a bet in the future.
         """
-        return None if self.newest is None else max(0.0, now + (self.skew or 0.0) - self.newest)
+        newest = self.intake.newest
+        return None if newest is None else max(0.0, now + (self.known.skew or 0.0) - newest)

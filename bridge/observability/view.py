@@ -175,9 +175,9 @@ def view(status: StatusSnapshot, now: float, show: Callable[[bytes], ShownBet]) 
     """Return what there is to say at `now`, Unix seconds. `show` returns the line of a bet."""
     state, since, headline, reason = _state(status, now)
     age = status.revision_age(now)
-    left = None if age is None else status.memory_seconds - age
+    left = None if age is None else status.process.memory_seconds - age
     notices = tuple(_notices(status, left))
-    most_frequent = sorted(status.dead_letters.items(), key=lambda item: -item[1])[:MOST_CAUSES]
+    most_frequent = sorted(status.known.dead_letters.items(), key=lambda item: -item[1])[:MOST_CAUSES]
     return View(
         now=now,
         status=status,
@@ -187,17 +187,17 @@ def view(status: StatusSnapshot, now: float, show: Callable[[bytes], ShownBet]) 
         reason=reason,
         todo=headline.todo or ("" if notices else "Nothing."),
         notices=notices,
-        accepted=status.connections.get("accepted", 0),
-        failed=sum(status.connections.get(result, 0) for result in ("refused", "failed")),
+        accepted=status.intake.connections.get("accepted", 0),
+        failed=sum(status.intake.connections.get(result, 0) for result in ("refused", "failed")),
         age=age,
         left=left,
         line=_line(status, now),
         gauges=tuple(_gauges(status, now)),
         attempt=_attempt(status, now),
         causes=tuple(most_frequent),
-        more_causes=max(0, len(status.dead_letters) - MOST_CAUSES),
+        more_causes=max(0, len(status.known.dead_letters) - MOST_CAUSES),
         members=_members(status),
-        bets=None if status.last_bets is None else tuple(map(show, status.last_bets[::-1])),
+        bets=None if status.delivery.last_bets is None else tuple(map(show, status.delivery.last_bets[::-1])),
     )
 
 
@@ -210,8 +210,8 @@ def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, st
     if status.is_unownable:
         headline = _UNOWNABLE
     health = healthy(status, now)
-    if status.unconverted and health.ok:
-        return name, status.since, _UNCONVERTED, status.unconverted
+    if status.intake.unconverted and health.ok:
+        return name, status.since, _UNCONVERTED, status.intake.unconverted
     return name, status.since, headline if health.ok else _STUCK, health.reason
 
 
@@ -222,13 +222,13 @@ def _notices(status: StatusSnapshot, left: float | None) -> list[str]:
         found.append(
             "The position is older than what the provider can replay: the next connection declares a gap."
         )
-    elif left is not None and left < status.memory_seconds / SOON:
+    elif left is not None and left < status.process.memory_seconds / SOON:
         found.append(
             f"Unless the position moves, a gap opens in {format_duration(left)}: the provider then discards "
             "what is not published."
         )
-    lately = status.at - status.memory_seconds
-    if count := sum(gap.detected_at > lately for gap in status.declared):
+    lately = status.at - status.process.memory_seconds
+    if count := sum(gap.detected_at > lately for gap in status.known.declared):
         found.append(
             f"{plural(count, 'gap')} declared: bets published then may be missing. Get them from the "
             "provider; “bridge gaps” lists every gap."
@@ -238,13 +238,13 @@ def _notices(status: StatusSnapshot, left: float | None) -> list[str]:
             f"An open transaction hides records from readers: {hanging[0]}. “bridge doctor” says how to find "
             "whose it is."
         )
-    looked_at = status.transactions_looked_at or status.started_at
+    looked_at = status.transactions_looked_at or status.process.started_at
     if status.at - looked_at > UNWATCHED_SECONDS:
         found.append(
             f"Nobody could look for open transactions since {format_utc(round(looked_at))}: “bridge doctor” "
             "says why."
         )
-    if count := sum(status.dead_letters.values()):
+    if count := sum(status.known.dead_letters.values()):
         found.append(
             f"{plural(count, 'message')} could not be converted since this process became owner. “bridge "
             "deadletters list” shows those that are open."
@@ -253,28 +253,28 @@ def _notices(status: StatusSnapshot, left: float | None) -> list[str]:
 
 
 def _line(status: StatusSnapshot, now: float) -> Line:
-    present = now + (status.skew or 0.0)
-    oldest = present - status.memory_seconds
+    present = now + (status.known.skew or 0.0)
+    oldest = present - status.process.memory_seconds
 
     def place(at: float) -> float:
-        return round(min(max(at - oldest, 0.0) / status.memory_seconds, 1.0) * WIDTH, 1)
+        return round(min(max(at - oldest, 0.0) / status.process.memory_seconds, 1.0) * WIDTH, 1)
 
     def stretch(gap: Gap) -> Stretch:
         start, end = place(gap.start), place(gap.end)
         width = max(end - start, NARROWEST)
         return Stretch(min(start, WIDTH - width), width)
 
-    visible = [gap for gap in status.declared if gap.end > oldest]
-    position = None if status.revision is None else place(status.revision)
+    visible = [gap for gap in status.known.declared if gap.end > oldest]
+    position = None if status.known.revision is None else place(status.known.revision)
     words = "the position is not known" if position is None else f"the position at {position / WIDTH:.0%}"
-    span = format_duration(status.memory_seconds)
+    span = format_duration(status.process.memory_seconds)
     gaps = f", {plural(len(visible), 'gap')}" if visible else ""
     return Line(position, tuple(map(stretch, visible)), f"The last {span}: {words}{gaps}")
 
 
 def _gauges(status: StatusSnapshot, now: float) -> list[Gauge]:
     found = []
-    for limit in status.usage:
+    for limit in status.intake.usage:
         free = ""
         if limit.free_at is not None and limit.free_at > now:
             free = f"free in {format_duration(limit.free_at - now)}"
@@ -284,11 +284,11 @@ def _gauges(status: StatusSnapshot, now: float) -> list[Gauge]:
 
 
 def _attempt(status: StatusSnapshot, now: float) -> str:
-    if status.next_connect is None:
+    if status.intake.next_connect is None:
         return "Not known to this process."
-    if status.next_connect <= now:
+    if status.intake.next_connect <= now:
         return "A connection attempt is allowed now."
-    return f"The next connection attempt is allowed in {format_duration(status.next_connect - now)}."
+    return f"The next connection attempt is allowed in {format_duration(status.intake.next_connect - now)}."
 
 
 def _members(status: StatusSnapshot) -> tuple[MemberRow, ...] | None:
@@ -300,7 +300,7 @@ def _members(status: StatusSnapshot) -> tuple[MemberRow, ...] | None:
             member.name,
             member.host,
             ("owns the feed" if member.holds else "stands by")
-            + (", this process" if member.name == status.owner_id else ""),
+            + (", this process" if member.name == status.process.owner_id else ""),
         )
         for member in owners_first[:MOST_MEMBERS]
     )

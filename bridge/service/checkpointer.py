@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bridge.feed.catch_up import CatchUpTracker
-from bridge.feed.rate_limits import Limiter
+from bridge.clock_skew import Skew
 from bridge.kafka.batch import BACKLOG, Batch, Reached, Record, batch_linger
 from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import LEAST_BYTES
@@ -16,10 +15,27 @@ from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
 from bridge.service.last_bets import LastBets
 from bridge.service.pipeline import Pipeline
-from bridge.service.timekeeper import Timekeeper
+from bridge.service.term import Term
 from bridge.state.checkpoint import Checkpoint, State, checkpoint_record
 from bridge.state.dead_letter import is_sample
-from bridge.state.reach import TopicReach
+
+
+class VisibilityDelays:
+    """How long what was committed took to become visible, and the last bets of it."""
+
+    def __init__(self, bets: str, *, show_bets: bool) -> None:
+        self.receipt = DurationHistogram()
+        """Of the first message of a transaction, from its receipt."""
+        self.settlement = DurationHistogram(bounds=LAG_BOUNDS)
+        """From the newest settlementTime of a transaction, by the provider's clock."""
+        self.last_bets = LastBets(bets) if show_bets else None
+
+    def observe(self, batch: Batch, now: float, skew: Skew | None) -> None:
+        """Take note of a batch that was committed just now."""
+        if batch.received_at is not None:
+            self.receipt.observe(now - batch.received_at)
+        if batch.settled_at is not None:
+            self.settlement.observe(now + (skew.seconds if skew else 0.0) - batch.settled_at)
 
 
 @dataclass(eq=False, repr=False)
@@ -27,22 +43,13 @@ class Checkpointer:
     """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
 
     dependencies: Dependencies
-    limiter: Limiter
+    term: Term
     pipeline: Pipeline
     committer: Committer
-    timekeeper: Timekeeper
-    committed: Checkpoint | None
-    """The last committed checkpoint."""
-    topics: tuple[TopicReach, ...]
-    """How far the topics reach, by what is committed."""
 
     def __post_init__(self) -> None:
-        self._clock = self.dependencies.clock
-        self._status = self.dependencies.status
-        start = self.dependencies.settings.feed.start
-        self.starting = start == "0" and (self.committed is None or self.committed.starting)
-        """Whether the next attempt asks for revision 0: what that replays has not come yet."""
-        self._latest = self.committed
+        self._clock = self.term.clock
+        self._latest = self.term.committed
         """The last checkpoint, committed or being committed."""
         self._committing: Batch | None = None
         """What is being committed."""
@@ -51,11 +58,8 @@ class Checkpointer:
         """Whether its checkpoint takes the position back."""
         self._produced = 0
         """How many records of the pipeline's batch may have been produced."""
-        self.receipt_to_visible = DurationHistogram()
-        self.settlement_to_visible = DurationHistogram(bounds=LAG_BOUNDS)
-        self.progress = CatchUpTracker()
-        wanted = self.dependencies.settings.web.show_bets
-        self.last_bets = LastBets(self.dependencies.topics.bets.name) if wanted else None
+        bets, web = self.dependencies.topics.bets.name, self.term.settings.web
+        self.visibility = VisibilityDelays(bets, show_bets=web.show_bets)
 
     @property
     def uncommitted(self) -> int:
@@ -70,7 +74,7 @@ class Checkpointer:
         """
         if self.committer.busy:
             return None
-        if self._latest is None or self._latest.state is not self._status.state:
+        if self._latest is None or self._latest.state is not self.term.status.state:
             return 0.0
         if self.pipeline.batch.records and self._clock().monotonic < self.committer.next_begin_at:
             return self.committer.next_begin_at  # the records are produced first
@@ -81,7 +85,7 @@ class Checkpointer:
             return None
         # While the last transaction was committed, this one could not begin.
         begin_at = max(opened_at, self.committer.next_begin_at)
-        return begin_at + batch_linger(self.dependencies.settings.batch, backlog)
+        return begin_at + batch_linger(self.term.settings.batch, backlog)
 
     def advance(self, backlog: int) -> None:
         """Produce new records, and begin a commit when it is due, unless one is running.
@@ -148,27 +152,18 @@ class Checkpointer:
         except TooMuch as error:
             self._take_back(error)
             return True
-        self.committed = self._latest
+        self.term.committed = committed = self._latest
         if self._committing is not None:
-            assert self.committed is not None
-            self.topics = self.committed.topics
+            assert committed is not None
+            self.term.topics = committed.topics
             self._commits += 1
-            self._observe(self._committing)
+            self.visibility.observe(self._committing, self._clock().wall, self.term.timekeeper.skew)
             pace.took(self._committing.bytes, self.committer.took, now)
             self.pipeline.transaction_bytes = pace.bytes
             self._committing = None
-        if self.last_bets is not None:
-            self.last_bets.committed()
+        if self.visibility.last_bets is not None:
+            self.visibility.last_bets.committed()
         return True
-
-    def _observe(self, batch: Batch) -> None:
-        """Count how long what was committed just now took to become visible."""
-        now = self._clock()
-        if batch.received_at is not None:
-            self.receipt_to_visible.observe(now.wall - batch.received_at)
-        if batch.settled_at is not None:
-            skew = self.timekeeper.skew
-            self.settlement_to_visible.observe(now.wall + (skew.seconds if skew else 0.0) - batch.settled_at)
 
     def _take_back(self, error: TooMuch) -> None:
         """Have the batch that Kafka did not take written again, in parts: nothing of it is committed."""
@@ -184,13 +179,13 @@ class Checkpointer:
         )
         batch.extend(self.pipeline.batch)
         self.pipeline.batch, self._committing, self._produced = batch, None, 0
-        self.pipeline.position.taken_back |= self._took_back
-        self._latest = self.committed
+        self.term.position.taken_back |= self._took_back
+        self._latest = self.term.committed
 
     def _start(self, head: Batch | None, *, check_generation: bool = False) -> None:
         """Begin to commit a part of the batch, or all of it, with the checkpoint that covers it."""
         if head is None:
-            self._took_back = self.pipeline.position.taken_back
+            self._took_back = self.term.position.taken_back
             checkpoint, batch = self._checkpoint(), self.pipeline.take_batch()
         else:
             assert self._latest is not None
@@ -198,10 +193,10 @@ class Checkpointer:
             checkpoint, batch = self._covering(head, self._latest), head
         self._produced = 0
         self._latest, self._committing = checkpoint, batch
-        if self.last_bets is not None:
-            self.last_bets.sent(batch)
+        if self.visibility.last_bets is not None:
+            self.visibility.last_bets.sent(batch)
         is_large = len(batch.records) > 1 and batch.bytes > 2 * LEAST_BYTES
-        divisible = self.committed is not None and is_large
+        divisible = self.term.committed is not None and is_large
         complete = partial(self._complete, checkpoint)
         self.committer.start(batch, complete, check_generation=check_generation, divisible=divisible)
 
@@ -231,7 +226,7 @@ class Checkpointer:
 
     def _checkpoint(self) -> Checkpoint:
         """Return the checkpoint that covers all that was received."""
-        checkpoint, position = self._described(), self.pipeline.position
+        checkpoint, position = self._described(), self.term.position
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
         follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
         assert follows, "the checkpoint would go back"
@@ -239,25 +234,26 @@ class Checkpointer:
         return checkpoint
 
     def _described(self) -> Checkpoint:
-        now, status, position = self._clock(), self._status, self.pipeline.position
+        term, now = self.term, self._clock()
+        status, skew = term.status, term.timekeeper.skew
         state = status.state or State.CONNECTING
-        self.limiter.observe(now)  # a clock that was set must not make attempts older
+        term.limiter.observe(now)  # a clock that was set must not make attempts older
         return Checkpoint(
-            feed=self.dependencies.settings.feed.name,
-            revision=position.revision,
+            feed=term.settings.feed.name,
+            revision=term.position.revision,
             state=state,
-            ledger=self.limiter.ledger,
-            counters=self.pipeline.counters.copy(),
+            ledger=term.limiter.ledger,
+            counters=term.counters.copy(),
             updated_at=now.wall,
             owner=self.dependencies.owner_id,
             reason=status.reason,
             since=status.since,
             until=status.until,
-            newest=self.pipeline.newest,
-            skew=self.timekeeper.skew and self.timekeeper.skew.seconds,
-            catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
+            newest=term.newest,
+            skew=skew.seconds if skew else None,
+            catch_up=term.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
             moved=None if self._latest is None else self._latest.moved,
-            topics=self.topics,
-            starting=self.starting,
+            topics=term.topics,
+            starting=term.starting,
             bets_schema=self.dependencies.codecs.bets.schema_id,
         )

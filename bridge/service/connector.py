@@ -7,9 +7,7 @@ ours, is in `bridge.feed.backoff`.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.clock import Instant
@@ -25,17 +23,16 @@ from bridge.errors import (
     NotOwner,
     SettingsError,
 )
-from bridge.feed.backoff import Backoff
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.protocol import Request, request
-from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter
+from bridge.feed.rate_limits import DECIDED_SECONDS, Decision
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
-from bridge.masking import concealed
+from bridge.service.attempts import Attempts
 from bridge.service.checkpointer import Checkpointer
-from bridge.service.interfaces import Connection, Dependencies
+from bridge.service.interfaces import Connection, OwnerChecks, Provider
 from bridge.service.pipeline import Pipeline
-from bridge.service.timekeeper import STEP_SECONDS, Timekeeper
+from bridge.service.term import Term
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause, Gap
 
@@ -55,39 +52,20 @@ HOW_TO_GO_ON = (
 class Connector:
     """Opens one connection after the other."""
 
-    dependencies: Dependencies
-    limiter: Limiter
+    provider: Provider
+    term: Term
     pipeline: Pipeline
-    timekeeper: Timekeeper
     checkpointer: Checkpointer
-    wake: asyncio.Event
-    still_owner: Callable[[], Awaitable[bool]]
-    """Asks the group's coordinator whether this process still owns the feed."""
-    refuse_other_feeds: Callable[[], Awaitable[object]]
-    """Raises TopologyError if another feed goes before this one on the same topics."""
-    certain: Callable[[], int | None]
-    """Returns the revision to go back to if the position is in the future by the clock as it is."""
-    certain_revision: int | None
-    """The same when the state was restored."""
+    checks: OwnerChecks
 
     def __post_init__(self) -> None:
-        self._feed = self.dependencies.settings.feed
-        self._counts_unreached = self.dependencies.settings.limits.count_unreached
-        self._clock = self.dependencies.clock
-        self._status = self.dependencies.status
-        self._restored_by = self._clock.offset
-        """The offset of the clock by which the state was restored."""
-        self._backoff = Backoff(self.dependencies.settings.limits.scale, random.uniform)
+        self._feed = self.term.settings.feed
+        self._clock = self.term.clock
+        self._status = self.term.status
         self._provisional = False
         """Whether the last attempt asked for 0 and was not the first: what came before it may be missing."""
         self._credential_read_again = False
-        self._failure = ""
-        """How the last attempt or connection ended."""
-        self._unreached = False
-        """Whether that reached nobody."""
-        self._opened_at: float | None = None
-        self.connections: Counter[str] = Counter()
-        """Attempts so far: `accepted`, `refused`, `failed`."""
+        self.attempts = Attempts(self.term)
 
     async def connect(self) -> Connection | None:
         """Open a connection as soon as that is allowed. Returns None if the attempt failed or was put off.
@@ -96,30 +74,30 @@ class Connector:
         SettingsError when an operator has to act, and the errors of a commit.
         """
         try:
-            if self.timekeeper.stepped:
-                await self._wait(self._rested)  # no answer is a failure, too
-                await self.timekeeper.settle()  # the limits compute ages by this clock
+            if self.term.timekeeper.stepped:
+                await self._wait(self.attempts.rested)  # no answer is a failure, too
+                await self.term.timekeeper.settle()  # the limits compute ages by this clock
             await self._wait(self.next_attempt)
-            if self.timekeeper.stepped or not await self._confirm_position():
+            if self.term.timekeeper.stepped or not await self._confirm_position():
                 return None  # the limits allowed another revision
             now = self._clock()
             revision = self._revision(now)
-            is_first = self.checkpointer.committed is None
+            is_first = self.term.committed is None
             if revision is None and is_first:  # nothing is promised yet, all from here on will be
-                self.pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
+                self.term.position.skip(int(now.wall - self._feed.safety_margin_seconds))
             self._provisional = revision is None and not is_first
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)
-            self.limiter.attempt(now, revision)
+            self.term.limiter.attempt(now, revision)
             # Between attempts that reach nobody, the pauses are short: one state lasts through all of it.
-            if not (self._unreached and self._status.state is State.BACKING_OFF):
+            if not (self.attempts.unreached and self._status.state is State.BACKING_OFF):
                 self._status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect
-            if not self.pipeline.counters.received:  # one that began at the same time was not there before
-                await self.refuse_other_feeds()
+            if not self.term.counters.received:  # one that began at the same time was not there before
+                await self.checks.refuse_other_feeds()
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("checkpoint commit took too long, asking the limiter again")
-                self.limiter.withdraw()  # its decision may be outdated
+                self.term.limiter.withdraw()  # its decision may be outdated
                 return None
             connection = await self._open(asked, decided=now)
             try:
@@ -129,43 +107,16 @@ class Connector:
                 raise
             return connection
         except FeedError as error:
-            self.ended(error)
+            self.attempts.ended(error)
             if isinstance(error, FeedRefused) and error.status == 401:
                 await self._credential_refused(error, asked, revision)
             return None
 
     def next_attempt(self, now: Instant) -> tuple[State, Decision]:
         """Return the state until the next attempt, and when limits and backoff allow it."""
-        decision = self.limiter.decide(now, self._revision(now))
-        pausing, rested = self._rested(now)
+        decision = self.term.limiter.decide(now, self._revision(now))
+        pausing, rested = self.attempts.rested(now)
         return (State.WAITING_FOR_LIMIT, decision) if decision.until >= rested.until else (pausing, rested)
-
-    def _rested(self, now: Instant) -> tuple[State, Decision]:
-        """Return the same for the backoff alone."""
-        rested = now.wall + self._backoff.left(now.monotonic)
-        return State.BACKING_OFF, Decision(rested, self._failure)
-
-    def ended(self, error: FeedError) -> None:
-        """Account for the end of a connection, or of an attempt."""
-        now = self._clock()
-        refused = self._is_refusal(error)
-        if refused and self._opened_at is not None:  # accepted, then closed because of a limit
-            self.limiter.answered(now, refused=True)
-        if self._opened_at is None or refused:
-            self.connections["refused" if refused else "failed"] += 1
-        lasted = 0.0 if self._opened_at is None else now.monotonic - self._opened_at
-        self._opened_at = None
-        before, self._unreached = (self._unreached, self._failure), isinstance(error, FeedUnreached)
-        # Into topics, too; what a provider answered may be a page.
-        self._failure = " ".join(concealed(str(error)).split())
-        if self._unreached:
-            self._backoff.unreached(now.monotonic)
-        else:
-            # Attempts that ask for 0 are few, too: not all may be spent on one short trouble.
-            scarce = refused or self.checkpointer.starting
-            self._backoff.failed(now.monotonic, lasted=lasted, refused=scarce)
-        if before != (True, self._failure):  # it may be tried each second
-            get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
 
     def caught_up(self) -> None:
         """Note that all that this connection replays has come.
@@ -173,8 +124,8 @@ class Connector:
         Raises FeedLost if it asked for 0 after an earlier attempt: where 0 replays nothing, what was
         published in between is still to come, and the next connection asks for it.
         """
-        if self.checkpointer.starting:
-            self.checkpointer.starting = False
+        if self.term.starting:
+            self.term.starting = False
             if self._provisional:
                 raise FeedLost("revision 0 has been received, asking for all since the first attempt")
 
@@ -202,14 +153,10 @@ class Connector:
 
     def _revision(self, now: Instant) -> int | None:
         """Return the revision to request: not in the future of the provider's clock, and still replayable."""
-        if self.checkpointer.starting:
+        if self.term.starting:
             return None
         present = int(now.wall - self._feed.max_clock_skew_seconds)
-        return max(min(self.pipeline.position.revision, present), self.limiter.oldest_replayable(now.wall))
-
-    def _in_future(self) -> bool:
-        """Return whether the position is ahead of the provider's clock."""
-        return self.pipeline.position.revision > self._clock().wall + self._feed.max_clock_skew_seconds
+        return max(min(self.term.position.revision, present), self.term.limiter.oldest_replayable(now.wall))
 
     async def _wait(self, decide: Callable[[Instant], tuple[State, Decision]]) -> None:
         while True:
@@ -218,10 +165,10 @@ class Connector:
             if decision.until <= now.wall:
                 return
             changed = self._status.become(state, decision.reason, until=decision.until)
-            if changed and self.checkpointer.committed is not None:  # else the position would be a promise
+            if changed and self.term.committed is not None:  # else the position would be a promise
                 await self.checkpointer.commit()
                 continue
-            await sleep(self.wake, min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
+            await sleep(self.term.wake, min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
 
     async def _confirm_position(self) -> bool:
         """Return whether to connect now: neither our clock nor the position had to be corrected.
@@ -229,46 +176,42 @@ class Connector:
         Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
         a clock is wrong, FeedError if the provider does not tell its time.
         """
-        if self.certain_revision is not None or self._in_future():
-            await self.timekeeper.compare()
-            if self._clock_was_wrong():  # then the position may well be right
-                self.certain_revision = self.certain()
-            if self.certain_revision is not None or self._in_future():
+        if self.term.certain_revision is not None or self.term.is_ahead:
+            await self.term.timekeeper.compare()
+            if self.term.clock_was_wrong:  # then the position may well be right
+                self.term.certain_revision = self.term.certain()
+            if self.term.certain_revision is not None or self.term.is_ahead:
                 await self._take_back()
             return False
-        oldest = self.limiter.oldest_replayable(self._clock().wall)
-        if self.checkpointer.starting or self.pipeline.position.revision >= oldest:
+        oldest = self.term.limiter.oldest_replayable(self._clock().wall)
+        if self.term.starting or self.term.position.revision >= oldest:
             return True
         # A clock that is days ahead would skip what the provider can still replay. A gateway may answer
         # nothing but connections to the feed: then the handshake confirms the clock before that.
-        if await self.timekeeper.compare_or_believe():
+        if await self.term.timekeeper.compare_or_believe():
             return False
-        if self._feed.on_gap == "stop" and self.timekeeper.skew is not None:
-            await self._skip(self.limiter.oldest_replayable(self._clock().wall))
+        if self._feed.on_gap == "stop" and self.term.timekeeper.skew is not None:
+            await self._skip(self.term.limiter.oldest_replayable(self._clock().wall))
         return True
-
-    def _clock_was_wrong(self) -> bool:
-        """Return whether the clock was corrected since the state was restored."""
-        return abs(self._clock.offset - self._restored_by) > STEP_SECONDS
 
     async def _take_back(self) -> None:
         """Go back to the certain revision and declare the rest as a gap. Raises as `report`."""
-        position, now = self.pipeline.position, self._clock().wall
-        if self.certain_revision is None or self._clock_was_wrong():
+        term, position, now = self.term, self.term.position, self._clock().wall
+        if term.certain_revision is None or term.clock_was_wrong:
             raise ClockError(
                 f"the committed position {format_utc(position.revision)} is in the future: this machine's "
                 "clock is behind, or was wrong until now. Correct it (is NTP running?) and start the "
                 "bridge again: what was promised too early, if anything, is then received again and "
                 "declared as a gap."
             )
-        start, end = self.certain_revision, position.revision
-        position.take_back(max(start, self.limiter.oldest_replayable(now) + EDGE_SECONDS))
-        self.certain_revision = None  # no longer covered by the restored state, which is evicted from now on
+        start, end = term.certain_revision, position.revision
+        position.take_back(max(start, self.term.limiter.oldest_replayable(now) + EDGE_SECONDS))
+        term.certain_revision = None  # no longer covered by the restored state, which is evicted from now on
         await self._declare(start, end, Cause.POSITION_IN_FUTURE)
 
     async def _skip(self, revision: int) -> None:
         """Continue from a later revision; the interval between is a gap. Raises as `report`."""
-        position = self.pipeline.position
+        position = self.term.position
         start = position.revision
         position.skip(revision)
         await self._declare(start, revision, Cause.TOO_OLD)
@@ -279,61 +222,55 @@ class Connector:
         await self.report(gap)
 
     async def _open(self, asked: Request, decided: Instant) -> Connection:
-        connect = self.dependencies.connect
         try:
-            connection = await connect(self._feed, asked, self.wake.set, self._clock)
+            connection = await self.provider.connect(self._feed, asked, self.term.wake.set, self._clock)
         except FeedRefused as error:
-            refused, pause = self._is_refusal(error), error.retry_after
-            self.limiter.answered(self._clock(), refused=refused, retry_after=pause)
+            refused, pause = self.attempts.is_refusal(error), error.retry_after
+            self.term.limiter.answered(self._clock(), refused=refused, retry_after=pause)
             if error.skew is not None:
-                self.timekeeper.note(Skew(*error.skew))
+                self.term.timekeeper.note(Skew(*error.skew))
             raise
         except SettingsError:  # before anything was sent
-            self.limiter.withdraw()
+            self.term.limiter.withdraw()
             raise
         except FeedUnreached as error:
-            if self._counts_unreached:
+            if self.term.settings.limits.count_unreached:
                 raise FeedLost(str(error)) from None
-            self.limiter.withdraw()
+            self.term.limiter.withdraw()
             raise
         except FeedLost:
             if self._suspended_since(decided):  # the request may have left just now
-                self.limiter.answered(self._clock(), refused=False)
+                self.term.limiter.answered(self._clock(), refused=False)
             raise
         now = self._clock()
-        self.limiter.answered(now, refused=False)
-        self._opened_at = now.monotonic
-        self.connections["accepted"] += 1
+        self.term.limiter.answered(now, refused=False)
+        self.attempts.accepted(now)
         return connection
 
     async def _accepted(self, connection: Connection, revision: int | None, decided: Instant) -> None:
         """Begin to use an accepted connection. Raises if what the attempt relied on no longer holds."""
         suspended = self._suspended_since(decided)
         # A process that was paused may have lost the feed without knowing it yet.
-        if not await self.still_owner():
+        if not await self.checks.still_owner():
             raise NotOwner("leadership was lost while connecting")
         if suspended:
             raise FeedLost("this process was suspended while it connected: the limiter's decision is too old")
-        if self.timekeeper.note(connection.skew):
+        if self.term.timekeeper.note(connection.skew):
             raise FeedLost("this machine's clock was corrected: the revision was older than it seemed")
-        if self._in_future():
+        if self.term.is_ahead:
             raise FeedLost("the position turns out to be in the future")
         self._credential_read_again = False
-        if revision is not None and revision > self.pipeline.position.revision:
+        if revision is not None and revision > self.term.position.revision:
             # Only now: the gap grows until a connection is open, and one record is enough.
             await self._skip(revision)
-        keeper = self.timekeeper
+        keeper = self.term.timekeeper
         self.pipeline.connected(revision, keeper.skew, keeper.corrected_at, provisional=self._provisional)
-        self.checkpointer.progress = CatchUpTracker()
+        self.term.progress = CatchUpTracker()
 
     def _suspended_since(self, decided: Instant) -> bool:
         """Return whether an attempt took longer than it may: this process, or its machine, stood still."""
         took = self._clock().monotonic - decided.monotonic
         return took > DECIDED_SECONDS + self._feed.connect_timeout_seconds
-
-    def _is_refusal(self, error: FeedError) -> bool:
-        """Return whether the answer is a refusal for a limit. Any other answer is a fault."""
-        return isinstance(error, FeedRefused) and error.status in {None, *self._feed.refusal_statuses}
 
     async def _credential_refused(self, error: FeedRefused, asked: Request, revision: int | None) -> None:
         """Read the credential again, once: its file may have been rotated. Raises AuthError.
@@ -344,7 +281,7 @@ class Connector:
             reason = f"the credential was refused, and its file cannot be used: {trouble}"
             if self._status.become(State.BACKING_OFF, reason):
                 await self.checkpointer.commit()
-            await sleep(self.wake, CREDENTIAL_SECONDS)
+            await sleep(self.term.wake, CREDENTIAL_SECONDS)
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
             get().warning("credential refused, trying the new one in its file")

@@ -7,7 +7,7 @@ which days pass in seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -24,13 +24,13 @@ from bridge.kafka.batch_writer import Complete
 from bridge.kafka.pace import Pace
 from bridge.kafka.topics import Topics
 from bridge.service.status import Status
-from bridge.service.timekeeper import AskTime
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.deduplicator import Deduplicator
 from bridge.state.reach import TopicReach
 
 T = TypeVar("T")
 GiveUp = Callable[[], bool]
+OnDelay = Callable[[str], None]
 
 
 class Connection(Protocol):
@@ -111,6 +111,49 @@ class Ownership(Protocol):
         """Ask the coordinator whether this process still is the owner. May block."""
 
 
+class Provider(Protocol):
+    """The provider of the feed, as `bridge.feed`."""
+
+    async def connect(
+        self, settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock, /
+    ) -> Connection:
+        """Open a connection in one attempt; the clock stamps its messages. Raises FeedError."""
+
+    async def ask_time(self, settings: FeedSettings, /) -> Skew | None:
+        """Ask for the time, without connecting to the feed. Raises FeedError."""
+
+
+class StoredState(Protocol):
+    """What is in the topics, and how it is read: on the writer's thread.
+
+    A method returns early once `give_up` returns true; `on_delay` receives the reason of each delay.
+    """
+
+    def judge_topics(self, give_up: GiveUp, on_delay: OnDelay) -> object:
+        """Raise TopologyError if topics would lose data: they may have changed during a standby."""
+
+    def agree_on_topics(
+        self, committed: Checkpoint | None, give_up: GiveUp, on_delay: OnDelay
+    ) -> tuple[TopicReach, ...]:
+        """Return the topics with which the feed goes on, as `ReachReader.agree`."""
+
+    def restore(self, since: float, give_up: GiveUp, on_delay: OnDelay) -> Deduplicator:
+        """Return a deduplicator that knows what was received since then, Unix seconds."""
+
+    def refuse_other_feeds(self, give_up: GiveUp, on_delay: OnDelay) -> object:
+        """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""
+
+
+class OwnerChecks(Protocol):
+    """What must hold before a connection is opened, and before it is used."""
+
+    async def still_owner(self) -> bool:
+        """Ask the group's coordinator whether this process still owns the feed."""
+
+    async def refuse_other_feeds(self) -> object:
+        """Raise TopologyError if another feed goes before this one on the same topics."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
     """What a term of leadership depends on."""
@@ -121,23 +164,11 @@ class Dependencies:
     """Name of this process in the checkpoints that it writes."""
     topics: Topics
     codecs: Codecs
-    judge_topics: Callable[[GiveUp, Callable[[str], None]], object]
-    """Raises TopologyError if the topics would lose data: they may have changed while this process stood by.
-    The last argument receives the reason of each delay, as below."""
-    agree_on_topics: Callable[[Checkpoint | None, GiveUp, Callable[[str], None]], tuple[TopicReach, ...]]
-    """As `ReachReader.agreed`; the last argument as before."""
-    restore: Callable[[float, GiveUp, Callable[[str], None]], Deduplicator]
-    """Returns a deduplicator that knows all bets and dead letters received since then, Unix seconds. The last
-    argument receives the reason of each delay."""
-    refuse_other_feeds: Callable[[GiveUp, Callable[[str], None]], object]
-    """As `CheckpointReader.refuse_other_feeds`, with which `writer` reads the checkpoint."""
+    stored: StoredState
     leadership: Ownership
     leadership_changed: asyncio.Event
     """Set when leadership may have changed."""
-    writer: Callable[[Callable[[str], None]], Writer]
+    writer: Callable[[OnDelay], Writer]
     """Creates a writer; its argument is called with what blocks a job."""
-    connect: Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
-    """Opens a connection in one attempt; the clock stamps its messages. Raises FeedError."""
-    ask_time: AskTime
-    """Asks the provider for its time, without connecting to the feed."""
+    provider: Provider
     clock: AnchoredClock

@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from bridge.clock import Instant
 from bridge.config import parse_start
 from bridge.errors import (
     AuthError,
@@ -25,16 +24,16 @@ from bridge.errors import (
     TopologyError,
     Unconvertible,
 )
-from bridge.feed.position import Position
-from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_utc
 from bridge.log import get
+from bridge.observability.status import TermStatus
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import HOW_TO_GO_ON, Connector
 from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.pump import Pump
+from bridge.service.term import Term
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
@@ -62,14 +61,14 @@ class FeedOwner:
         self._ending = False
         self._other_topics = ""
         """Why the topics are not those that this term has written."""
-        self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.ask_time)
+        self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.provider.ask_time)
         self._committer = Committer(dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away)
         self._pump: Pump | None = None
         """None until the state in Kafka was restored."""
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return what the owner contributes to a `bridge.observability.status.StatusSnapshot`."""
-        return {"owner": True, **(self._pump.snapshot() if self._pump else {})}
+    def seen(self) -> TermStatus:
+        """Return what the term has come to."""
+        return self._pump.seen() if self._pump else TermStatus()
 
     async def run(self) -> NoReturn:
         """Own the feed until cancelled. What was received is then committed, if Kafka answers in time.
@@ -114,12 +113,12 @@ class FeedOwner:
     @property
     def topics(self) -> tuple[TopicReach, ...]:
         """The topics that were written, and how far they reach; empty until they are compared."""
-        return self._pump.checkpointer.topics if self._pump else ()
+        return self._pump.term.topics if self._pump else ()
 
     @property
     def committed(self) -> Checkpoint | None:
         """The last checkpoint that this process has read or committed."""
-        return self._before if self._pump is None else self._pump.checkpointer.committed
+        return self._before if self._pump is None else self._pump.term.committed
 
     def topics_differ(self, reason: str) -> None:
         """End the term: the topics are not those that were written, or lack records."""
@@ -131,7 +130,7 @@ class FeedOwner:
     async def _commit_last(self) -> None:
         """Commit what was received and the final state, if there was an attempt and Kafka answers in time."""
         self._ending = True
-        if self._pump is not None and self._pump.checkpointer.committed is not None:
+        if self._pump is not None and self._pump.term.committed is not None:
             try:
                 async with asyncio.timeout(LAST_COMMIT_SECONDS):
                     await self._pump.checkpointer.commit()
@@ -144,17 +143,47 @@ class FeedOwner:
 
     async def _take_over(self) -> Pump:
         """Fence the former owner, restore the state, and assemble the parts around it."""
-        dependencies, feed = self._dependencies, self._feed
-        committer, timekeeper = self._committer, self._timekeeper
-        settings, codecs = dependencies.settings, dependencies.codecs
-        judge = partial(dependencies.judge_topics, self._gone, committer.report_error)
-        await committer.run(judge, "looking at the topics")
+        dependencies, stored, committer = self._dependencies, self._dependencies.stored, self._committer
+        gone, report = self._gone, committer.report_error
+        await committer.run(partial(stored.judge_topics, gone, report), "looking at the topics")
         value = await committer.run(committer.writer.open, "taking over from the former owner")
-        committed = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
+        committed = self._accepted(value)
+        try:
+            await self._timekeeper.compare()  # before anything depends on our clock
+        except FeedError as error:
+            get().warning("provider's time unavailable", reason=str(error))
+        agree = partial(stored.agree_on_topics, committed, gone, report)
+        topics = await committer.run(agree, "comparing the topics")
+        if not topics:
+            raise NotOwner("leadership was lost")
+        start = committed or self._first_checkpoint(self._clock().wall)
+        term = Term(
+            dependencies.settings, self._status, self._timekeeper, self._wake, start, committed, topics
+        )
+        certain = term.certain_revision
+        since = deduplicated_from(self._feed, start.revision if certain is None else certain)
+        restore = partial(stored.restore, since, gone, report)
+        deduplicator = await committer.run(restore, "restoring the published bets")
+        pipeline = Pipeline(term, dependencies.topics, dependencies.codecs, deduplicator)
+        checkpointer = Checkpointer(dependencies, term, pipeline, committer)
+        connector = Connector(dependencies.provider, term, pipeline, checkpointer, self)
+        get().info(
+            "owning the feed",
+            feed=self._feed.name,
+            revision=start.revision,
+            known=len(deduplicator),
+            first=committed is None,
+        )
+        return Pump(term, pipeline, committer, checkpointer, connector)
+
+    def _accepted(self, value: bytes | None) -> Checkpoint | None:
+        """Return the checkpoint of the former owner, if this one may go on from it. Raises as `run`."""
+        codec = self._dependencies.codecs.checkpoints
+        committed = None if value is None else Checkpoint.from_avro(codec.decode(value))
         if committed is None and self._before is not None:
             raise TopologyError(
-                f"{dependencies.topics.checkpoints.name} has no checkpoint of the feed, and this bridge has "
-                "committed one: this is another cluster, or the topics were made anew. Lead "
+                f"{self._dependencies.topics.checkpoints.name} has no checkpoint of the feed, and this "
+                "bridge has committed one: this is another cluster, or the topics were made anew. Lead "
                 "kafka.bootstrap_servers back to the cluster that was written; or go on with this one: set "
                 "feed.start (BRIDGE_FEED__START) to a time before "
                 f"{format_utc(self._before.revision)}, and start again."
@@ -162,63 +191,10 @@ class FeedOwner:
         if committed and not committed.counters.balanced:
             get().warning("a newer bridge had other counters, received is made to follow from these")
             committed.counters.balance()
-        if committed and committed.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
+        if committed and committed.state is State.STOPPED_ON_GAP and self._feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, committed.reason)
             raise self._stopped_on_gap()
-        try:
-            await timekeeper.compare()  # before anything depends on our clock
-        except FeedError as error:
-            get().warning("provider's time unavailable", reason=str(error))
-        agree = partial(dependencies.agree_on_topics, committed, self._gone, committer.report_error)
-        topics = await committer.run(agree, "comparing the topics")
-        if not topics:
-            raise NotOwner("leadership was lost")
-        start = committed or self._first_checkpoint(self._clock().wall)
-        limiter = Limiter.of(settings, start.ledger)
-        # From here on the ledger grows older by the monotonic clock. Its times are of another process, and
-        # one of the clocks may be wrong until the provider has confirmed it: the lesser age breaks no limit.
-        now = self._clock()
-        machine = now.monotonic + self._clock.machine_offset
-        limiter.observe(Instant(min(now.wall, machine), now.monotonic))
-        certain = self._certain(start, limiter)
-        since = deduplicated_from(feed, start.revision if certain is None else certain)
-        restore = partial(dependencies.restore, since, self._gone, committer.report_error)
-        deduplicator = await committer.run(restore, "restoring the published bets")
-        position = Position(feed, start.revision)
-        pipeline = Pipeline(
-            settings,
-            dependencies.topics,
-            codecs,
-            deduplicator,
-            position,
-            start.counters.copy(),
-            start.newest,
-            topics,
-            min(start.moved.start, int(start.moved.at)) if start.moved else 0,
-        )
-        checkpointer = Checkpointer(dependencies, limiter, pipeline, committer, timekeeper, committed, topics)
-        connector = Connector(
-            dependencies,
-            limiter,
-            pipeline,
-            timekeeper,
-            checkpointer,
-            self._wake,
-            self._still_owner,
-            self._refuse_other_feeds,
-            partial(self._certain, start, limiter),
-            certain,
-        )
-        get().info(
-            "owning the feed",
-            feed=feed.name,
-            revision=start.revision,
-            known=len(deduplicator),
-            first=committed is None,
-        )
-        return Pump(
-            dependencies, limiter, pipeline, committer, timekeeper, checkpointer, connector, self._wake
-        )
+        return committed
 
     def _first_checkpoint(self, now: float) -> Checkpoint:
         """Return the state of a first start, which is not committed yet."""
@@ -230,32 +206,18 @@ class FeedOwner:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {feed.start} is in the future")
         return Checkpoint(feed.name, start, State.CONNECTING, (), Counters(), now, owner)
 
-    def _certain(self, start: Checkpoint, limiter: Limiter) -> int | None:
-        """Return the revision to go back to if the position lies in the future; None if that is unknown.
-
-        Everything published before the newest settlementTime was received. If nothing was published, only the
-        oldest replayable revision is safe. A settlementTime in the future as well means that our clock is
-        wrong, unless the provider has confirmed it.
-        """
-        now, skew = self._clock().wall, self._feed.max_clock_skew_seconds
-        newest, oldest_replayable = start.newest, limiter.oldest_replayable(now)
-        if not start.is_ahead(now, skew):
-            return None
-        if newest is None:
-            return oldest_replayable
-        if newest > now + skew and self._timekeeper.skew is None:
-            return None
-        return max(oldest_replayable, int(deduplicated_from(self._feed, min(newest, now))))
-
     def _leads(self) -> bool:
         return self._dependencies.leadership.holds(self.term)
 
-    async def _still_owner(self) -> bool:
+    async def still_owner(self) -> bool:
+        """Ask the group's coordinator whether this process still owns the feed."""
         confirm = partial(self._dependencies.leadership.confirm, self._gone)
         return await self._committer.run(confirm, "confirming the leadership")
 
-    async def _refuse_other_feeds(self) -> None:
-        refuse = partial(self._dependencies.refuse_other_feeds, self._gone, self._committer.report_error)
+    async def refuse_other_feeds(self) -> None:
+        """Raise TopologyError if another feed goes before this one on the same topics."""
+        stored, report = self._dependencies.stored, self._committer.report_error
+        refuse = partial(stored.refuse_other_feeds, self._gone, report)
         await self._committer.run(refuse, "looking for other feeds on these topics")
         if self._gone():  # it may not have read to the end
             raise NotOwner("leadership was lost")

@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from math import inf
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bridge.clock import Instant
-from bridge.errors import FeedError, FeedLost, Unconvertible
+from bridge.errors import FeedError, FeedLost
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.protocol import ping_reply
 from bridge.feed.provider_clock import check_skew
-from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_utc
 from bridge.kafka.batch import BACKLOG
 from bridge.log import get
 from bridge.observability.rates import RateMeter
+from bridge.observability.status import DeliveryStatus, IntakeStatus, KnownStatus, TermStatus
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import Connector, sleep
-from bridge.service.interfaces import Connection, Dependencies
+from bridge.service.interfaces import Connection
 from bridge.service.pipeline import Pipeline
-from bridge.service.timekeeper import Timekeeper
+from bridge.service.term import Term
 from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
 from bridge.state.restore import deduplicated_from
@@ -43,25 +43,20 @@ PROGRESS_SECONDS = 10.0
 class Pump:
     """Moves messages from the feed to Kafka until cancelled."""
 
-    dependencies: Dependencies
-    limiter: Limiter
+    term: Term
     pipeline: Pipeline
     committer: Committer
-    timekeeper: Timekeeper
     checkpointer: Checkpointer
     connector: Connector
-    wake: asyncio.Event
 
     def __post_init__(self) -> None:
-        self._feed = self.dependencies.settings.feed
-        self._clock = self.dependencies.clock
-        self._status = self.dependencies.status
+        self._feed = self.term.settings.feed
+        self._clock = self.term.clock
+        self._status = self.term.status
         self._connection: Connection | None = None
         self._evict_at = 0.0
         self._log_at = 0.0
         self._meter = RateMeter()
-        self._unconverted, self._published = "", 0
-        """Since when nothing can be converted, in words, and how many bets had been published then."""
 
     async def run(self) -> NoReturn:
         """Open one connection after the other, and read each to its end.
@@ -73,40 +68,46 @@ class Pump:
             if connection is not None:
                 await self._use(connection)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return fields of a `bridge.observability.status.StatusSnapshot`."""
-        now, pipeline, checkpointer = self._clock(), self.pipeline, self.checkpointer
-        committed = checkpointer.committed
-        written = committed.counters.published + committed.counters.dead_lettered if committed else 0
-        catch_up = checkpointer.progress.catch_up(now.wall)
-        return {
-            "revision": committed and committed.revision,
-            "committed_at": committed.updated_at if committed and self.committer.durations.count else None,
-            # Not the pipeline's: what is not committed yet may come again, and a counter must not go back.
-            "counters": committed.counters.copy() if committed else Counters(),
-            "dedup_entries": len(pipeline.deduplicator),
-            "skew": self.timekeeper.skew and self.timekeeper.skew.seconds,
-            "gaps": pipeline.gaps,
-            "connections": dict(self.connector.connections),
-            "last_bets": checkpointer.last_bets.values if checkpointer.last_bets else None,
-            "declared": tuple(pipeline.declared),
-            "dead_letters": dict(pipeline.causes),
-            "unconverted": self._unconverted,
-            "newest": pipeline.position.newest,
-            "rates": self._meter.observe(now.monotonic, pipeline.counters.received, written),
-            "eta": catch_up.remaining if self._status.state is State.CATCHING_UP else None,
-            "usage": self.limiter.usage(now),
-            "next_connect": self.connector.next_attempt(now)[1].until,
-            "extras": dict(pipeline.extras),
-            "fallbacks": pipeline.fallbacks,
-            "queue_messages": self._connection.waiting if self._connection else 0,
-            "batch_records": checkpointer.uncommitted,
-            "transaction_bytes": pipeline.transaction_bytes,
-            "kafka_rate": self.committer.writer.pace.slow_rate(now.monotonic),
-            "commit_durations": self.committer.durations.copy(),
-            "receipt_to_visible": checkpointer.receipt_to_visible.copy(),
-            "settlement_to_visible": checkpointer.settlement_to_visible.copy(),
-        }
+    def seen(self) -> TermStatus:
+        """Return what the term has come to."""
+        now, term, pipeline = self._clock(), self.term, self.pipeline
+        visibility, committed, skew = self.checkpointer.visibility, term.committed, term.timekeeper.skew
+        # Not the term's: what is not committed yet may come again, and a counter must not go back.
+        counters = committed.counters.copy() if committed else Counters()
+        written = counters.published + counters.dead_lettered
+        catch_up = term.progress.catch_up(now.wall)
+        known = KnownStatus(
+            revision=committed.revision if committed else None,
+            committed_at=committed.updated_at if committed and self.committer.durations.count else None,
+            skew=skew.seconds if skew else None,
+            gaps=pipeline.gaps,
+            declared=tuple(pipeline.declared),
+            dead_letters=dict(pipeline.conversion_log.causes),
+        )
+        intake = IntakeStatus(
+            counters=counters,
+            dedup_entries=len(pipeline.deduplicator),
+            unconverted=pipeline.conversion_log.unconverted,
+            connections=dict(self.connector.attempts.results),
+            newest=term.position.newest,
+            rates=self._meter.observe(now.monotonic, term.counters.received, written),
+            eta=catch_up.remaining if self._status.state is State.CATCHING_UP else None,
+            usage=term.limiter.usage(now),
+            next_connect=self.connector.next_attempt(now)[1].until,
+            extras=dict(pipeline.conversion_log.extras),
+            fallbacks=pipeline.fallbacks,
+            queue_messages=self._connection.waiting if self._connection else 0,
+        )
+        delivery = DeliveryStatus(
+            last_bets=visibility.last_bets.values if visibility.last_bets else None,
+            batch_records=self.checkpointer.uncommitted,
+            transaction_bytes=pipeline.transaction_bytes,
+            kafka_rate=self.committer.writer.pace.slow_rate(now.monotonic),
+            commit_durations=self.committer.durations.copy(),
+            receipt_to_visible=visibility.receipt.copy(),
+            settlement_to_visible=visibility.settlement.copy(),
+        )
+        return TermStatus(known, intake, delivery)
 
     async def _use(self, connection: Connection) -> None:
         """Read a connection until it ends, and commit what it delivered."""
@@ -114,15 +115,16 @@ class Pump:
         try:
             await self._read(connection)
         except FeedError as error:
-            self.connector.ended(error)
+            self.connector.attempts.ended(error)
         finally:
             self._connection = None
-            self.timekeeper.close()
+            self.term.timekeeper.close()
             await connection.disconnect()
         await self.checkpointer.commit()
 
     async def _read(self, connection: Connection) -> NoReturn:
-        pipeline, idle_timeout = self.pipeline, self._feed.idle_timeout_seconds
+        pipeline, position = self.pipeline, self.term.position
+        idle_timeout = self._feed.idle_timeout_seconds
         heard_at = self._clock().monotonic
         while True:
             handled = self._handle_burst(connection)
@@ -132,10 +134,10 @@ class Pump:
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self.connector.report(gap)
-            if pipeline.position.live:
+            if position.live:
                 self.connector.caught_up()
             self._check_clock()
-            self._judge_unconverted()
+            pipeline.conversion_log.judge(self.term.counters.published)
             now = self._clock()
             self._evict(now.monotonic)
             self._update_state(now)
@@ -153,7 +155,7 @@ class Pump:
             else:
                 due = self.checkpointer.due_at(0)
                 wake_at = min(heard_at + idle_timeout, inf if due is None else due)
-                await sleep(self.wake, max(0.0, min(wake_at - now.monotonic, BREATH_SECONDS)))
+                await sleep(self.term.wake, max(0.0, min(wake_at - now.monotonic, BREATH_SECONDS)))
 
     def _handle_burst(self, connection: Connection) -> int:
         """Handle waiting messages for one burst. Returns how many."""
@@ -172,44 +174,23 @@ class Pump:
         return handled
 
     def _check_clock(self) -> None:
-        position = self.pipeline.position
-        if (skew := self.timekeeper.watch(doubted=position.doubts_clocks)) is not None:
+        position = self.term.position
+        if (skew := self.term.timekeeper.watch(doubted=position.doubts_clocks)) is not None:
             position.clocks_compared(skew)
         check_skew(self._feed, position.skew)
 
-    def _judge_unconverted(self) -> None:
-        """Report once when the provider sends nothing any more that can be converted, and when it does again.
-
-        Raises Unconvertible if that is to end the process.
-        """
-        feed, pipeline = self._feed, self.pipeline
-        lasted = pipeline.unconverted_until - pipeline.unconverted_since
-        lasts = pipeline.unconverted >= feed.unconverted_messages and lasted >= feed.unconverted_seconds
-        if lasts and not self._unconverted:
-            self._published = pipeline.counters.published
-            since = format_utc(int(pipeline.unconverted_since))
-            self._unconverted = f"nothing that came since {since} could be converted"
-            if feed.on_unconverted == "stop":
-                raise Unconvertible(f"{self._unconverted}: “bridge deadletters list” has the reasons")
-            get().warning("nothing can be converted", since=since, see="bridge deadletters list")
-        elif (
-            self._unconverted and pipeline.counters.published > self._published
-        ):  # in a replay others may come
-            self._unconverted = ""
-            get().info("bets can be converted again")
-
     def _evict(self, now: float) -> None:
         """Evict what no replay can bring back. `now` is monotonic."""
-        committed = self.checkpointer.committed
+        committed = self.term.committed
         if now >= self._evict_at and committed is not None:
             self._evict_at = now + EVICT_SECONDS
             self.pipeline.deduplicator.evict(
-                deduplicated_from(self._feed, min(committed.revision, self.pipeline.replays_from))
+                deduplicated_from(self._feed, min(committed.revision, self.pipeline.replay.since))
             )
 
     def _update_state(self, now: Instant) -> None:
-        position, progress = self.pipeline.position, self.checkpointer.progress
-        progress.observe(now.monotonic, self.pipeline.counters.received, position.newest)
+        position, progress = self.term.position, self.term.progress
+        progress.observe(now.monotonic, self.term.counters.received, position.newest)
         if self.committer.report_if_blocked():
             return
         slow = self.committer.writer.pace.reason(now.monotonic)

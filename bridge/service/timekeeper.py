@@ -33,7 +33,7 @@ class Timekeeper:
 
     def __init__(self, settings: FeedSettings, clock: AnchoredClock, ask: AskTime) -> None:
         self._settings = settings
-        self._clock = clock
+        self.clock = clock
         self._ask = ask
         self._asking: asyncio.Future[Skew | None] | None = None
         self._unanswered = 0
@@ -47,7 +47,7 @@ class Timekeeper:
     @property
     def stepped(self) -> bool:
         """Whether the wall clock was set since the last comparison, or the machine was suspended."""
-        return abs(self._clock.stepped - self._known_step) > STEP_SECONDS
+        return abs(self.clock.stepped - self._known_step) > STEP_SECONDS
 
     async def compare(self) -> bool:
         """Ask the provider for its time. Raises FeedError without an answer; else as `note`."""
@@ -80,7 +80,7 @@ class Timekeeper:
         Anchors `clock` to the wall clock, unless only the wall clock is too far off. Returns whether `clock`
         moved by more than the margins cover. Raises ClockError if both are too far off.
         """
-        clock = self._clock
+        clock = self.clock
         before = clock.offset
         if seen is None or self._agrees(seen.by(clock.machine_offset)):
             clock.anchor()
@@ -105,7 +105,7 @@ class Timekeeper:
         """
         asking = self._asking
         if asking is None:
-            if (self.stepped or doubted) and (now := self._clock().monotonic) - self._asked_at >= ASK_SECONDS:
+            if (self.stepped or doubted) and (now := self.clock().monotonic) - self._asked_at >= ASK_SECONDS:
                 self._asked_at = now
                 self._asking = asyncio.ensure_future(self._ask(self._settings))
             return None
@@ -124,7 +124,7 @@ class Timekeeper:
                 )
             return self.skew
         get().warning("provider's time unavailable", reason=reason)
-        if doubted and abs(self._clock.stepped) > self._settings.max_clock_skew_seconds:
+        if doubted and abs(self.clock.stepped) > self._settings.max_clock_skew_seconds:
             raise FeedLost("messages are from the future and this machine's clock was set: connecting again")
         return None
 

@@ -13,6 +13,7 @@ from bridge.feed.framing import Inbox
 from bridge.messages.converter import Converter
 from bridge.messages.parser import Message, MessageParser, _unknown_with_values
 from bridge.service.pipeline import Pipeline
+from bridge.service.term import Term
 from bridge.state.counters import Counters
 from bridge.state.dead_letter import dead_letter
 from bridge.state.deduplicator import Deduplicator, DedupResult
@@ -82,27 +83,27 @@ def _letter(change: Callable[[Any], object]) -> Rules:
 
 def _counted_as_empty(letter: By, self: Pipeline, *arguments: Any) -> None:
     letter(self, *arguments)
-    self.counters.empty += self.counters.dead_lettered
-    self.counters.dead_lettered = 0
+    self.term.counters.empty += self.term.counters.dead_lettered
+    self.term.counters.dead_lettered = 0
 
 
 def _corrections_as_duplicates(publish: By, self: Pipeline, *arguments: Any) -> None:
     publish(self, *arguments)
     is_correction = arguments[-1] is DedupResult.CORRECTION
-    self.counters.published -= is_correction
-    self.counters.duplicates += is_correction
+    self.term.counters.published -= is_correction
+    self.term.counters.duplicates += is_correction
 
 
 def _versions_as_corrections(
     publish: By, self: Pipeline, key: bytes, at: float, version: int, *arguments: Any
 ) -> None:
-    before = self.counters.corrections
+    before = self.term.counters.corrections
     publish(self, key, at, version, *arguments)
-    self.counters.corrections = before + (version > 1)
+    self.term.counters.corrections = before + (version > 1)
 
 
-def _from_zero(init: By, self: Pipeline, *arguments: Any) -> None:
-    init(self, *arguments)
+def _from_zero(begin: By, self: Term) -> None:
+    begin(self)
     self.counters = Counters()
 
 
@@ -144,7 +145,7 @@ def _without_bet_of_ping(convert: By, self: Converter, data: bytes) -> Any:
 
 
 def _swallow(_: By, self: Pipeline, message: Any, kind: Any, reason: str) -> None:
-    self.counters.empty += 1
+    self.term.counters.empty += 1
 
 
 def _settled_when_received(
@@ -214,7 +215,7 @@ FAULTS = (
         "kills",
         {Anomaly.COUNTERS: "falls from"},
         "a new owner counts from zero",
-        {**GOES_BACK, Pipeline.__init__: _from_zero},
+        {**GOES_BACK, Term.__post_init__: _from_zero},
     ),
     # A busy machine lets more of them wait.
     _lost("messages that find 20 others waiting are dropped", {Inbox.add: _at_most_twenty}, records=0.25),

@@ -36,16 +36,16 @@ class Feed:
             value = BETS.encode(BETS.decode(_value(content)))
             deduplicator.publish(b"b", 1, fingerprint(value), at=NOW)
         line = Line(deduplicator=deduplicator)
-        before = line.pipeline.position.revision
+        before = line.term.position.revision
         for content in self.sequence[start:end]:
             line.handle(bet(payout=content))
         if to_its_end:
             for _ in range(OVER + 1):
                 self._number += 1
                 line.handle(bet(bet_id=f"new-{self._number}"))
-        held = sum(map(len, line.pipeline._held.bets.values()))
-        assert line.pipeline.position.held == bool(held)
-        assert not held or line.pipeline.position.revision == before
+        held = sum(map(len, line.pipeline.replay.held.bets.values()))
+        assert line.term.position.held == bool(held)
+        assert not held or line.term.position.revision == before
         records = [BETS.decode(record.value or b"") for record in line.records]
         self.topic += [record["payout"] for record in records if record["betId"] == "b"]
         counted = end - start + (OVER + 1 if to_its_end else 0) - held

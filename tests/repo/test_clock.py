@@ -25,7 +25,9 @@ CLOCKS = {
 }
 DRIVERS = {
     "bridge.config.loader": "no feed starts in the future",
-    "bridge.service.app": "start-up waits for Kafka and the registry",
+    "bridge.service.app": "pauses between terms",
+    "bridge.service.startup": "waits for Kafka and the registry",
+    "bridge.service.members": "looks now and then",
     "bridge.service.transaction_monitor": "looks now and then",
     "bridge.snapshots.asking": "knows for how long an endpoint has been silent",
     "bridge.snapshots.fetch": "the same",

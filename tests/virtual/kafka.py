@@ -30,7 +30,7 @@ from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import Pace
 from bridge.kafka.topics import Topics
 from bridge.kafka.transactions import LONGEST_SECONDS
-from bridge.service.interfaces import GiveUp
+from bridge.service.interfaces import GiveUp, OnDelay
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.deduplicator import KEPT, Deduplicator, fingerprint
 from bridge.state.gap import Gap
@@ -56,6 +56,7 @@ class Kafka:
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
+        self.look_for_other_feeds: Callable[[], object] = lambda: None
         self.deaf = False
         self.lost = False
         """Whether commits find that another process owns the feed."""
@@ -117,7 +118,16 @@ class Kafka:
         """Return the end offset of each partition."""
         return [len(self._log[topic][partition]) for partition in range(PARTITIONS)]
 
-    def topics_agreed(self, checkpoint: Checkpoint | None, *_: object) -> tuple[TopicReach, ...]:
+    # As it is read (`bridge.service.interfaces.StoredState`).
+
+    def judge_topics(self, *_: object) -> None:
+        """They are as they must be."""
+
+    def refuse_other_feeds(self, *_: object) -> None:
+        """Raise if a test says so."""
+        self.look_for_other_feeds()
+
+    def agree_on_topics(self, checkpoint: Checkpoint | None, *_: object) -> tuple[TopicReach, ...]:
         """Return the topics of the checkpoint, or as they are (`ReachReader.agree`)."""
         if checkpoint is not None and checkpoint.topics:
             return checkpoint.topics
@@ -151,7 +161,7 @@ class Kafka:
             Gap.from_avro(CODECS.gaps.decode(r.value or b"")) for r in self.records(self.topics.gaps.name)
         ]
 
-    def deduplicator(self, since: float, _give_up: GiveUp, _on_status: Callable[[str], None]) -> Deduplicator:
+    def restore(self, since: float, _give_up: GiveUp, _on_delay: OnDelay) -> Deduplicator:
         """Restore the deduplicator as `bridge.state.restore` does."""
         deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since, KEPT):

@@ -21,6 +21,7 @@ from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 from bridge_sandbox.provider.faults import Drop, Garbage, Refuse
 from tests.alerts import INTERVAL, Scrapes, run
+from tests.snapshots import snapshot
 from tests.virtual.world import EPOCH, HOUR, World, play
 
 FEED = {"feed": "f"}
@@ -81,8 +82,8 @@ class Prometheus:
         elif owner:
             status = world.status
             known = {"state": status.state, "since": status.since, "until": status.until}
-            known |= world.owner.snapshot() if world.owner else {}
-        return StatusSnapshot(
+            known |= {"owner": True, **world.owner.seen()._asdict()} if world.owner else {}
+        return snapshot(
             at=now,
             started_at=EPOCH,
             feed="f",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -18,7 +17,7 @@ from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost, GapError, NotOwner, SettingsError
 from bridge.feed.received import Oversized
 from bridge.kafka.batch import Record
-from bridge.service.interfaces import GiveUp
+from bridge.service.interfaces import GiveUp, OnDelay
 from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator
 from bridge.state.gap import Cause
@@ -147,7 +146,7 @@ def held(world: World) -> int:
     """Return how many bets are held until the replay is over."""
     assert world.owner is not None
     pump = world.owner._pump
-    return 0 if pump is None else len(pump.pipeline._held.bets)
+    return 0 if pump is None else len(pump.pipeline.replay.held.bets)
 
 
 # The replay after a restart brought only the last A of A, B, A: it looked like the first one and was dropped.
@@ -421,7 +420,7 @@ async def test_a_position_that_only_a_wrong_clock_can_have_committed_is_a_gap(wo
 @with_desk(revision=EPOCH + 37, connect_timeout_seconds=30.0)
 async def test_a_reset_is_committed_however_long_the_second_question_takes(desk: Desk) -> None:
     await desk.checkpointer.commit()
-    desk.answer_seconds, desk.connector.certain_revision = 20, int(EPOCH - 4 * DAY)
+    desk.provider.answer_seconds, desk.term.certain_revision = 20, int(EPOCH - 4 * DAY)
     await desk.connector.connect()
 
 
@@ -572,13 +571,13 @@ async def test_a_first_start_that_is_stopped_during_the_question_is_repeated(
 
 @in_world(rate=0.2, history=HOUR / 2, policy=EVERYTHING)
 async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
-    restored = world.kafka.deduplicator
+    restored = world.kafka.restore
 
-    def deduplicator(since: float, give_up: GiveUp, on_status: Callable[[str], None]) -> Deduplicator:
+    def restore(since: float, give_up: GiveUp, on_delay: OnDelay) -> Deduplicator:
         world.kafka.away(15)
-        return restored(since, give_up, on_status)
+        return restored(since, give_up, on_delay)
 
-    world.kafka.deduplicator = deduplicator  # type: ignore[method-assign,assignment]
+    world.kafka.restore = restore  # type: ignore[method-assign,assignment]
     world.start()
     await asyncio.sleep(60)
     assert [attempt.revision for attempt in world.provider.attempts] == [0]

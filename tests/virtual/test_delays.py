@@ -58,7 +58,7 @@ async def test_a_bridge_that_waits_for_kafka_reads_on_when_it_is_back(world: Wor
     await asyncio.sleep(500)
     assert world.status.state is State.WAITING_FOR_KAFKA
     assert world.owner is not None
-    assert world.owner.snapshot()["queue_messages"] > 0
+    assert world.owner.seen().intake.queue_messages > 0
     await asyncio.sleep(200)
     assert len(world.provider.attempts) == 1
     await world.check()

@@ -149,7 +149,7 @@ async def test_a_refusal_is_recorded_and_followed_by_a_longer_pause(world: World
         assert first * 2**number / 2 <= pause <= first * 2**number + 1, number
     assert [attempt.refused for attempt in world.last.ledger].count(True) == (3 if meant else 0)
     assert world.owner is not None
-    assert world.owner.snapshot()["connections"].get("refused", 0) == (3 if meant else 0)
+    assert world.owner.seen().intake.connections.get("refused", 0) == (3 if meant else 0)
     await world.check()
 
 

@@ -131,14 +131,14 @@ async def test_counters_of_the_metrics_never_go_back(world: World) -> None:
     world.kafka.away(8)
     await asyncio.sleep(6)
     assert world.owner is not None
-    before = world.owner.snapshot()
-    assert before["batch_records"] > 50
+    before = world.owner.seen()
+    assert before.delivery.batch_records > 50
     await world.kill()
     world.unreachable(60)
     world.start()
     await asyncio.sleep(30)
-    after = world.owner.snapshot()
-    assert 0 < before["counters"].published <= after["counters"].published
+    after = world.owner.seen()
+    assert 0 < before.intake.counters.published <= after.intake.counters.published
 
 
 async def unconvertible(world: World, count: int, pause: float = 1.0) -> None:
@@ -150,7 +150,7 @@ async def unconvertible(world: World, count: int, pause: float = 1.0) -> None:
 
 def unconverted(world: World) -> str:
     assert world.owner is not None
-    return str(world.owner.snapshot()["unconverted"])
+    return str(world.owner.seen().intake.unconverted)
 
 
 @in_world(rate=1 / HOUR)

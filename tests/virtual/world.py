@@ -127,6 +127,7 @@ class World:
         self.leadership = Leadership()
         self.leadership_changed = asyncio.Event()
         self.kafka = Kafka(declare(self.settings))
+        self.kafka.look_for_other_feeds = self._look_for_other_feeds
         self.status = Status("f", self.clock)
         self.other_feed: Literal["", "before", "meanwhile", "unknown"] = ""
         """Whether another feed used the topics before the start, or is seen only after the first commit;
@@ -171,15 +172,11 @@ class World:
             owner_id="me",
             topics=self.kafka.topics,
             codecs=CODECS,
-            judge_topics=lambda *_: None,
-            agree_on_topics=self.kafka.topics_agreed,
-            restore=self.kafka.deduplicator,
-            refuse_other_feeds=lambda *_: self._look_for_other_feeds(),
+            stored=self.kafka,
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka, self._refuse_other_feeds),
-            connect=self.feed.connect,
-            ask_time=self.feed.ask_time,
+            provider=self.feed,
             clock=clock,
         )
         self.owner = FeedOwner(dependencies, self.committed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from dataclasses import replace
 from http import HTTPStatus
 from urllib.request import urlopen
 
@@ -25,10 +24,11 @@ from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 from tests import wsgi
+from tests.snapshots import replace, snapshot
 from tests.wsgi import Response
 
 NOW = 1_790_000_000.25
-LIVE = StatusSnapshot(
+LIVE = snapshot(
     at=NOW - 0.25,
     started_at=NOW - 900,
     feed="settlement-v4",
@@ -44,7 +44,7 @@ LIVE = StatusSnapshot(
     open_transactions=(OpenTransaction(Place("t.bets", 3, 7), 1_789_999_950, 40),),
 )
 STALLED = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
-STARTED = StatusSnapshot(at=NOW, started_at=NOW, feed="f", idle_timeout_seconds=60, owner_id="me", since=NOW)
+STARTED = snapshot(at=NOW, started_at=NOW, feed="f", idle_timeout_seconds=60, owner_id="me", since=NOW)
 UNKNOWN = ("state", "revision", "revisionAgeSeconds", "lastCommitAgeSeconds", "openTransactions")
 UNAVAILABLE = "503 Service Unavailable"
 WAITING = replace(LIVE, state=State.WAITING_FOR_KAFKA, until=NOW + 9.75)
@@ -53,7 +53,7 @@ WAITING = replace(LIVE, state=State.WAITING_FOR_KAFKA, until=NOW + 9.75)
 def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET", **environ: str) -> Response:
     """Make one request to a bridge in that state."""
     app = make_app(
-        {"feed": status.feed},
+        {"feed": status.process.feed},
         lambda now: judge(status, now),
         lambda now: collect(status, now),
         WebSettings(host="bridge.example", hosts=("Metrics.Example",)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bridge.formatting import format_duration
@@ -18,6 +16,7 @@ from bridge.observability.health import (
 )
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
+from tests.snapshots import replace, snapshot
 
 NOW = 1_790_000_000.0
 IDLE_TIMEOUT = 60.0
@@ -38,7 +37,7 @@ READY = [*MOVING, State.STANDBY, State.WAITING_FOR_LIMIT, State.BACKING_OFF]
 def status(
     state: State | None, *, since: float = LONG_AGO, committed_at: float | None = LONG_AGO
 ) -> StatusSnapshot:
-    return StatusSnapshot(
+    return snapshot(
         at=NOW,
         started_at=LONG_AGO,
         feed="f",

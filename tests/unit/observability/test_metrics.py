@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -17,6 +15,7 @@ from bridge.observability.status import BOUNDS, LAG_BOUNDS, DurationHistogram, S
 from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
 from bridge.state.gap import Cause, Gap
+from tests.snapshots import replace
 from tests.unit.observability.test_status import NOW, STARTED
 
 OWNER = replace(
@@ -67,12 +66,12 @@ Scraped = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def scrape(status: StatusSnapshot, now: float = NOW) -> Scraped:
     """Return every sample by name and labels, without the label `feed`."""
-    body, _ = exposition(collect(status, now), {"feed": status.feed})
+    body, _ = exposition(collect(status, now), {"feed": status.process.feed})
     found: Scraped = {}
     for family in parse_text(body.decode()):
         for sample in family.samples:
             labels = dict(sample.labels)
-            assert labels.pop("feed") == status.feed
+            assert labels.pop("feed") == status.process.feed
             key = sample.name, frozenset(labels.items())
             assert key not in found
             found[key] = sample.value
@@ -152,9 +151,9 @@ def test_the_owner_exposes_everything() -> None:
 
 
 def test_every_message_has_an_outcome() -> None:
-    assert OWNER.counters.balanced
+    assert OWNER.intake.counters.balanced
     total = sum(value for (name, _), value in EXPECTED.items() if name == "bridge_messages_total")
-    assert total == OWNER.counters.received + OWNER.counters.redriven
+    assert total == OWNER.intake.counters.received + OWNER.intake.counters.redriven
 
 
 def test_an_unknown_value_has_no_sample() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from bridge.observability.status import BOUNDS, DurationHistogram, StatusSnapshot
+from bridge.observability.status import BOUNDS, DurationHistogram
+from tests.snapshots import replace, snapshot
 
 NOW = 1_790_000_000.0
-STARTED = StatusSnapshot(
+STARTED = snapshot(
     at=NOW, started_at=NOW - 5, feed="f", idle_timeout_seconds=60, owner_id="host:1:abc", since=NOW - 5
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from html.parser import HTMLParser
 from http.client import HTTPConnection, HTTPResponse
 from itertools import islice
@@ -20,6 +19,7 @@ from bridge.observability.status import StatusSnapshot
 from bridge.state.dead_letter import DeadLetterCause
 from tests import screenshots, shown, wsgi
 from tests.shown import LIVE, NOW, SHOWING_BETS, STANDBY, STATES, application, serving
+from tests.snapshots import replace
 
 
 def pages(take: Callable[[], StatusSnapshot], streams: int = 1) -> Mapping[str, Page]:

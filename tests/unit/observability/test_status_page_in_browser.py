@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from bridge.observability.view import view
 from bridge.snapshots.view import job_view
 from tests.browser import Tab, browser
 from tests.shown import CATCHING_UP, GAP, LIVE, NOW, STANDBY, STATES, pages, serving, show
+from tests.snapshots import replace
 from tests.unit.snapshots import reports
 from tests.unit.snapshots.reports import JOBS, LATER
 
@@ -150,7 +150,7 @@ def heard(tab: Tab) -> set[tuple[str, str]]:
 
 
 def test_a_screen_reader_finds_its_way(shown: Shown) -> None:
-    shown.status = replace(GAP, dead_letters=CATCHING_UP.dead_letters)
+    shown.status = replace(GAP, dead_letters=CATCHING_UP.known.dead_letters)
     shown.tab.open(shown.url)
     found = heard(shown.tab)
     for title in ("Flow", "Position", "Provider limits", "Dead letters", "Owner and standbys"):

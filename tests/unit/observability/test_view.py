@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +30,7 @@ from tests.shown import (
     WAITING_FOR_LIMIT,
     show,
 )
+from tests.snapshots import replace
 
 DAY = 86_400
 HANGING = OpenTransaction(Place("settlement.bets", 3, 7), NOW - 60, 60)
@@ -111,7 +111,7 @@ def test_no_state_hides_what_somebody_has_to_act_on(changes: dict[str, Any], wor
 
 
 def test_a_gap_is_noticed_for_as_long_as_it_could_be_on_the_line() -> None:
-    gap = replace(GAP, declared=(replace(GAP.declared[0], detected_at=NOW - 3.1 * DAY),))
+    gap = replace(GAP, declared=(replace(GAP.known.declared[0], detected_at=NOW - 3.1 * DAY),))
     assert view(gap, NOW, show).notices == ()
 
 

@@ -24,7 +24,8 @@ from bridge.kafka.group import Group, Member
 from bridge.kafka.outage import outage
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import declare
-from bridge.service import app
+from bridge.observability.status import DeliveryStatus, KnownStatus, TermStatus
+from bridge.service import app, members, startup
 from bridge.service.transaction_monitor import TransactionMonitor
 from bridge.state.checkpoint import State
 
@@ -69,8 +70,8 @@ async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch,
 
     def ensure(*_: object) -> topics.Topics:
         monkeypatch.setattr(outage, "cause", "the host name is unknown")
-        monkeypatch.setattr(app, "RETRY_SECONDS", 0.01)
-        monkeypatch.setattr(app, "SILENT_SECONDS", 0.01)
+        monkeypatch.setattr(startup, "RETRY_SECONDS", 0.01)
+        monkeypatch.setattr(startup, "SILENT_SECONDS", 0.01)
         return declare(Settings())
 
     monkeypatch.setattr(topics, "ensure", ensure)
@@ -87,7 +88,7 @@ async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch,
         return become(*args, **details)
 
     monkeypatch.setattr(service._status, "become", noted)
-    preparing = asyncio.create_task(service._prepare())
+    preparing = asyncio.create_task(startup.prepare(service._settings, service._status, service._clock))
     try:
         await became.wait()
     finally:
@@ -115,7 +116,7 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
             raise KafkaUnavailable("a file is away")
         return object()
 
-    monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(members, "STANDBY_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", admin)
     with capture_logs() as logged:
         await service._stand_by(Unseen())
@@ -160,7 +161,7 @@ async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over
             return looks.pop(0)
 
     service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
-    monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(members, "STANDBY_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", lambda _: object())
     with capture_logs() as logged:
         await service._stand_by(Forgetful())
@@ -185,11 +186,12 @@ async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
         seen.append((service._status.state, service._status.reason))
         raise asyncio.CancelledError
 
-    async def prepare() -> tuple[Any, ...]:
-        return declare(Settings()), Mock(), Mock(), Mock(), Mock()
+    async def prepare(*_: object) -> startup.Prepared:
+        return startup.Prepared(declare(Settings()), Mock(), Mock(confirm_if_due=AsyncMock()), Mock())
 
-    for name, value in {"_prepare": prepare, "_one_term": lose, "_stand_by": stand_by}.items():
+    for name, value in {"_one_term": lose, "_stand_by": stand_by}.items():
         monkeypatch.setattr(service, name, value)
+    monkeypatch.setattr(app, "prepare", prepare)
     monkeypatch.setattr(app, "LeaderElection", lambda *_: Losing())
     monkeypatch.setattr(app, "PAUSE_SECONDS", 0)
     monkeypatch.setattr("gc.freeze", Mock())
@@ -214,7 +216,7 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
 
     def see() -> None:
         status = service._take_snapshot()
-        seen.append((status.owner, status.revision, status.batch_records))
+        seen.append((status.owner, status.known.revision, status.delivery.batch_records))
 
     class Shown(Apart):
         """It says who its members are, or not."""
@@ -238,8 +240,9 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
         def __init__(self, dependencies: Any, _: object) -> None:
             self.known = dependencies.known
 
-        def snapshot(self) -> dict[str, Any]:
-            return {"owner": True, **self.known}
+        def seen(self) -> TermStatus:
+            found: TermStatus = self.known
+            return found
 
         async def run(self) -> None:
             service._snapshot = service._take_snapshot()
@@ -249,12 +252,13 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
     async def no_gaps(*_: object) -> None: ...
 
     service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
-    monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(app, "GROUP_SECONDS", 10.0)
+    monkeypatch.setattr(members, "STANDBY_SECONDS", 0.001)
+    monkeypatch.setattr(members, "OWNER_SECONDS", 10.0)
     monkeypatch.setattr(app, "FeedOwner", Owner)
     monkeypatch.setattr(service._gaps, "read", no_gaps)
     monkeypatch.setattr(clients, "admin", lambda _: object())
-    for known in ({"revision": 7, "batch_records": 5}, {}):
+    restored = TermStatus(KnownStatus(revision=7), delivery=DeliveryStatus(batch_records=5))
+    for known in (restored, TermStatus()):
         dependencies: Any = SimpleNamespace(codecs=SimpleNamespace(gaps=None), known=known)
         await service._one_term(dependencies, Shown())
     await service._stand_by(Shown())
@@ -292,9 +296,9 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
 
     loop = asyncio.get_running_loop()
     service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
-    monkeypatch.setattr(app, "GROUP_SECONDS", 0.001)
+    monkeypatch.setattr(members, "OWNER_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", admin)
-    watch = asyncio.ensure_future(service._watch_group(Shown()))
+    watch = asyncio.ensure_future(service._members.watch_as_owner(Shown()))
     with pytest.raises(asyncio.CancelledError), capture_logs() as logged:
         await watch
     assert seen == [None, group, None, None, group]

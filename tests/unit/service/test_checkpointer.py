@@ -30,29 +30,29 @@ def receive(desk: Desk, count: int) -> None:
 @with_desk()
 async def test_a_checkpoint_has_the_whole_state(desk: Desk) -> None:
     desk.status.become(State.WAITING_FOR_LIMIT, "a limit", until=EPOCH + 7)
-    desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-    desk.timekeeper.skew = Skew(2.5, 3.5)
+    desk.term.limiter.attempt(desk.clock(), int(EPOCH) - 100)
+    desk.term.timekeeper.skew = Skew(2.5, 3.5)
     receive(desk, 3)
     await desk.checkpointer.commit()
     [checkpoint] = desk.kafka.checkpoints
     assert (checkpoint.feed, checkpoint.owner, checkpoint.updated_at) == ("f", "me", EPOCH)
     assert (checkpoint.state, checkpoint.reason) == (State.WAITING_FOR_LIMIT, "a limit")
     assert (checkpoint.since, checkpoint.until) == (EPOCH, EPOCH + 7)
-    assert checkpoint.revision == desk.pipeline.position.revision == EPOCH - 90
-    assert checkpoint.ledger == desk.limiter.ledger
-    assert checkpoint.counters == desk.pipeline.counters
+    assert checkpoint.revision == desk.term.position.revision == EPOCH - 90
+    assert checkpoint.ledger == desk.term.limiter.ledger
+    assert checkpoint.counters == desk.term.counters
     assert (checkpoint.counters.published, checkpoint.newest) == (3, EPOCH)
     assert (checkpoint.skew, checkpoint.catch_up) == (2.5, None)
-    assert desk.checkpointer.committed == checkpoint
+    assert desk.term.committed == checkpoint
 
 
 @with_desk()
 async def test_topics_that_were_taken_as_a_copy_are_those_of_the_next_checkpoint(desk: Desk) -> None:
     await desk.checkpointer.commit()
     [last] = desk.kafka.checkpoints
-    desk.checkpointer.topics = copies = tuple(replace(topic, id="a copy") for topic in last.topics)
+    desk.term.topics = copies = tuple(replace(topic, id="a copy") for topic in last.topics)
     desk.checkpointer.advance(0)
-    assert desk.checkpointer.topics == copies
+    assert desk.term.topics == copies
     await desk.checkpointer.commit()
     assert {topic.id for topic in desk.kafka.checkpoints[-1].topics} == {"a copy"}
 
@@ -70,7 +70,7 @@ async def test_a_batch_is_committed_once_with_its_checkpoint(desk: Desk) -> None
 @with_desk()
 async def test_only_a_checkpoint_while_catching_up_has_progress(desk: Desk) -> None:
     desk.status.become(State.CATCHING_UP)
-    desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
+    desk.term.progress.observe(0.0, 10, EPOCH - 50)
     await desk.checkpointer.commit()
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
@@ -203,13 +203,13 @@ async def test_nothing_is_due_during_a_commit(desk: Desk) -> None:
     receive(desk, 1)
     assert desk.checkpointer.due_at(0) is None
     desk.checkpointer.advance(0)
-    assert desk.checkpointer.committed is None
+    assert desk.term.committed is None
     receive(desk, 2)
     assert desk.checkpointer.uncommitted == 1 + 1
     await desk.committer.finish()
     desk.checkpointer.advance(0)
-    assert desk.checkpointer.committed is not None
-    assert desk.checkpointer.committed.counters.received == 1
+    assert desk.term.committed is not None
+    assert desk.term.committed.counters.received == 1
     assert desk.checkpointer.uncommitted == 1
 
 
@@ -217,11 +217,11 @@ async def test_nothing_is_due_during_a_commit(desk: Desk) -> None:
 async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
     receive(desk, 2)
     await desk.checkpointer.commit()
-    desk.pipeline.counters.published -= 1
-    desk.pipeline.counters.received -= 1
+    desk.term.counters.published -= 1
+    desk.term.counters.received -= 1
     with pytest.raises(AssertionError, match="go back"):
         await desk.checkpointer.commit()
-    desk.pipeline.counters.published += 1
+    desk.term.counters.published += 1
     with pytest.raises(AssertionError, match="unaccounted"):
         await desk.checkpointer.commit()
     assert desk.kafka.transactions == 1
@@ -229,7 +229,7 @@ async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
 
 @with_desk(show_bets=True)
 async def test_the_last_bets_are_those_that_are_committed(desk: Desk) -> None:
-    last = desk.checkpointer.last_bets
+    last = desk.checkpointer.visibility.last_bets
     assert last is not None
     for count in (3, MOST + 5):
         receive(desk, count)
@@ -253,7 +253,7 @@ def test_neither_dead_letters_nor_huge_bets_are_shown() -> None:
 
 @with_desk()
 async def test_bets_are_not_remembered_unasked(desk: Desk) -> None:
-    assert desk.checkpointer.last_bets is None
+    assert desk.checkpointer.visibility.last_bets is None
 
 
 async def written(desk: Desk) -> list[int]:
@@ -273,7 +273,7 @@ async def written(desk: Desk) -> list[int]:
 async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Desk) -> None:
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
-    first = desk.checkpointer.committed
+    first = desk.term.committed
     receive(desk, 2_000)
     desk.pipeline.handle([Received(b"?", EPOCH)], 0.0)
     counts = await written(desk)
@@ -288,8 +288,8 @@ async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Des
         assert (part.revision, part.newest) == (first.revision, first.newest)
         assert part.counters.balanced
         assert part.counters.published == total
-    assert last.counters == desk.pipeline.counters
-    assert last.revision == desk.pipeline.position.revision
+    assert last.counters == desk.term.counters
+    assert last.revision == desk.term.position.revision
 
 
 @with_desk()
@@ -300,8 +300,8 @@ async def test_an_awaited_commit_that_is_too_much_goes_on_in_parts(desk: Desk) -
     desk.kafka.bytes_per_second = 20_000
     receive(desk, 2_000)
     await desk.checkpointer.commit()
-    assert desk.checkpointer.committed is not None
-    assert desk.checkpointer.committed.counters.published == 2_000
+    assert desk.term.committed is not None
+    assert desk.term.committed.counters.published == 2_000
     assert len(desk.kafka.records("settlement.bets")) == 2_000
 
 
@@ -310,7 +310,7 @@ async def test_a_part_of_the_first_replay_is_still_at_the_start(desk: Desk) -> N
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 2_000)
-    desk.checkpointer.starting = False  # the connection is live
+    desk.term.starting = False  # the connection is live
     await written(desk)
     *parts, last = desk.kafka.checkpoints[1:]
     assert parts
@@ -368,16 +368,16 @@ async def test_what_kafka_does_not_take_in_time_goes_on_in_parts(desk: Desk) -> 
     assert all(20 < count < 600 for count in counts[:-1]), counts
     versions = [c.counters.published for c in desk.kafka.checkpoints]
     assert versions == sorted(versions)
-    assert desk.kafka.checkpoints[-1].counters == desk.pipeline.counters
+    assert desk.kafka.checkpoints[-1].counters == desk.term.counters
 
 
 @with_desk()
 async def test_an_attempt_waits_until_all_parts_are_committed(desk: Desk) -> None:
     await desk.checkpointer.commit()
     receive(desk, 2_000)
-    desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
+    desk.term.limiter.attempt(desk.clock(), int(EPOCH) - 100)
     await desk.checkpointer.commit(check_generation=True)
-    assert desk.checkpointer.committed == desk.kafka.checkpoints[-1]
-    assert desk.kafka.checkpoints[-1].counters == desk.pipeline.counters
+    assert desk.term.committed == desk.kafka.checkpoints[-1]
+    assert desk.kafka.checkpoints[-1].counters == desk.term.counters
     assert desk.checkpointer.uncommitted == 0
     assert desk.kafka.transactions > 3

@@ -32,7 +32,7 @@ from tests.virtual.world import DAY, EPOCH, HOUR
 async def test_no_revision_ahead_of_the_providers_clock_is_requested(
     desk: Desk, revision: float, asked: float
 ) -> None:
-    desk.pipeline.position.take_back(int(revision))
+    desk.term.position.take_back(int(revision))
     assert await desk.connector.connect() is None
     assert desk.provider.asked == [asked]
 
@@ -41,7 +41,7 @@ async def test_no_revision_ahead_of_the_providers_clock_is_requested(
 async def test_attempts_request_revision_zero_until_all_that_it_replays_has_come(desk: Desk) -> None:
     for _ in range(3):
         await desk.connector.connect()
-    desk.connector.ended(FeedLost("with pauses as after a refusal"))
+    desk.connector.attempts.ended(FeedLost("with pauses as after a refusal"))
     assert desk.connector.next_attempt(desk.clock())[1].until > desk.clock().wall + 30
     with pytest.raises(FeedLost, match="asking for all since the first attempt"):
         desk.connector.caught_up()
@@ -50,7 +50,7 @@ async def test_attempts_request_revision_zero_until_all_that_it_replays_has_come
     assert [it.starting for it in desk.kafka.checkpoints if it.state is State.CONNECTING] == [True] * 3 + [
         False
     ]
-    assert [attempt.initial for attempt in desk.limiter.ledger] == [True, True, True, False]
+    assert [attempt.initial for attempt in desk.term.limiter.ledger] == [True, True, True, False]
     assert desk.provider.asked == [0, 0, 0, EPOCH - 30]
 
 
@@ -59,7 +59,7 @@ async def test_a_first_attempt_that_is_accepted_needs_no_other(desk: Desk) -> No
     desk.provider.answer = Opened.accept
     assert await desk.connector.connect() is not None
     desk.connector.caught_up()
-    desk.connector.ended(FeedLost("later"))
+    desk.connector.attempts.ended(FeedLost("later"))
     assert await desk.connector.connect() is not None
     assert desk.provider.asked == [0, EPOCH - 30]
 
@@ -86,9 +86,9 @@ async def test_an_attempt_is_withdrawn_when_its_commit_takes_long(desk: Desk) ->
     desk.kafka.away(DECIDED_SECONDS + 1)
     assert await desk.connector.connect() is None
     assert desk.provider.asked == []
-    assert desk.limiter.ledger == ()
+    assert desk.term.limiter.ledger == ()
     await desk.connector.connect()
-    assert len(desk.provider.asked) == len(desk.limiter.ledger) == 1
+    assert len(desk.provider.asked) == len(desk.term.limiter.ledger) == 1
 
 
 @with_desk()
@@ -97,7 +97,7 @@ async def test_another_feed_is_looked_for_before_each_attempt_until_something_is
     for looks in (1, 2):
         await desk.connector.connect()
         assert desk.looks == looks
-    desk.pipeline.counters.received = desk.pipeline.counters.pings = 1
+    desk.term.counters.received = desk.term.counters.pings = 1
     await desk.connector.connect()
     assert desk.looks == 2
 
@@ -106,7 +106,7 @@ async def test_another_feed_is_looked_for_before_each_attempt_until_something_is
 async def test_a_credential_that_cannot_be_read_costs_no_attempt(desk: Desk) -> None:
     with pytest.raises(SettingsError, match="BRIDGE_FEED__AUTH_VALUE_FILE"):
         await desk.connector.connect()
-    assert desk.limiter.ledger == ()
+    assert desk.term.limiter.ledger == ()
     assert desk.kafka.transactions == 0
 
 
@@ -138,14 +138,14 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
         await asyncio.sleep(takes)
         return connection  # type: ignore[return-value]  # as much of it as is used
 
-    desk.provider.answer, desk.still_owner = answer, owner
+    desk.provider.answer, desk.is_owner = answer, owner
     if owner:
         assert await desk.connector.connect() is None
     else:
         with pytest.raises(NotOwner):
             await desk.connector.connect()
     assert connection.disconnected
-    assert desk.limiter.ledger[-1].answered_at is not None
+    assert desk.term.limiter.ledger[-1].answered_at is not None
 
 
 @pytest.mark.parametrize("takes", [20, 21])
@@ -159,7 +159,7 @@ async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_e
 
     desk.provider.answer = answer
     assert await desk.connector.connect() is None
-    [attempt] = desk.limiter.ledger
+    [attempt] = desk.term.limiter.ledger
     assert attempt.answered_at == (EPOCH + takes if takes > 20 else None)
 
 
@@ -173,12 +173,12 @@ async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Ex
     for _ in range(20):
         with contextlib.suppress(SettingsError):
             assert await desk.connector.connect() is None
-        assert desk.limiter.ledger == ()
+        assert desk.term.limiter.ledger == ()
     assert {len(it.ledger) for it in desk.kafka.checkpoints if it.state is State.CONNECTING} == {1}
-    assert desk.connector.connections["failed"] == (20 if isinstance(error, FeedUnreached) else 0)
+    assert desk.connector.attempts.results["failed"] == (20 if isinstance(error, FeedUnreached) else 0)
     if isinstance(error, FeedUnreached):
         assert asyncio.get_running_loop().time() < 20 * 2
-        desk.connector.ended(FeedLost("a failure"))
+        desk.connector.attempts.ended(FeedLost("a failure"))
         assert desk.connector.next_attempt(desk.clock())[1].until <= desk.clock().wall + 1
 
 
@@ -188,9 +188,9 @@ async def test_the_progress_of_a_connection_begins_anew(desk: Desk) -> None:
         return Opened()  # type: ignore[return-value]  # as much of it as is used
 
     desk.provider.answer = answer
-    desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
+    desk.term.progress.observe(0.0, 10, EPOCH - 50)
     assert await desk.connector.connect() is not None
-    assert desk.checkpointer.progress.catch_up(EPOCH) == CatchUp(None, 0.0, None)
+    assert desk.term.progress.catch_up(EPOCH) == CatchUp(None, 0.0, None)
 
 
 @pytest.mark.parametrize(("attempts", "asked"), [(0, 1), (5, 0)], ids=["an attempt", "a wait for a limit"])
@@ -208,7 +208,7 @@ async def test_cancelling_ends_at_once(desk: Desk, attempts: int, asked: int) ->
 
     desk.provider.answer = answer
     for _ in range(attempts):
-        desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
+        desk.term.limiter.attempt(desk.clock(), int(EPOCH) - 100)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(10):
             await desk.connector.connect()
@@ -224,7 +224,7 @@ async def test_the_later_of_limit_and_pause_decides_and_gives_the_reason(desk: D
     assert decision.reason == "no connection"
     assert EPOCH + 0.5 <= decision.until <= EPOCH + 1
     for _ in range(4):
-        desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
+        desk.term.limiter.attempt(desk.clock(), int(EPOCH) - 100)
     _, decision = desk.connector.next_attempt(desk.clock())
     assert decision.reason == "5 proper connection attempts in 5m"
     assert decision.until > EPOCH + 300
@@ -232,7 +232,7 @@ async def test_the_later_of_limit_and_pause_decides_and_gives_the_reason(desk: D
 
 @with_desk()
 async def test_a_pause_has_the_failure_before_it_in_one_line(desk: Desk) -> None:
-    desk.connector.ended(FeedRefused("HTTP 503", "<h1>\n  Maintenance\n</h1>", status=503))
+    desk.connector.attempts.ended(FeedRefused("HTTP 503", "<h1>\n  Maintenance\n</h1>", status=503))
     state, decision = desk.connector.next_attempt(desk.clock())
     assert state is State.BACKING_OFF
     assert decision.reason == "the provider refused the connection: HTTP 503: <h1> Maintenance </h1>"
@@ -248,9 +248,9 @@ async def test_attempts_are_counted_by_how_they_end(desk: Desk) -> None:
     desk.provider.answer = answer
     for _ in ends:
         assert await desk.connector.connect() is None
-    assert desk.connector.connections == {"failed": 2, "refused": 1}
-    assert [attempt.refused for attempt in desk.limiter.ledger] == [False, True, False]
-    assert [attempt.answered_at is None for attempt in desk.limiter.ledger] == [True, False, False]
+    assert desk.connector.attempts.results == {"failed": 2, "refused": 1}
+    assert [attempt.refused for attempt in desk.term.limiter.ledger] == [False, True, False]
+    assert [attempt.answered_at is None for attempt in desk.term.limiter.ledger] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -265,11 +265,11 @@ async def test_attempts_are_counted_by_how_they_end(desk: Desk) -> None:
 async def test_a_position_that_only_our_clock_finds_wrong_is_no_gap(
     desk: Desk, revision: float, asked_time: Skew | None, certain: int | None, words: str
 ) -> None:
-    desk.pipeline.position.take_back(int(revision))
-    desk.asked_time, desk.connector.certain_revision = asked_time, certain
+    desk.term.position.take_back(int(revision))
+    desk.provider.asked_time, desk.term.certain_revision = asked_time, certain
     with pytest.raises(ClockError, match=words):
         await desk.connector.connect()
-    assert (desk.limiter.ledger, desk.kafka.gaps) == ((), [])
+    assert (desk.term.limiter.ledger, desk.kafka.gaps) == ((), [])
 
 
 def test_the_text_of_a_gap_has_its_bounds_and_its_cause() -> None:

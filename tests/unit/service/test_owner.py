@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from bridge.errors import SettingsError
+from bridge.observability.status import TermStatus
 from bridge.state.checkpoint import State
 from bridge_sandbox.provider.faults import Drop
 from tests.virtual.world import DAY, HOUR, World, in_world, play
@@ -18,7 +19,7 @@ async def test_before_it_is_open_only_ownership_can_be_seen(world: World) -> Non
     world.start()
     assert world.owner is not None
     await asyncio.sleep(30)
-    assert world.owner.snapshot() == {"owner": True}
+    assert world.owner.seen() == TermStatus()
     assert world.status.state is State.WAITING_FOR_KAFKA
     await world.check()
 
@@ -28,21 +29,21 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
     world.start()
     await asyncio.sleep(400.9)
     assert world.owner is not None
-    seen, last = world.owner.snapshot(), world.last
-    assert seen["revision"] == last.revision
-    assert seen["committed_at"] == last.updated_at
-    assert seen["counters"].received == last.counters.received > 100
-    assert seen["dedup_entries"] <= last.counters.published
-    assert (seen["skew"], seen["gaps"], seen["connections"]) == (0.0, 0, {"accepted": 1})
-    assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
-    assert seen["commit_durations"].count == world.kafka.transactions
-    assert {limit.name: limit.used for limit in seen["usage"]} == {
+    seen, last = world.owner.seen(), world.last
+    assert seen.known.revision == last.revision
+    assert seen.known.committed_at == last.updated_at
+    assert seen.intake.counters.received == last.counters.received > 100
+    assert seen.intake.dedup_entries <= last.counters.published
+    assert (seen.known.skew, seen.known.gaps, seen.intake.connections) == (0.0, 0, {"accepted": 1})
+    assert (seen.intake.eta, seen.intake.queue_messages, seen.delivery.batch_records) == (None, 0, 0)
+    assert seen.delivery.commit_durations.count == world.kafka.transactions
+    assert {limit.name: limit.used for limit in seen.intake.usage} == {
         "initial": 1,
         "proper": 0,
         "large": 1,
         "bucket": 0,
     }
-    assert seen["next_connect"] == world.clock().wall
+    assert seen.intake.next_connect == world.clock().wall
 
 
 @in_world(rate=0.5)
@@ -54,8 +55,8 @@ async def test_how_long_messages_take_to_become_visible(world: World) -> None:
 
     def seen() -> list[dict[str, float]]:
         assert world.owner is not None
-        snapshot = world.owner.snapshot()
-        return [dict(snapshot[f"{what}_to_visible"].buckets()) for what in ("receipt", "settlement")]
+        delivery = world.owner.seen().delivery
+        return [dict(it.buckets()) for it in (delivery.receipt_to_visible, delivery.settlement_to_visible)]
 
     receipt, settlement = seen()
     assert receipt["1.0"] == receipt["+Inf"] == pytest.approx(world.kafka.transactions, abs=10)
@@ -75,7 +76,7 @@ def test_an_age_is_by_the_provider_s_clock(ahead: float) -> None:
         await world.until(State.LIVE)
         await asyncio.sleep(300)
         assert world.owner is not None
-        found = world.owner.snapshot()["settlement_to_visible"]
+        found = world.owner.seen().delivery.settlement_to_visible
         assert found.count > 100
         assert 1.0 < found.seconds / found.count < 2.5  # the stream is two seconds out of order
 
@@ -89,7 +90,7 @@ async def test_what_waits_for_a_full_batch_waits_since_its_receipt(world: World)
     world.kafka.away(25)
     await asyncio.sleep(60)
     assert world.owner is not None
-    found = dict(world.owner.snapshot()["receipt_to_visible"].buckets())
+    found = dict(world.owner.seen().delivery.receipt_to_visible.buckets())
     assert found["30.0"] - found["10.0"] > 2
 
 
@@ -100,7 +101,7 @@ async def test_its_rates_are_those_of_the_last_seconds(world: World) -> None:
     assert world.owner is not None
     for _ in range(15):  # as the heartbeat asks
         await asyncio.sleep(1)
-        rates = world.owner.snapshot()["rates"]
+        rates = world.owner.seen().intake.rates
     assert rates.received == pytest.approx(5.1, abs=0.3)
     assert rates.written == pytest.approx(5, abs=0.3)
 
@@ -182,7 +183,7 @@ async def test_what_no_replay_can_bring_back_is_forgotten(
     world.start()
     await asyncio.sleep(HOUR)
     assert world.owner is not None
-    entries = world.owner.snapshot()["dedup_entries"]
+    entries = world.owner.seen().intake.dedup_entries
     assert 90 <= entries <= 100 + 5 + 0.2 * 15
     await world.check()
 

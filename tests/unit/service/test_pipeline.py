@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from math import inf
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +19,8 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.encoder import UnknownSchema
 from bridge.avro.schemas import load
+from bridge.clock import AnchoredClock, Instant
 from bridge.config import BatchSettings, FeedSettings, Settings
-from bridge.feed.position import Position
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Record
@@ -26,8 +28,13 @@ from bridge.kafka.partitioner import partition_of
 from bridge.kafka.topics import declare
 from bridge.messages import converter
 from bridge.service import held
+from bridge.service.conversion_log import CAUSES, EXTRA_PATHS, OTHER_CAUSES, SAMPLES
 from bridge.service.held import OVER
-from bridge.service.pipeline import CAUSES, EXTRA_PATHS, OTHER_CAUSES, SAMPLES, Pipeline
+from bridge.service.pipeline import Pipeline
+from bridge.service.status import Status
+from bridge.service.term import Term
+from bridge.service.timekeeper import Timekeeper
+from bridge.state.checkpoint import Checkpoint, Move, State
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import Deduplicator
 from bridge.state.reach import as_seen
@@ -62,17 +69,17 @@ class Line:
         deduplicator: Deduplicator | None = None,
         moved_from: int = 0,
     ) -> None:
-        self.pipeline = Pipeline(
-            settings,
-            declare(settings),
-            Codecs(bets, CHECKPOINTS, GAPS),
-            Deduplicator() if deduplicator is None else deduplicator,
-            Position(settings.feed, revision),
-            Counters(),
-            newest,
-            [as_seen(topic.name, TopicSeen("id", (0,) * 6)) for topic in declare(settings).of_messages()],
-            moved_from,
+        topics, clock = declare(settings), AnchoredClock(lambda: Instant(NOW, 0.0))
+        reaches = tuple(as_seen(topic.name, TopicSeen("id", (0,) * 6)) for topic in topics.of_messages())
+        moved = Move(moved_from, "me", moved_from, moved_from) if moved_from else None
+        start = Checkpoint(
+            "f", revision, State.CONNECTING, (), Counters(), NOW, "me", newest=newest, moved=moved
         )
+        keeper = Timekeeper(settings.feed, clock, AsyncMock())
+        self.term = Term(settings, Status("f", clock), keeper, asyncio.Event(), start, None, reaches)
+        codecs = Codecs(bets, CHECKPOINTS, GAPS)
+        known = Deduplicator() if deduplicator is None else deduplicator
+        self.pipeline = Pipeline(self.term, topics, codecs, known)
         self.pipeline.connected(revision, skew=None)
 
     def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
@@ -84,7 +91,7 @@ class Line:
 
     @property
     def counters(self) -> Counters:
-        return self.pipeline.counters
+        return self.term.counters
 
     @property
     def records(self) -> list[Record]:
@@ -201,8 +208,8 @@ def test_either_way_of_converting_makes_the_same_of_a_feed(monkeypatch: pytest.M
     assert line.counters == other.counters
     assert line.counters.published == 4
     assert [*map(FIELDS, line.records)] == [*map(FIELDS, other.records)]
-    assert line.pipeline.extras == other.pipeline.extras
-    assert line.pipeline.position.revision == other.pipeline.position.revision
+    assert line.pipeline.conversion_log.extras == other.pipeline.conversion_log.extras
+    assert line.term.position.revision == other.term.position.revision
 
 
 def test_a_bet_that_does_not_fit_the_schema_is_not_lost() -> None:
@@ -259,7 +266,7 @@ def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
         ("data.novelty", "warning"),
         ("data.another", "warning"),
     ]
-    assert line.pipeline.extras == {"data.novelty": SAMPLES + 4, "data.another": 2}
+    assert line.pipeline.conversion_log.extras == {"data.novelty": SAMPLES + 4, "data.another": 2}
     assert line.counters == Counters(received=7, published=6, duplicates=1)
 
 
@@ -271,7 +278,7 @@ def test_a_message_that_holds_neither_ping_nor_data_but_something_else_is_a_dead
     assert [value for value, _ in line.letters()] == bodies
     assert {headers["kind"] for _, headers in line.letters()} == {"error"}
     assert line.letters()[0][1]["reason"] == "neither pingId nor data, but: bet"
-    assert line.pipeline.extras == {"bet": SAMPLES + 2}
+    assert line.pipeline.conversion_log.extras == {"bet": SAMPLES + 2}
     assert line.counters == Counters(received=SAMPLES + 2, dead_lettered=SAMPLES + 2)
 
 
@@ -289,7 +296,7 @@ def test_unknown_fields_are_counted_and_sampled_wherever_they_come(body: bytes, 
     line.handle(body)
     line.handle(body)
     assert [(value, headers["kind"]) for value, headers in line.letters()] == [(body, "sample")] * 2
-    assert list(line.pipeline.extras.values()) == [2]
+    assert list(line.pipeline.conversion_log.extras.values()) == [2]
     assert line.counters == counters
 
 
@@ -298,7 +305,7 @@ def test_fields_without_number_do_not_fill_the_memory() -> None:
     for number in range(EXTRA_PATHS + 5):
         extra: dict[str, Any] = {f"field{number}": 1}
         line.handle(bet(bet_id=str(number), **extra))
-    assert len(line.pipeline.extras) == EXTRA_PATHS
+    assert len(line.pipeline.conversion_log.extras) == EXTRA_PATHS
     assert line.counters.published == EXTRA_PATHS + 5
 
 
@@ -314,7 +321,7 @@ def test_whatever_is_understood_moves_the_position() -> None:
     for body in (bet(), bet(1, payout=2.0), PING):
         line = live()
         line.handle(body, at=NOW + 30)
-        assert line.pipeline.position.revision == int(NOW + 30) - 90
+        assert line.term.position.revision == int(NOW + 30) - 90
 
 
 NOT_UNDERSTOOD: dict[str, bytes | Oversized] = {
@@ -330,7 +337,7 @@ NOT_UNDERSTOOD: dict[str, bytes | Oversized] = {
 def test_what_is_not_understood_never_moves_the_position(kind: str) -> None:
     line = live()
     line.handle(NOT_UNDERSTOOD[kind], at=NOW + 30)
-    assert line.pipeline.position.revision == int(NOW) - 90
+    assert line.term.position.revision == int(NOW) - 90
 
 
 @pytest.mark.parametrize("kind", sorted(NOT_UNDERSTOOD.keys() - {"empty"}))
@@ -338,22 +345,22 @@ def test_pings_do_not_move_it_past_what_is_not_understood(kind: str) -> None:
     line, body = live(), NOT_UNDERSTOOD[kind]
     line.handle(body, at=NOW + 1)
     line.handle(PING, at=NOW + 2)
-    assert line.pipeline.position.revision == int(NOW) - 90
+    assert line.term.position.revision == int(NOW) - 90
     line.handle(bet(9), at=NOW + 3)
     line.handle(PING, at=NOW + 30)
-    assert line.pipeline.position.revision == int(NOW + 30) - 90
+    assert line.term.position.revision == int(NOW + 30) - 90
     line.handle(body, at=NOW + 40)
     for seconds in range(45, 166, 5):
         line.handle(PING, at=NOW + seconds)
-    assert line.pipeline.position.revision == int(NOW + 165) - 90
+    assert line.term.position.revision == int(NOW + 165) - 90
 
 
 def test_the_position_learns_of_a_stall_before_the_message() -> None:
     line = live()
-    assert line.pipeline.position.live
+    assert line.term.position.live
     line.pipeline.handle([Received(PING, NOW + 500, after_read_pause=True)], now=0.0)
-    assert not line.pipeline.position.live
-    assert line.pipeline.position.revision == int(NOW) - 90
+    assert not line.term.position.live
+    assert line.term.position.revision == int(NOW) - 90
 
 
 def test_a_replay_reaches_back_until_something_new_comes() -> None:
@@ -361,9 +368,9 @@ def test_a_replay_reaches_back_until_something_new_comes() -> None:
     line.pipeline.connected(int(NOW) - 3600, skew=None)
     for body in (bet(2), bet(1), BROKEN, PING):
         line.handle(body)
-        assert line.pipeline.replays_from == int(NOW) - 3600
+        assert line.pipeline.replay.since == int(NOW) - 3600
     line.handle(bet(3))
-    assert line.pipeline.replays_from == inf
+    assert line.pipeline.replay.since == inf
 
 
 def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
@@ -448,15 +455,15 @@ def test_a_provider_that_invents_reasons_does_not_fill_the_log() -> None:
             line.handle(bet(selections=[selection]))
     assert len(logged) == CAUSES
     assert logged[7]["field"] == "data.selections[].parameters.k7"
-    assert len(line.pipeline.causes) == CAUSES + 1
-    assert line.pipeline.causes[OTHER_CAUSES] == 5
+    assert len(line.pipeline.conversion_log.causes) == CAUSES + 1
+    assert line.pipeline.conversion_log.causes[OTHER_CAUSES] == 5
 
 
 def test_dead_letters_are_counted_by_their_cause() -> None:
     line = Line()
     for body in (b"{", b"{{", b"{", bet(betSettlement=90), bet(bet_id="other", betSettlement=91)):
         line.handle(body)
-    assert sorted((cause.field, count) for cause, count in line.pipeline.causes.items()) == [
+    assert sorted((cause.field, count) for cause, count in line.pipeline.conversion_log.causes.items()) == [
         ("", 2),
         ("data.betSettlement", 2),
     ]
@@ -477,17 +484,17 @@ def test_an_earlier_content_is_held_and_counted_with_its_outcome() -> None:
     line = Line()
     changed_back(line, 2)
     before = line.counters.received
-    assert (line.records, line.pipeline.position.held) == ([], True)
+    assert (line.records, line.term.position.held) == ([], True)
     line.handle(bet(bet_id="0", payout=2.0))
     assert (line.counters.received, line.counters.duplicates) == (before + 2, 2)
-    assert line.pipeline.position.held
+    assert line.term.position.held
     line.handle(bet(version=2, bet_id="1"))
     assert [(r.key, BETS.decode(r.value or b"")["settlementVersion"]) for r in line.records] == [
         (b"1", 1),
         (b"1", 2),
     ]
     assert (line.counters.received, line.counters.duplicates) == (before + 4, 2)
-    assert not line.pipeline.position.held
+    assert not line.term.position.held
 
 
 def test_what_is_held_is_published_once_the_replay_is_over() -> None:
@@ -495,7 +502,7 @@ def test_what_is_held_is_published_once_the_replay_is_over() -> None:
     changed_back(line, 1)
     for number in range(OVER):
         line.handle(bet(bet_id=f"new-{number}"))
-        assert line.pipeline.position.held
+        assert line.term.position.held
     assert len(line.records) == OVER
     line.handle(bet(bet_id="one more"))
     keys = [record.key for record in line.records if record.topic == "settlement.bets"]
@@ -505,7 +512,7 @@ def test_what_is_held_is_published_once_the_replay_is_over() -> None:
     for seconds in range(0, 3900, 10):
         line.handle(PING, at=NOW + seconds)
         assert not line.records or seconds > 3600
-    assert line.pipeline.position.revision > NOW
+    assert line.term.position.revision > NOW
     assert BETS.decode(line.records[0].value or b"")["payout"] == 1.0
     assert line.records[0].timestamp == int(NOW * 1000)
 
@@ -515,7 +522,7 @@ def test_what_is_held_comes_again_with_the_next_connection() -> None:
     changed_back(line, 1)
     received = line.counters.received
     line.pipeline.connected(int(NOW) - 3600, skew=None)
-    assert not line.pipeline.position.held
+    assert not line.term.position.held
     line.handle(bet(bet_id="0", payout=1.0))
     line.handle(bet(bet_id="0", payout=2.0))
     assert (line.records, line.counters.received) == ([], received + 2)
@@ -534,4 +541,4 @@ def test_more_than_can_be_held_are_dead_letters(monkeypatch: pytest.MonkeyPatch)
 def test_before_a_position_that_was_moved_back_nothing_is_held() -> None:
     line = Line(moved_from=int(NOW))
     changed_back(line, 1)
-    assert (line.records, line.counters.duplicates, line.pipeline.position.held) == ([], 1, False)
+    assert (line.records, line.counters.duplicates, line.term.position.held) == ([], 1, False)

@@ -69,10 +69,10 @@ def test_what_an_operator_asks_for_again_need_not_be_known() -> None:
     made = pipeline(newest=left + 60.0, moved_from=left)
     old = [bet(bet_id=f"old-{n}", settlementTime="2026-09-21T12:30:00Z") for n in range(WINDOW)]
     handle(made, *old)
-    assert POSITION < made.position.revision < left
+    assert POSITION < made.term.position.revision < left
     assert gaps(made) == []
     handle(made, *fresh(5))
-    assert made.position.revision > left
+    assert made.term.position.revision > left
     [declared] = gaps(made)
     assert (declared.start, declared.cause) == (POSITION, Cause.MISSING_IN_REPLAY)
 
@@ -81,7 +81,7 @@ def test_nothing_is_missed_if_nothing_was_published_behind_the_position_that_an_
     left = int(SETTLED) - 100
     made = pipeline(newest=left - 1.0, moved_from=left)
     handle(made, *fresh(5))
-    assert made.position.revision > left
+    assert made.term.position.revision > left
     assert gaps(made) == []
 
 
@@ -122,7 +122,7 @@ def test_a_bet_that_was_a_dead_letter_is_known() -> None:
     made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
     handle(made, bet(1), *fresh(5))
     assert gaps(made) == []
-    assert made.counters.published == 6
+    assert made.term.counters.published == 6
 
 
 @pytest.mark.parametrize("again", [BROKEN, b'{"type":"heartbeat"}'])
@@ -157,7 +157,7 @@ def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: byt
 def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:
     made = pipeline(newest=POSITION + 20)
     handle(made, *fresh(2), at=NOW + 1)
-    made.position.skip(POSITION + 100)
+    made.term.position.skip(POSITION + 100)
     made.connected(POSITION + 100, skew=None)
     handle(made, *fresh(5), at=NOW + 3)
     assert gaps(made) == []
@@ -196,11 +196,11 @@ def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> 
 def test_the_newest_settlement_published_is_remembered() -> None:
     made = pipeline(newest=POSITION + 600)
     handle(made, bet(), at=SETTLED - 1)
-    assert made.newest == POSITION + 600
+    assert made.term.newest == POSITION + 600
     handle(made, bet(), at=SETTLED + 1)
-    assert made.newest == POSITION + 600
+    assert made.term.newest == POSITION + 600
     handle(made, bet(2))
-    assert made.newest == SETTLED
+    assert made.term.newest == SETTLED
 
 
 def older_schema() -> dict[str, Any]:
@@ -220,9 +220,9 @@ def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
         newest=None, bets=Codec(load("settled-bet"), 7, lambda _: older_schema()), deduplicator=deduplicator
     )
     handle(made, bet(), bet(partialRefund=99))
-    assert made.counters == Counters(received=2, duplicates=2)
+    assert made.term.counters == Counters(received=2, duplicates=2)
     handle(made, bet(payout=2.0))
-    assert (made.counters.published, made.counters.corrections) == (1, 1)
+    assert (made.term.counters.published, made.term.counters.corrections) == (1, 1)
 
 
 def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
@@ -240,4 +240,4 @@ def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
         newest=None, bets=Codec(load("settled-bet"), 7, lambda _: impossible), deduplicator=deduplicator
     )
     handle(made, bet())
-    assert made.counters == Counters(received=1, published=1, corrections=1)
+    assert made.term.counters == Counters(received=1, published=1, corrections=1)
