@@ -32,10 +32,10 @@ COMPILED = [
     "bridge/messages/scalars.py",
     "bridge/kafka/batch.py",
     "bridge/kafka/partitioner.py",
-    "bridge/state/counters.py",
-    "bridge/state/deduplicator.py",
-    "bridge/state/eviction_horizon.py",
-    "bridge/state/hash_table.py",
+    "bridge/records/counters.py",
+    "bridge/dedup/deduplicator.py",
+    "bridge/dedup/eviction_horizon.py",
+    "bridge/dedup/hash_table.py",
 ]
 """Each works plain, too. They import the bridge, the standard library, librt and mypy_extensions only."""
 

@@ -22,10 +22,11 @@ from benchmarks.process import ROOT, BenchmarkFailed, python
 from benchmarks.server import tell
 from bridge.clock import MICROS
 from bridge.config import load
-from bridge.kafka import admin, clients, topics
-from bridge.kafka.registry import Registry
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
+from bridge.kafka import admin, clients
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
+from bridge.registry import Registry
 
 BATCH = 5_000
 SETTLED_AGAIN = 10

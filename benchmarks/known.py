@@ -14,7 +14,7 @@ import time
 from benchmarks.process import usage
 from benchmarks.server import tell
 from bridge.avro.codec import READ_ONLY
-from bridge.state.deduplicator import Deduplicator
+from bridge.dedup.deduplicator import Deduplicator
 
 _MORE = 20_000
 _PASSES = 5

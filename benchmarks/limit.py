@@ -24,8 +24,8 @@ from benchmarks.micro import Step, each
 from benchmarks.process import BenchmarkFailed
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
+from bridge.dedup.deduplicator import fingerprint
 from bridge.messages.parser import MessageParser
-from bridge.state.deduplicator import fingerprint
 
 MESSAGES = 100_000
 _BUFFER_BYTES = 256 * 1024

@@ -27,13 +27,13 @@ from bridge import clock
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, KafkaSettings
+from bridge.dedup.deduplicator import Deduplicator, fingerprint
 from bridge.feed import client, protocol
 from bridge.kafka import clients
 from bridge.messages.converter import Converter
 from bridge.messages.model import SettledBet
 from bridge.messages.parser import MessageParser
 from bridge.messages.transcoder_plan import make_transcoder
-from bridge.state.deduplicator import Deduplicator, fingerprint
 
 MESSAGES = 50_000
 PASSES = 20

@@ -10,7 +10,6 @@ from wsgiref.types import WSGIApplication
 from bridge.clock import MICROS, Instant
 from bridge.config import WebSettings
 from bridge.feed.rate_limits import LimitUsage
-from bridge.kafka.group import Group, Member
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import Page, make_app
 from bridge.observability.health import judge
@@ -20,10 +19,11 @@ from bridge.observability.rates import Rates
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
-from bridge.state.checkpoint import State
-from bridge.state.counters import Counters
-from bridge.state.dead_letter import DeadLetterCause
-from bridge.state.gap import Cause, Gap
+from bridge.ownership.group import Group, Member
+from bridge.records.checkpoint import State
+from bridge.records.counters import Counters
+from bridge.records.dead_letter import DeadLetterCause
+from bridge.records.gap import Cause, Gap
 from tests.snapshots import replace, snapshot
 
 NOW = 1_790_000_000.25

@@ -13,9 +13,9 @@ from math import ceil
 
 from bridge.audit.findings import MOST_SHOWN, Finding, Findings, Hour, Proof
 from bridge.audit.placement import Placement
+from bridge.dedup.digests import SEED, bet_digest, content_digest
+from bridge.dedup.hash_table import DigestTable
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound
-from bridge.state.digests import SEED, bet_digest, content_digest
-from bridge.state.hash_table import DigestTable
 
 ROWS = 2_000_000
 """Most records in the table, 120 MB."""

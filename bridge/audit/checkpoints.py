@@ -15,9 +15,9 @@ from typing import NamedTuple
 from bridge.audit.findings import HOUR_MS, Finding, Findings, Proof
 from bridge.clock import MICROS
 from bridge.formatting import camel_case, format_utc
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.counters import Counters
-from bridge.state.gap import Cause, Gap
+from bridge.records.checkpoint import Checkpoint
+from bridge.records.counters import Counters
+from bridge.records.gap import Cause, Gap
 
 MOST_SUSPECTS = 10_000
 """Movements of positions that are kept until the gaps are known."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bridge.audit.findings import Finding, Findings, Proof
-from bridge.state.dead_letter import DeadLetterKind, Outcome
+from bridge.records.dead_letter import DeadLetterKind, Outcome
 
 _COUNTED = {DeadLetterKind.ERROR.value, DeadLetterKind.OVERSIZED.value}
 

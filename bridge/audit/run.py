@@ -25,16 +25,17 @@ from bridge.avro.field_layout import RecordLayout
 from bridge.avro.field_reader import FieldReader
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
-from bridge.kafka import admin, topics
+from bridge.kafka import admin
 from bridge.kafka.reader import TopicScan
-from bridge.kafka.records import decode, headers_of
-from bridge.kafka.registry import Registry
-from bridge.kafka.topics import DAY_MS, Topics
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
-from bridge.state.counters import Counters
-from bridge.state.gap import Cause, Gap
-from bridge.state.reach import differences
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint
+from bridge.records.counters import Counters
+from bridge.records.gap import Cause, Gap
+from bridge.records.message import decode, headers_of
+from bridge.records.reach import differences
+from bridge.records.topics import DAY_MS, Topics
+from bridge.registry import Registry
+from bridge.stored.checkpoint_reader import RETIRED, SUCCEEDS
 
 Progress = Callable[[str, int, int], None]
 """Called with a topic, the number of offsets passed, and their total."""

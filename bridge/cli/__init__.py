@@ -210,7 +210,7 @@ def topics_apply(config: Config = None, json: Json = False) -> None:
 def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) -> bool:
     """Print what differs from the declared topics, after correcting it if `mend`; return whether any did."""
     from bridge.kafka import clients
-    from bridge.kafka import topics as _topics
+    from bridge.records import topics as _topics
 
     settings = load(config)
     settings.need("kafka.bootstrap_servers")
@@ -246,7 +246,7 @@ def schemas_check(json: Json = False) -> None:
 def schemas_register(config: Config = None, json: Json = False) -> None:
     """Register the schemas in the registry, under the topics' subjects."""
     from bridge.avro.schemas import subject
-    from bridge.kafka.registry import Registry
+    from bridge.registry import Registry
 
     settings = load(config)
     settings.need("registry.url")

@@ -44,7 +44,7 @@ def _filter(reason: str, field: str, from_: str | None, to: str | None, bet: str
     from bridge import clock
     from bridge.inspection.dead_letters import EVER, Filter
     from bridge.inspection.replay import parse_window
-    from bridge.state.dead_letter import without_indices
+    from bridge.records.dead_letter import without_indices
 
     if bet == "":
         raise SettingsError("--bet is empty: give a betId, as `bridge replay --json` prints it")

@@ -13,7 +13,7 @@ from bridge.config import Settings, age_seconds, load
 from bridge.errors import BridgeError, SettingsError, of_option
 
 if TYPE_CHECKING:
-    from bridge.state.checkpoint import Checkpoint
+    from bridge.records.checkpoint import Checkpoint
 
 
 def checkpoint_of(settings: Settings) -> Checkpoint:

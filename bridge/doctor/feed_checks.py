@@ -14,13 +14,14 @@ from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_skew, format_utc
 from bridge.inspection.limits import LimitForecast
 from bridge.inspection.readers import read_checkpoint, read_in_time
-from bridge.kafka import admin, clients, topics
-from bridge.kafka.registry import Registry
+from bridge.kafka import admin, clients
 from bridge.observability.health import COMMIT_SECONDS
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.checkpoint_reader import CheckpointReader
-from bridge.state.reach import used_partitions
-from bridge.state.reach_reader import ReachReader
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.reach import used_partitions
+from bridge.registry import Registry
+from bridge.stored.checkpoint_reader import CheckpointReader
+from bridge.stored.reach_reader import ReachReader
 
 SEE = 'See "Exit 5" in docs/operations.md, and `bridge gaps`.'
 LOST = "the feed can no longer replay everything since (TooOld); `bridge run` declares a gap"

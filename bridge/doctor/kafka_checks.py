@@ -14,15 +14,17 @@ from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
-from bridge.kafka import admin, batch_writer, clients, rights, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.blocking import discard
-from bridge.kafka.election import group_of, group_of_job, is_owner_id, look
 from bridge.kafka.errors import coordinated, explained, unanswered
-from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
 from bridge.kafka.reader import reading_clients
-from bridge.kafka.registry import OF_OWNER, TO_UPGRADE, Registry, RegistryUnavailable, Standing
-from bridge.state.restore import PublishedReader
+from bridge.ownership import batch_writer
+from bridge.ownership.election import group_of, group_of_job, is_owner_id, look
+from bridge.ownership.group import Group, Member
+from bridge.records import rights, topics
+from bridge.registry import OF_OWNER, TO_UPGRADE, Registry, RegistryUnavailable, Standing
+from bridge.stored.restore import PublishedReader
 
 GROUP_SECONDS = 15.0
 """Long: after a time-out of this request, the client may end the process (decision 0005)."""

@@ -25,7 +25,7 @@ from bridge.feed.provider_clock import ask
 from bridge.formatting import format_duration
 from bridge.kafka.blocking import Worker
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.registry import RegistryUnavailable
+from bridge.registry import RegistryUnavailable
 
 CHECK_SECONDS = 30.0
 """Time limit of a check; its requests have shorter limits of their own."""

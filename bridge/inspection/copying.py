@@ -21,7 +21,7 @@ from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.inspection.replay import Replay, Window
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.blocking import checked
 from bridge.kafka.errors import (
     COORDINATOR_SECONDS,
@@ -35,6 +35,7 @@ from bridge.kafka.errors import (
 )
 from bridge.kafka.pace import Pace
 from bridge.kafka.transactions import error_of
+from bridge.records import topics
 
 T = TypeVar("T")
 BATCH: Final = 5_000

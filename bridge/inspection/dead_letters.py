@@ -15,11 +15,11 @@ from bridge.config import BatchSettings, Settings
 from bridge.errors import NotOurs, SettingsError
 from bridge.formatting import format_utc
 from bridge.inspection.replay import Window
-from bridge.kafka import admin, topics
+from bridge.kafka import admin
 from bridge.kafka.pace import Pace
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
-from bridge.kafka.records import Foreign, at, headers_of, key_of, place_of
-from bridge.state.dead_letter import (
+from bridge.records import topics
+from bridge.records.dead_letter import (
     DeadLetterCause,
     DeadLetterKind,
     LetterHeaders,
@@ -27,6 +27,7 @@ from bridge.state.dead_letter import (
     Outcome,
     cause_of,
 )
+from bridge.records.message import Foreign, at, headers_of, key_of, place_of
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 

@@ -19,15 +19,16 @@ from bridge.inspection.formats import as_json, as_text, lacking
 from bridge.inspection.readers import format_move
 from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
-from bridge.kafka.records import decode, headers_of
-from bridge.kafka.registry import Registry
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
 from bridge.reader.money import format_payout, format_stake
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
-from bridge.state.dead_letter import DeadLetterKind
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint
+from bridge.records.dead_letter import DeadLetterKind
+from bridge.records.message import decode, headers_of
+from bridge.registry import Registry
+from bridge.stored.checkpoint_reader import RETIRED, SUCCEEDS
 
 NEARBY_SECONDS: Final = 3600.0
 """Gaps and hand-overs this close to a time of the bet are told."""

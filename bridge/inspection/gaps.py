@@ -9,11 +9,12 @@ from confluent_kafka import Message
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_duration, format_utc
-from bridge.kafka import admin, topics
+from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
-from bridge.kafka.records import Foreign, decode
-from bridge.kafka.registry import Registry
-from bridge.state.gap import Gap
+from bridge.records import topics
+from bridge.records.gap import Gap
+from bridge.records.message import Foreign, decode
+from bridge.registry import Registry
 
 
 def read_gaps(settings: Settings, feed: str | None) -> list[Gap]:

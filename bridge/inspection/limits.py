@@ -9,7 +9,7 @@ from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
 from bridge.feed.rate_limits import Attempt, Limiter
 from bridge.formatting import format_duration, format_utc, parse_instant
-from bridge.state.checkpoint import Checkpoint, State
+from bridge.records.checkpoint import Checkpoint, State
 
 
 class LimitForecast:

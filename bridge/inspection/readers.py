@@ -13,13 +13,14 @@ from bridge.config import Settings
 from bridge.feed.catch_up import CatchUp
 from bridge.formatting import format_duration, format_skew, format_utc, plural
 from bridge.inspection.limits import attempt_as_line
-from bridge.kafka import admin, topics
+from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, Member, release, sessions
 from bridge.kafka.outage import outage
-from bridge.kafka.registry import Registry
-from bridge.state.checkpoint import Checkpoint, Move
-from bridge.state.checkpoint_reader import CheckpointReader
+from bridge.ownership.group import Group, Member, release, sessions
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint, Move
+from bridge.registry import Registry
+from bridge.stored.checkpoint_reader import CheckpointReader
 
 T = TypeVar("T")
 

@@ -14,15 +14,16 @@ from bridge.config import Settings, parse_time
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, of_option
 from bridge.formatting import format_utc
 from bridge.inspection.selection import Selection
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.errors import unanswered
 from bridge.kafka.outage import outage
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.reader import IN_VAIN_SECONDS, Cursor
-from bridge.kafka.records import Foreign
-from bridge.kafka.registry import Registry
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder
+from bridge.records import topics
+from bridge.records.message import Foreign
+from bridge.registry import Registry
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""

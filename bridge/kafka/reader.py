@@ -25,8 +25,8 @@ from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, lacks_right
 from bridge.kafka.open_transactions import Place, first_times, what_to_do
 from bridge.kafka.outage import outage
-from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
+from bridge.registry import RegistryUnavailable
 
 RETRY_SECONDS = 0.5
 ASK_SECONDS = 10.0

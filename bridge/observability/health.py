@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from bridge.formatting import format_duration, format_utc
 from bridge.observability.status import StatusSnapshot
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 
 LOOP_SECONDS = 10.0
 START_SECONDS = 60.0

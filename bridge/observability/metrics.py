@@ -20,7 +20,7 @@ from prometheus_client.core import HistogramMetricFamily, InfoMetricFamily
 from bridge import __version__
 from bridge.observability.exposition import filled
 from bridge.observability.status import StatusSnapshot
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 
 MAX_PATHS = 50
 """Maximum number of unknown fields with a series each; the provider chooses their names."""

@@ -13,13 +13,13 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from bridge.feed.rate_limits import LimitUsage
-from bridge.kafka.group import Group
 from bridge.kafka.open_transactions import OpenTransaction
 from bridge.observability.rates import Rates
-from bridge.state.checkpoint import State
-from bridge.state.counters import Counters
-from bridge.state.dead_letter import DeadLetterCause
-from bridge.state.gap import Gap
+from bridge.ownership.group import Group
+from bridge.records.checkpoint import State
+from bridge.records.counters import Counters
+from bridge.records.dead_letter import DeadLetterCause
+from bridge.records.gap import Gap
 
 BOUNDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets, seconds: a commit takes 5 ms at best, and 30 s while a broker is replaced."""

@@ -15,9 +15,9 @@ from bridge.formatting import format_duration, format_utc, plural
 from bridge.observability.bets import ShownBet
 from bridge.observability.health import LOOP_SECONDS, healthy
 from bridge.observability.status import StatusSnapshot
-from bridge.state.checkpoint import State
-from bridge.state.dead_letter import DeadLetterCause
-from bridge.state.gap import Gap
+from bridge.records.checkpoint import State
+from bridge.records.dead_letter import DeadLetterCause
+from bridge.records.gap import Gap
 
 WIDTH = 1000
 """Length of the line, in its own unit."""

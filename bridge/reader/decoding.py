@@ -11,8 +11,6 @@ from confluent_kafka import Message
 
 from bridge.errors import NotOurs, SchemaError
 from bridge.formatting import is_time, parse_whole
-from bridge.kafka.records import at, headers_of, key_of, original_receipt
-from bridge.kafka.registry import Registry
 from bridge.reader.records import (
     Bet,
     Currency,
@@ -24,6 +22,8 @@ from bridge.reader.records import (
     Translation,
     moment,
 )
+from bridge.records.message import at, headers_of, key_of, original_receipt
+from bridge.registry import Registry
 
 T_co = TypeVar("T_co", bound=Place, covariant=True)
 _Place: TypeAlias = Mapping[str, Any]

@@ -9,11 +9,11 @@ from typing import Final, Self
 
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
-from bridge.kafka.records import Foreign
-from bridge.kafka.registry import Registry
 from bridge.reader.decoding import TRANSLATIONS
 from bridge.reader.records import Bet, BetBuilderItem, Market, SettledBetItem
 from bridge.reader.source import Source
+from bridge.records.message import Foreign
+from bridge.registry import Registry
 
 LOOK_SECONDS: Final = 1.0
 """Interval between looks for new names."""

@@ -7,12 +7,12 @@ from threading import Event
 
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
-from bridge.kafka.records import Foreign
-from bridge.kafka.registry import Registry
 from bridge.log import get
 from bridge.reader.decoding import Decoder, T_co, Topic
 from bridge.reader.records import Removed
 from bridge.reader.source import Source, Start, Until
+from bridge.records.message import Foreign
+from bridge.registry import Registry
 
 
 def read(

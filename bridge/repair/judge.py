@@ -13,14 +13,14 @@ from typing import Final, TypeVar
 
 from bridge.avro.codec import Codec
 from bridge.config import Settings
+from bridge.dedup.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.errors import ConversionError, SchemaError
-from bridge.kafka.topics import largest_bet
 from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser
 from bridge.messages.transcoder import Bet
-from bridge.state.counters import Counters
-from bridge.state.dead_letter import Outcome, identity
-from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
+from bridge.records.counters import Counters
+from bridge.records.dead_letter import Outcome, identity
+from bridge.records.topics import largest_bet
 
 T = TypeVar("T")
 

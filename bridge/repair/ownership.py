@@ -22,19 +22,19 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import FeedError, NotOwner, SettingsError
 from bridge.feed.provider_clock import ask, check_skew
 from bridge.kafka import admin, clients
-from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Header, Reached, Record
-from bridge.kafka.batch_writer import BatchWriter
-from bridge.kafka.election import LeaderElection, group_of, look, new_owner_id
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, release
-from bridge.kafka.registry import Registry
-from bridge.kafka.topics import Topics, declare
 from bridge.log import get
-from bridge.state.checkpoint import Checkpoint, checkpoint_record
-from bridge.state.checkpoint_reader import CheckpointReader
-from bridge.state.reach_reader import ReachReader
-from bridge.state.restore import PublishedReader
+from bridge.ownership.acknowledged import Acknowledged
+from bridge.ownership.batch_writer import BatchWriter
+from bridge.ownership.election import LeaderElection, group_of, look, new_owner_id
+from bridge.ownership.group import Group, release
+from bridge.records.checkpoint import Checkpoint, checkpoint_record
+from bridge.records.topics import Topics, declare
+from bridge.registry import Registry
+from bridge.stored.checkpoint_reader import CheckpointReader
+from bridge.stored.reach_reader import ReachReader
+from bridge.stored.restore import PublishedReader
 
 JOIN_SECONDS = 10.0
 """How long a group without other members may take to assign the feed, beyond a session time-out."""

@@ -21,18 +21,19 @@ from bridge.formatting import format_duration, format_utc
 from bridge.inspection.gaps import gap_as_json
 from bridge.inspection.limits import LimitForecast, forecast_as_json
 from bridge.inspection.readers import format_move
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.batch import Batch
-from bridge.kafka.group import Group
-from bridge.kafka.registry import Registry
-from bridge.kafka.topics import DAY_MS
 from bridge.log import get
+from bridge.ownership.group import Group
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.gap import Cause, Gap, gap_record
+from bridge.records.reach import TopicReach
+from bridge.records.topics import DAY_MS
+from bridge.registry import Registry
 from bridge.repair.ownership import OwnedFeed, members
-from bridge.state.checkpoint import Checkpoint, Move, State
-from bridge.state.gap import Cause, Gap, gap_record
-from bridge.state.reach import TopicReach
-from bridge.state.reach_reader import Lost, ReachReader
-from bridge.state.restore import deduplicated_from
+from bridge.stored.reach_reader import Lost, ReachReader
+from bridge.stored.restore import deduplicated_from
 
 DEDUPLICATOR_BYTES = 60
 """Memory for each bet that the deduplicator restores."""

@@ -20,18 +20,19 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError
 from bridge.inspection.dead_letters import Filter, Letter, in_portions, read_letters, read_messages
-from bridge.kafka import admin, topics
+from bridge.kafka import admin
 from bridge.kafka.batch import Batch, Header, Record
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.records import RECEIVED
-from bridge.kafka.registry import Registry
 from bridge.log import get
+from bridge.records import topics
+from bridge.records.dead_letter import DeadLetterKind, Outcome, cause_of, redrive_mark
+from bridge.records.message import RECEIVED
+from bridge.records.reach import used_partitions
+from bridge.registry import Registry
 from bridge.repair.judge import Judge, Model, Verdict, in_order
 from bridge.repair.ownership import OwnedFeed, owning
 from bridge.repair.report import Report
-from bridge.state.dead_letter import DeadLetterKind, Outcome, cause_of, redrive_mark
-from bridge.state.reach import used_partitions
-from bridge.state.restore import PublishedReader
+from bridge.stored.restore import PublishedReader
 
 
 def forecast(settings: Settings, wanted: Filter) -> Report:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.formatting import plural
-from bridge.state.dead_letter import DeadLetterCause, Outcome
+from bridge.records.dead_letter import DeadLetterCause, Outcome
 
 
 @dataclass

@@ -17,11 +17,11 @@ from bridge.formatting import format_duration, format_utc
 from bridge.inspection.readers import read_checkpoint
 from bridge.kafka.batch import Batch
 from bridge.log import get
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
 from bridge.repair.ownership import members, owning, refuse_members, report
 from bridge.repair.position import operator
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.checkpoint_reader import RETIRED, SUCCEEDS
-from bridge.state.counters import Counters
+from bridge.stored.checkpoint_reader import RETIRED, SUCCEEDS
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,6 @@ from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.errors import BridgeError, IdsChanged, NotOwner
 from bridge.feed import client, provider_clock
-from bridge.kafka.acknowledged import Acknowledged
-from bridge.kafka.batch_writer import BatchWriter
-from bridge.kafka.election import LeaderElection, group_of, new_owner_id
 from bridge.log import dropped, get
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import make_app, served
@@ -29,6 +26,10 @@ from bridge.observability.metrics import collect
 from bridge.observability.status import KnownStatus, ProcessStatus, StatusSnapshot, TermStatus
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
+from bridge.ownership.acknowledged import Acknowledged
+from bridge.ownership.batch_writer import BatchWriter
+from bridge.ownership.election import LeaderElection, group_of, new_owner_id
+from bridge.records.checkpoint import Checkpoint, State
 from bridge.service import last_bets, memory
 from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
@@ -39,7 +40,6 @@ from bridge.service.startup import Prepared, prepare
 from bridge.service.status import Status
 from bridge.service.transaction_monitor import TransactionMonitor
 from bridge.service.watchdog import watched
-from bridge.state.checkpoint import Checkpoint, State
 
 PAUSE_SECONDS = 0.5
 """Pause between two terms of leadership, in case a term ends at once."""

@@ -11,8 +11,8 @@ from bridge.feed.backoff import Backoff
 from bridge.feed.rate_limits import Decision
 from bridge.log import get
 from bridge.masking import concealed
+from bridge.records.checkpoint import State
 from bridge.service.term import Term
-from bridge.state.checkpoint import State
 
 
 class Attempts:

@@ -11,13 +11,13 @@ from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import LEAST_BYTES
 from bridge.log import get
 from bridge.observability.status import LAG_BOUNDS, DurationHistogram
+from bridge.records.checkpoint import Checkpoint, State, checkpoint_record
+from bridge.records.dead_letter import is_sample
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
 from bridge.service.last_bets import LastBets
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
-from bridge.state.checkpoint import Checkpoint, State, checkpoint_record
-from bridge.state.dead_letter import is_sample
 
 
 class VisibilityDelays:

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from bridge.clock import Clock
 from bridge.kafka.batch import Batch
-from bridge.kafka.batch_writer import Complete
 from bridge.kafka.errors import TooMuch
 from bridge.kafka.outage import outage
 from bridge.kafka.pace import SIGN_SECONDS
 from bridge.observability.status import DurationHistogram
+from bridge.ownership.batch_writer import Complete
 from bridge.service.interfaces import Writer
 
 T = TypeVar("T")

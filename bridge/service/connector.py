@@ -28,13 +28,13 @@ from bridge.feed.protocol import Request, request
 from bridge.feed.rate_limits import DECIDED_SECONDS, Decision
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
+from bridge.records.checkpoint import State
+from bridge.records.gap import Cause, Gap
 from bridge.service.attempts import Attempts
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.interfaces import Connection, OwnerChecks, Provider
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
-from bridge.state.checkpoint import State
-from bridge.state.gap import Cause, Gap
 
 LONGEST_WAIT_SECONDS = 30.0
 """The limiter is consulted again after this time: a clock may have been set."""

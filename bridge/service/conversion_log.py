@@ -10,7 +10,7 @@ from bridge.config import FeedSettings
 from bridge.errors import Unconvertible
 from bridge.formatting import format_utc
 from bridge.log import get
-from bridge.state.dead_letter import DeadLetterCause, cause_of
+from bridge.records.dead_letter import DeadLetterCause, cause_of
 
 SAMPLES = 3
 """Original messages kept of each unknown field."""

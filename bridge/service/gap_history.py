@@ -11,9 +11,9 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.kafka.blocking import Worker
 from bridge.log import get
+from bridge.records.gap import Gap
 from bridge.service.pipeline import GAPS
-from bridge.state.gap import Gap
-from bridge.state.gap_reader import gaps_since
+from bridge.stored.gap_reader import gaps_since
 
 
 class GapHistory:

@@ -16,17 +16,17 @@ from bridge.avro.codec import Codecs
 from bridge.clock import AnchoredClock, Clock
 from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings
+from bridge.dedup.deduplicator import Deduplicator
 from bridge.errors import FeedError
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
 from bridge.kafka.batch import Batch
-from bridge.kafka.batch_writer import Complete
 from bridge.kafka.pace import Pace
-from bridge.kafka.topics import Topics
+from bridge.ownership.batch_writer import Complete
+from bridge.records.checkpoint import Checkpoint
+from bridge.records.reach import TopicReach
+from bridge.records.topics import Topics
 from bridge.service.status import Status
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.deduplicator import Deduplicator
-from bridge.state.reach import TopicReach
 
 T = TypeVar("T")
 GiveUp = Callable[[], bool]
@@ -67,7 +67,7 @@ class Connection(Protocol):
 
 
 class Writer(Protocol):
-    """Transactions into Kafka, as `bridge.kafka.batch_writer.BatchWriter`."""
+    """Transactions into Kafka, as `bridge.ownership.batch_writer.BatchWriter`."""
 
     pace: Pace
     """How much of a batch Kafka takes at once."""
@@ -98,7 +98,7 @@ class Writer(Protocol):
 
 
 class Ownership(Protocol):
-    """Leadership of the feed, as `bridge.kafka.election.LeaderElection`."""
+    """Leadership of the feed, as `bridge.ownership.election.LeaderElection`."""
 
     @property
     def term(self) -> int:

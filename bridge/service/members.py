@@ -8,13 +8,13 @@ from typing import NoReturn
 from bridge.clock import Clock
 from bridge.config import KafkaSettings
 from bridge.kafka import clients
-from bridge.kafka.election import GroupLooks, LeaderElection
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, Watch
 from bridge.log import get
+from bridge.ownership.election import GroupLooks, LeaderElection
+from bridge.ownership.group import Group, Watch
+from bridge.records.checkpoint import State
 from bridge.service import memory
 from bridge.service.status import Status
-from bridge.state.checkpoint import State
 
 STANDBY_SECONDS = 2.0
 """How often a standby checks who owns the feed, and whether Kafka answers."""

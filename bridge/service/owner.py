@@ -27,6 +27,9 @@ from bridge.errors import (
 from bridge.formatting import format_utc
 from bridge.log import get
 from bridge.observability.status import TermStatus
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
+from bridge.records.reach import WHAT_TO_TYPE, TopicReach
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import HOW_TO_GO_ON, Connector
@@ -35,10 +38,7 @@ from bridge.service.pipeline import Pipeline
 from bridge.service.pump import Pump
 from bridge.service.term import Term
 from bridge.service.timekeeper import Timekeeper
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
-from bridge.state.reach import WHAT_TO_TYPE, TopicReach
-from bridge.state.restore import deduplicated_from
+from bridge.stored.restore import deduplicated_from
 
 T = TypeVar("T")
 

@@ -16,23 +16,23 @@ from bridge.avro.codec import Codec, Codecs
 from bridge.clock import MICROS
 from bridge.clock_skew import Skew
 from bridge.config import Settings
+from bridge.dedup.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.errors import ConversionError, SchemaError
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.topics import Topics, largest_bet
 from bridge.log import get
 from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser, holds_objects
 from bridge.messages.transcoder import Bet
+from bridge.records.dead_letter import DeadLetterKind, dead_letter, identity
+from bridge.records.gap import Cause, Gap, gap_record
+from bridge.records.reach import TopicReach, used_partitions
+from bridge.records.topics import Topics, largest_bet
 from bridge.service.conversion_log import ConversionLog
 from bridge.service.held import HeldBet
 from bridge.service.replay import ReplayTracker
 from bridge.service.term import Term
-from bridge.state.dead_letter import DeadLetterKind, dead_letter, identity
-from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
-from bridge.state.gap import Cause, Gap, gap_record
-from bridge.state.reach import TopicReach, used_partitions
 
 _DUPLICATE: Final = DedupResult.DUPLICATE
 _STALE: Final = DedupResult.STALE

@@ -17,15 +17,15 @@ from bridge.kafka.batch import BACKLOG
 from bridge.log import get
 from bridge.observability.rates import RateMeter
 from bridge.observability.status import DeliveryStatus, IntakeStatus, KnownStatus, TermStatus
+from bridge.records.checkpoint import State
+from bridge.records.counters import Counters
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import Connector, sleep
 from bridge.service.interfaces import Connection
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
-from bridge.state.checkpoint import State
-from bridge.state.counters import Counters
-from bridge.state.restore import deduplicated_from
+from bridge.stored.restore import deduplicated_from
 
 BURST = 500
 """Messages handled before other tasks of the event loop run, unless BURST_SECONDS end first."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import inf
 
+from bridge.dedup.deduplicator import Deduplicator
 from bridge.feed.position import Position
 from bridge.service.held import OVER, Held
-from bridge.state.deduplicator import Deduplicator
 
 
 class ReplayTracker:

@@ -10,20 +10,21 @@ from bridge.avro.codec import Codecs
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, IdsChanged
-from bridge.kafka import clients, topics
-from bridge.kafka.batch_writer import transactional
+from bridge.kafka import clients
 from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients, with_fresh_clients
-from bridge.kafka.registry import Registry, RegistryUnavailable, confirm_ids
 from bridge.log import get
+from bridge.ownership.batch_writer import transactional
+from bridge.records import topics
+from bridge.records.checkpoint import State
+from bridge.registry import Registry, RegistryUnavailable, confirm_ids
 from bridge.service.interfaces import GiveUp, OnDelay
 from bridge.service.status import Status
-from bridge.state.checkpoint import State
-from bridge.state.checkpoint_reader import CheckpointReader
-from bridge.state.reach_reader import ReachReader
-from bridge.state.restore import PublishedReader
+from bridge.stored.checkpoint_reader import CheckpointReader
+from bridge.stored.reach_reader import ReachReader
+from bridge.stored.restore import PublishedReader
 
 T = TypeVar("T")
 

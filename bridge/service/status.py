@@ -7,7 +7,7 @@ from typing import Any
 from bridge.clock import Clock
 from bridge.formatting import format_utc
 from bridge.log import get
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 
 _INFO = {State.CATCHING_UP, State.LIVE, State.QUIET, State.STANDBY, State.CONNECTING, State.STOPPED}
 _FINAL = {State.STOPPED_ON_GAP, State.STOPPED}

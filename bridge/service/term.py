@@ -10,11 +10,11 @@ from bridge.config import Settings
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
+from bridge.records.checkpoint import Checkpoint
+from bridge.records.reach import TopicReach
 from bridge.service.status import Status
 from bridge.service.timekeeper import STEP_SECONDS, Timekeeper
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.reach import TopicReach
-from bridge.state.restore import deduplicated_from
+from bridge.stored.restore import deduplicated_from
 
 
 @dataclass(eq=False, repr=False)

@@ -9,7 +9,6 @@ from typing import NoReturn
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError
-from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.blocking import Looker
 from bridge.kafka.open_transactions import (
     LOOK_SECONDS,
@@ -19,9 +18,10 @@ from bridge.kafka.open_transactions import (
     TransactionWatch,
     what_to_do,
 )
-from bridge.kafka.topics import Topics
 from bridge.log import get
-from bridge.state.reach import TopicReach, differences
+from bridge.ownership.acknowledged import Acknowledged
+from bridge.records.reach import TopicReach, differences
+from bridge.records.topics import Topics
 
 
 class TransactionMonitor:

@@ -22,10 +22,11 @@ from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.config.api import KINDS, Kind
 from bridge.errors import TopologyError
-from bridge.kafka import clients, topics
+from bridge.kafka import clients
 from bridge.kafka.batch import Record
-from bridge.kafka.registry import Registry
 from bridge.log import get
+from bridge.records import topics
+from bridge.registry import Registry
 from bridge.rest.client import Client
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies

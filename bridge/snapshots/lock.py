@@ -1,7 +1,7 @@
 """The lock of a snapshot job, which is also the lease of its transactional writer: two runs never overlap.
 
-It is taken as the feed is (`bridge.kafka.election`): by the assignment of the one partition of the topic of
-snapshots, in a consumer group of the job's own. A process that dies loses it when its session ends.
+It is taken as the feed is (`bridge.ownership.election`): by the assignment of the one partition of the topic
+of snapshots, in a consumer group of the job's own. A process that dies loses it when its session ends.
 
 An outage that outlasts a session takes the lock too, and gives it back. So it counts as taken over only
 after `REGAIN_SECONDS` in which brokers answer and it is not ours.
@@ -24,9 +24,10 @@ from confluent_kafka.admin import AdminClient
 from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotCommitted, NotOwner, TopologyError
-from bridge.kafka import admin, clients, topics
-from bridge.kafka.election import LeaderElection, group_of_job
+from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.ownership.election import LeaderElection, group_of_job
+from bridge.records import topics
 from bridge.snapshots import storage
 from bridge.snapshots.model import Job
 

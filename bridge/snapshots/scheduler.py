@@ -9,10 +9,10 @@ from bridge import clock
 from bridge.config import Settings
 from bridge.errors import ApiError, NotOwner, ProviderPause
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.status_page import status_page
+from bridge.registry import RegistryUnavailable
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.job import Task, run
 from bridge.snapshots.metrics import collect

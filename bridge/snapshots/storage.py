@@ -11,11 +11,12 @@ from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, SchemaNotFound, TopologyError
 from bridge.formatting import shortened
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.reader import OffsetProgress, TopicScan
-from bridge.kafka.records import Foreign, at, decode, key_of
-from bridge.kafka.registry import Registry
 from bridge.log import get
+from bridge.records import topics
+from bridge.records.message import Foreign, at, decode, key_of
+from bridge.registry import Registry
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.references import References, references_schema
 from bridge.snapshots.state import HOUR_SECONDS, JobState

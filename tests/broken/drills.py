@@ -371,7 +371,7 @@ async def _stopped_owner(ground: Ground, interruption: str = "") -> None:
 
 async def _late_notice(ground: Ground) -> None:
     """The same, and the one that is resumed learns three seconds late that it was replaced."""
-    await _stopped_owner(ground, "bridge.kafka.election:LeaderElection._revoked delay 3")
+    await _stopped_owner(ground, "bridge.ownership.election:LeaderElection._revoked delay 3")
 
 
 async def _slow_replay(ground: Ground) -> None:

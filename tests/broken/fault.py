@@ -9,7 +9,7 @@ from functools import reduce, wraps
 from inspect import Parameter, signature
 from typing import Any
 
-from bridge.state.checkpoint import Checkpoint
+from bridge.records.checkpoint import Checkpoint
 from tests.judge import Anomaly
 
 By = Callable[..., Any]

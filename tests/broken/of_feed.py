@@ -8,14 +8,14 @@ from functools import partial
 from math import inf
 from typing import Any
 
+from bridge.dedup.deduplicator import Deduplicator
 from bridge.feed.position import NEAR, Position
 from bridge.feed.rate_limits import Decision, Limiter
+from bridge.records.checkpoint import Checkpoint
+from bridge.records.gap import Gap, gap_record
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.connector import Connector
 from bridge.service.pipeline import Pipeline
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.deduplicator import Deduplicator
-from bridge.state.gap import Gap, gap_record
 from tests.broken.fault import GOES_BACK, By, Fault, Rules
 from tests.judge import Anomaly
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import orjson
 
+from bridge.dedup.deduplicator import Deduplicator, DedupResult
 from bridge.feed.framing import Inbox
 from bridge.messages.converter import Converter
 from bridge.messages.parser import Message, MessageParser, _unknown_with_values
+from bridge.records.counters import Counters
+from bridge.records.dead_letter import dead_letter
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
-from bridge.state.counters import Counters
-from bridge.state.dead_letter import dead_letter
-from bridge.state.deduplicator import Deduplicator, DedupResult
 from tests.broken.fault import GOES_BACK, By, Fault, Rules
 from tests.judge import Anomaly
 

@@ -12,13 +12,13 @@ from typing import Any
 from confluent_kafka import Message, Producer
 
 from bridge.kafka import clients
-from bridge.kafka.acknowledged import Acknowledged, _hash
 from bridge.kafka.batch import Batch, Record
-from bridge.kafka.batch_writer import BatchWriter, _Term, transactional_id
-from bridge.kafka.election import LeaderElection
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.reader import TopicScan
 from bridge.kafka.transactions import TransactionalWriter, _Phase
+from bridge.ownership.acknowledged import Acknowledged, _hash
+from bridge.ownership.batch_writer import BatchWriter, _Term, transactional_id
+from bridge.ownership.election import LeaderElection
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.pipeline import Pipeline

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bridge.errors import BridgeError
-from bridge.kafka.election import look
-from bridge.kafka.group import Group
+from bridge.ownership.election import look
+from bridge.ownership.group import Group
 from tests import judge
 from tests.chaos.provider import Provider
 from tests.harness import PATIENCE, Bridge, Place

@@ -1,4 +1,4 @@
-"""More moves of the group and more faults than `tests/unit/kafka/test_two_owners.py` has time for."""
+"""More moves of the group and more faults than `tests/unit/ownership/test_two_owners.py` has time for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.unit.kafka.two_owners import Exploration
+from tests.unit.ownership.two_owners import Exploration
 
 
 @pytest.mark.parametrize(("bets", "moves", "faults"), [(3, 2, 0), (2, 2, 1), (2, 1, 2)])

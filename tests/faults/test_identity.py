@@ -22,8 +22,8 @@ from bridge.avro.field_reader import field_of_bets
 from bridge.config import RegistrySettings, Settings
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.registry import Registry
-from bridge.kafka.topics import declare
+from bridge.records.topics import declare
+from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until

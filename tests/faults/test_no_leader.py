@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.kafka import admin
-from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.batch import Batch, Record
-from bridge.kafka.batch_writer import BatchWriter
+from bridge.ownership.acknowledged import Acknowledged
+from bridge.ownership.batch_writer import BatchWriter
 from bridge_sandbox import cluster as dev
 from tests.faults.skipped_markers import BROKER, NONE, await_leader
 from tests.harness import Place

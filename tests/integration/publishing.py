@@ -21,10 +21,11 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.kafka import clients, topics
+from bridge.kafka import clients
 from bridge.kafka.batch import Record
-from bridge.kafka.election import LeaderElection
 from bridge.kafka.reader import TopicScan
+from bridge.ownership.election import LeaderElection
+from bridge.records import topics
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.kafka.registry import Registry
+from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import IN_VAIN, PATIENCE, Audit, Bridge, Place, until
@@ -32,11 +32,11 @@ def kills(step: int) -> list[tuple[str, str, int]]:
         ("bridge.kafka.transactions:TransactionalWriter._seal", "after", 1 + step),
         ("bridge.kafka.transactions:TransactionalWriter._produce", "after", 25 * step),
         ("bridge.kafka.blocking:Watchdog.call", "after", 1 + 2 * step),
-        ("bridge.kafka.election:LeaderElection.__init__", "after", 1),
+        ("bridge.ownership.election:LeaderElection.__init__", "after", 1),
         ("bridge.kafka.blocking:Watchdog.call", "before", 1),
         ("bridge.kafka.blocking:Watchdog.call", "after", 1),
         ("bridge.repair.redrive:read_letters", "after", 1),
-        ("bridge.state.restore:PublishedReader.of_bets", "after", 1),
+        ("bridge.stored.restore:PublishedReader.of_bets", "after", 1),
         ("bridge.repair.ownership:OwnedFeed.commit", "after", 2 * step),
         ("bridge.kafka.blocking:Watchdog.call", "before", 1 + 2 * step),
     ]

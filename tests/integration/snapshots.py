@@ -25,10 +25,11 @@ from bridge.avro.schemas import load
 from bridge.cli.snapshot_tables import plan_as_json
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings, TopicsSettings
 from bridge.errors import BridgeError
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.registry import Registry
 from bridge.messages.model import read_feed_message
+from bridge.records import topics
+from bridge.registry import Registry
 from bridge.snapshots import job
 from bridge.snapshots.model import Job
 from bridge.snapshots.plan import Scope

@@ -19,12 +19,12 @@ from bridge.audit.run import Audited, audit
 from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.feed.rate_limits import Attempt
-from bridge.kafka import topics
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.registry import Registry
-from bridge.state.checkpoint import Checkpoint, Move, State
-from bridge.state.counters import Counters
-from bridge.state.gap import Cause, Gap
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.counters import Counters
+from bridge.records.gap import Cause, Gap
+from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.bets import BARE_BET

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from bridge.kafka import topics
-from bridge.kafka.registry import Registry
-from bridge.state.restore import PublishedReader
+from bridge.records import topics
+from bridge.registry import Registry
+from bridge.stored.restore import PublishedReader
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
 from tests.integration.redriven import Redriven, headers, kills, simulator

@@ -16,10 +16,10 @@ from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.feed.rate_limits import Attempt
-from bridge.kafka.election import LeaderElection, group_of, new_owner_id
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
-from bridge.state.gap import Cause, Gap
+from bridge.ownership.election import LeaderElection, group_of, new_owner_id
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
+from bridge.records.gap import Cause, Gap
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until

@@ -17,8 +17,8 @@ from confluent_kafka.admin import NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.feed.rate_limits import Attempt
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
 from bridge_sandbox.provider.faults import ClockJump, Garbage, Refuse
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings

@@ -22,12 +22,12 @@ from pyarrow import parquet
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.errors import SettingsError
-from bridge.kafka import topics
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.registry import Registry
 from bridge.reader import BETS, DEAD_LETTERS, GAPS, TRANSLATIONS, Names, Removed, changes, read
 from bridge.reader.source import Source
-from bridge.state.gap import Cause, Gap
+from bridge.records import topics
+from bridge.records.gap import Cause, Gap
+from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.bets import BARE_BET

@@ -40,8 +40,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from bridge.config import Settings
-from bridge.kafka import topics
-from bridge.kafka.rights import NEEDED
+from bridge.records import topics
+from bridge.records.rights import NEEDED
 from bridge_sandbox import cluster
 from bridge_sandbox.cluster.ports import HOST, free_port
 from bridge_sandbox.provider.server import Simulator

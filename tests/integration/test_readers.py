@@ -17,11 +17,11 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.kafka import topics
 from bridge.kafka.clients import WatchedConsumer
-from bridge.kafka.registry import Registry
 from bridge.reader import BETS, read
-from bridge.state.gap import Cause, Gap
+from bridge.records import topics
+from bridge.records.gap import Cause, Gap
+from bridge.registry import Registry
 from tests.bets import BARE_BET
 from tests.harness import Place, until
 from tests.integration.publishing import prepared

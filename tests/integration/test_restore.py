@@ -12,9 +12,10 @@ from bridge import clock
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.clock import MICROS, Instant
-from bridge.kafka import clients, topics
-from bridge.state import restore
-from bridge.state.deduplicator import DedupResult, fingerprint
+from bridge.dedup.deduplicator import DedupResult, fingerprint
+from bridge.kafka import clients
+from bridge.records import topics
+from bridge.stored import restore
 from tests.bets import BARE_BET
 from tests.harness import Place
 from tests.integration.publishing import prepared, settings_of

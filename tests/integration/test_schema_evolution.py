@@ -16,9 +16,9 @@ from confluent_kafka import Producer
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.errors import SchemaError
-from bridge.kafka import registry as registries
-from bridge.kafka.registry import Registry
 from bridge.reader import BETS, GAPS, read
+from bridge.registry import Registry
+from bridge.registry import client as registries
 from bridge_sandbox.cluster.downloads import class_path
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings

@@ -20,10 +20,11 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
-from bridge.kafka.election import LeaderElection
 from bridge.kafka.reader import TopicScan
+from bridge.ownership.election import LeaderElection
+from bridge.records import topics
 from bridge.snapshots import lock as module
 from bridge.snapshots.lock import Busy, Lock
 from bridge.snapshots.publisher import Publisher

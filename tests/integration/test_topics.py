@@ -19,9 +19,10 @@ from confluent_kafka.admin import (
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
 from bridge.errors import TopologyError
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan
+from bridge.records import topics
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until

@@ -7,7 +7,7 @@ import socket
 from datetime import datetime
 
 from bridge.config import RegistrySettings
-from bridge.kafka.registry import Registry
+from bridge.registry import Registry
 from bridge_sandbox.provider.faults import Drop
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings

@@ -10,8 +10,8 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.dedup.deduplicator import Deduplicator, fingerprint
 from bridge.service.held import OVER
-from bridge.state.deduplicator import Deduplicator, fingerprint
 from tests.unit.service.test_pipeline import BETS, NOW, Line, bet
 
 Contents = list[float]

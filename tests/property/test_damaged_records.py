@@ -46,11 +46,10 @@ from bridge.inspection.gaps import gap_as_json, gap_as_line
 from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines
 from bridge.inspection.readers import checkpoint_as_json, checkpoint_as_lines
 from bridge.kafka.batch import Header
-from bridge.kafka.records import headers_of, original_receipt
 from bridge.reader.decoding import DEAD_LETTERS, GAPS
-from bridge.state.checkpoint import Checkpoint, Move, State
-from bridge.state.counters import Counters
-from bridge.state.dead_letter import (
+from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.counters import Counters
+from bridge.records.dead_letter import (
     DeadLetterKind,
     LetterHeaders,
     MarkHeaders,
@@ -58,7 +57,8 @@ from bridge.state.dead_letter import (
     dead_letter,
     redrive_mark,
 )
-from bridge.state.gap import Cause, Gap
+from bridge.records.gap import Cause, Gap
+from bridge.records.message import headers_of, original_receipt
 
 damaged = settings(
     max_examples=int(os.environ.get("DAMAGED", "200")),

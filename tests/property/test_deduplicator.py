@@ -17,7 +17,7 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.state.deduplicator import Deduplicator, DedupResult, Rewrite
+from bridge.dedup.deduplicator import Deduplicator, DedupResult, Rewrite
 
 KEY = b"bet"
 SCHEMAS = [b"\0\0\0\1", b"\0\0\0\2"]

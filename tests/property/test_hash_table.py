@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.state.hash_table import KEY_BYTES, DigestTable
+from bridge.dedup.hash_table import KEY_BYTES, DigestTable
 
 KEYS = [(n % 12).to_bytes(3, "big") + bytes(KEY_BYTES - 4) + bytes([n]) for n in range(60)]
 """All in one array of the index; those of one slot there differ in nothing that the index knows."""

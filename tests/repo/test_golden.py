@@ -30,12 +30,12 @@ from bridge.inspection.formats import as_json
 from bridge.inspection.gaps import gap_as_json
 from bridge.inspection.limits import forecast_as_json
 from bridge.inspection.readers import checkpoint_as_json, leadership_as_json
-from bridge.kafka.group import Group
+from bridge.ownership.group import Group
+from bridge.records.checkpoint import Move
+from bridge.records.reach import PartitionReach, TopicReach
 from bridge.repair.position import MovePlan, plan_as_json
 from bridge.repair.report import report_as_json
-from bridge.state.checkpoint import Move
-from bridge.state.reach import PartitionReach, TopicReach
-from bridge.state.reach_reader import Lost
+from bridge.stored.reach_reader import Lost
 from tests.unit.cli.test_commands import ALL, COMMANDS
 from tests.unit.cli.test_snapshot_tables import ROWS
 from tests.unit.inspection.test_dead_letters import letter, record

@@ -14,8 +14,10 @@ LEVELS = [
     {"clock_skew", "log", "avro"},
     {"messages"},
     {"config"},
-    {"kafka", "feed", "rest"},
-    {"state", "reader"},
+    {"registry", "feed", "rest"},
+    {"kafka", "dedup"},
+    {"records"},
+    {"stored", "ownership", "reader"},
     {"observability", "inspection", "audit"},
     {"service", "repair", "snapshots", "doctor"},
     {"cli"},
@@ -29,7 +31,7 @@ LEVELS = [
 FORBIDDEN = {
     "service": {"doctor", "inspection", "snapshots", "rest"},
     "repair": {"feed", "rest", "observability"},
-    "snapshots": {"feed", "messages", "state"},
+    "snapshots": {"feed", "messages", "stored", "dedup"},
 }
 """What a package must not know of, although its level may."""
 HARMLESS = {"bridge.feed.provider_clock"}
@@ -56,7 +58,7 @@ CORES = [
     "bridge.feed.rate_limits",
     "bridge.feed.received",
     "bridge.kafka.batch",
-    "bridge.kafka.group",
+    "bridge.ownership.group",
     "bridge.kafka.pace",
     "bridge.kafka.partitioner",
     "bridge.messages",
@@ -81,12 +83,12 @@ CORES = [
     "bridge.snapshots.results",
     "bridge.snapshots.state",
     "bridge.snapshots.status",
-    "bridge.state.checkpoint",
-    "bridge.state.dead_letter",
-    "bridge.state.deduplicator",
-    "bridge.state.eviction_horizon",
-    "bridge.state.gap",
-    "bridge.state.hash_table",
+    "bridge.records.checkpoint",
+    "bridge.records.dead_letter",
+    "bridge.dedup.deduplicator",
+    "bridge.dedup.eviction_horizon",
+    "bridge.records.gap",
+    "bridge.dedup.hash_table",
 ]
 """Modules and packages that decide, and are given bytes and moments for it."""
 IO = {"asyncio", "confluent_kafka", "websockets", "socket", "ssl", "threading", "select", "subprocess"}
@@ -163,7 +165,11 @@ def test_the_clients_are_each_wrapped_once() -> None:
         "httpx2": ["bridge.feed.provider_clock", "bridge.rest.transport"],
         "prometheus_client": ["bridge.observability", "bridge.snapshots.metrics"],
         "confluent_kafka": [
-            "bridge.kafka.registry",
+            "bridge.ownership",
+            "bridge.records.message",
+            "bridge.records.rights",
+            "bridge.records.topics",
+            "bridge.registry.client",
             "bridge.config.librdkafka",
             "bridge.audit.run",
             "bridge.doctor",
@@ -173,10 +179,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
             "bridge.repair.ownership",
             "bridge_sandbox",
             "bridge.snapshots",
-            "bridge.state.checkpoint_reader",
-            "bridge.state.gap_reader",
-            "bridge.state.reach_reader",
-            "bridge.state.restore",
+            "bridge.stored",
         ],
     }
     for library, users in wrappers.items():

@@ -17,9 +17,9 @@ from bridge import RELEASE
 from bridge.cli import app
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import AuthError, ClockError, LeftOut, SettingsError, SinkBroken, TopologyError
-from bridge.kafka import topics
 from bridge.observability import health
 from bridge.observability.endpoints import make_app
+from bridge.records import topics
 from tests.repo.manifests import (
     BASE,
     K8S,

@@ -8,7 +8,7 @@ from collections import defaultdict
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from bridge.config import Settings
-from bridge.kafka import rights
+from bridge.records import rights
 from tests.repo.manifests import K8S, Resource, build, environment, kustomization, of_kind, pods
 from tests.repo.source import ROOT
 

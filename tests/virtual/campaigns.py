@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import Drop, Garbage, HalfOpen, Refuse, Slow, Stall
 from tests.virtual.world import HOUR, World, settled
 

@@ -11,9 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 from bridge.clock import AnchoredClock, Clock, Instant
 from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings, WebSettings
+from bridge.dedup.deduplicator import Deduplicator
 from bridge.errors import FeedLost
 from bridge.feed.protocol import Request
-from bridge.kafka.topics import declare
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
+from bridge.records.topics import declare
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import Connector
@@ -22,9 +25,6 @@ from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.term import Term
 from bridge.service.timekeeper import Timekeeper
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
-from bridge.state.deduplicator import Deduplicator
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import given
 from tests.virtual.world import EPOCH, FEED, Leadership

@@ -22,20 +22,20 @@ from bridge.avro.field_reader import field_of_bets
 from bridge.avro.schemas import load
 from bridge.config import BatchSettings
 from bridge.config.kafka import SESSION_MS
+from bridge.dedup.deduplicator import KEPT, Deduplicator, fingerprint
 from bridge.errors import NotOwner, TopologyError
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Batch, Record
-from bridge.kafka.batch_writer import Complete
 from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import Pace
-from bridge.kafka.topics import Topics
 from bridge.kafka.transactions import LONGEST_SECONDS
+from bridge.ownership.batch_writer import Complete
+from bridge.records.checkpoint import Checkpoint
+from bridge.records.gap import Gap
+from bridge.records.reach import TopicReach, as_seen
+from bridge.records.topics import Topics
 from bridge.service.interfaces import GiveUp, OnDelay
-from bridge.state.checkpoint import Checkpoint
-from bridge.state.deduplicator import KEPT, Deduplicator, fingerprint
-from bridge.state.gap import Gap
-from bridge.state.reach import TopicReach, as_seen
-from bridge.state.restore import LETTERS, SAMPLE
+from bridge.stored.restore import LETTERS, SAMPLE
 
 T = TypeVar("T")
 
@@ -162,7 +162,7 @@ class Kafka:
         ]
 
     def restore(self, since: float, _give_up: GiveUp, _on_delay: OnDelay) -> Deduplicator:
-        """Restore the deduplicator as `bridge.state.restore` does."""
+        """Restore the deduplicator as `bridge.stored.restore` does."""
         deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since, KEPT):
             version, content = _identity(record.value or b"")

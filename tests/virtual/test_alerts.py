@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily
 from bridge.kafka.open_transactions import OpenTransaction
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import Drop, Garbage, Refuse
 from tests.alerts import INTERVAL, Scrapes, run
 from tests.snapshots import snapshot

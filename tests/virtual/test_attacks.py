@@ -14,13 +14,13 @@ import pytest
 
 from bridge.clock import AnchoredClock
 from bridge.config import FeedSettings
+from bridge.dedup.deduplicator import Deduplicator
 from bridge.errors import ClockError, FeedLost, GapError, NotOwner, SettingsError
 from bridge.feed.received import Oversized
 from bridge.kafka.batch import Record
+from bridge.records.checkpoint import State
+from bridge.records.gap import Cause
 from bridge.service.interfaces import GiveUp, OnDelay
-from bridge.state.checkpoint import State
-from bridge.state.deduplicator import Deduplicator
-from bridge.state.gap import Cause
 from bridge_sandbox.provider.bets import message
 from bridge_sandbox.provider.faults import Clear, Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge_sandbox.provider.feed import Policy

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from tests.virtual.campaigns import disconnections, everything, restarts
 from tests.virtual.world import HOUR, World, play
 

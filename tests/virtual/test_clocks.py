@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from bridge.errors import ClockError, GapError
-from bridge.state.checkpoint import State
-from bridge.state.gap import Cause
+from bridge.records.checkpoint import State
+from bridge.records.gap import Cause
 from bridge_sandbox.provider.faults import ClockJump, Drop, Garbage, Pause
 from tests.virtual.campaigns import disconnections, restarts
 from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled

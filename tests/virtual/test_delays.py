@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import Drop, Garbage, Pause, Slow
 from bridge_sandbox.provider.feed import Policy
 from tests.virtual.world import EPOCH, HOUR, World, in_world, settled

@@ -8,8 +8,8 @@ import pytest
 
 from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost, GapError
-from bridge.state.checkpoint import State
-from bridge.state.gap import Cause
+from bridge.records.checkpoint import State
+from bridge.records.gap import Cause
 from bridge_sandbox.provider.faults import Drop, Forget, Refuse
 from tests.virtual.world import DAY, HOUR, World, in_world
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bridge.errors import ClockError
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import Drop, Pause, Slow
 from tests.virtual.world import DAY, HOUR, World, in_world, play
 

@@ -10,7 +10,7 @@ import pytest
 
 from bridge.errors import AuthError
 from bridge.formatting import format_duration
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import Drop, Refuse
 from tests.virtual.world import World, in_world
 

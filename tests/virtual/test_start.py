@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from bridge.errors import TopologyError
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import Drop, Refuse
 from bridge_sandbox.provider.feed import Policy
 from tests.virtual.kafka import Kafka

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bridge.errors import ClockError, NotOwner, Unconvertible
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import ClockJump, Drop, Garbage, HalfOpen
 from bridge_sandbox.provider.feed import Policy
 from tests.virtual.world import EPOCH, HOUR, World, in_world, settled

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.feed import Policy
 from tests.virtual.world import HOUR, World, in_world
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bridge.errors import ConversionError
 from bridge.messages.parser import MessageParser
-from bridge.state.gap import Gap
+from bridge.records.gap import Gap
 from bridge_sandbox.provider.feed import Provider
 from tests.virtual.kafka import CODECS, Kafka
 

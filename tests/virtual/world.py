@@ -23,12 +23,12 @@ import structlog
 from bridge.clock import AnchoredClock, Instant
 from bridge.config import BatchSettings, FeedSettings, LimitsSettings, Settings
 from bridge.errors import BridgeError, TopologyError
-from bridge.kafka.topics import declare
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.gap import Cause
+from bridge.records.topics import declare
 from bridge.service.interfaces import Dependencies, GiveUp
 from bridge.service.owner import FeedOwner
 from bridge.service.status import Status
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.gap import Cause
 from bridge_sandbox.provider.bets import message
 from bridge_sandbox.provider.faults import Clear, Fault
 from bridge_sandbox.provider.feed import Policy, Provider

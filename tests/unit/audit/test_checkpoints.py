@@ -11,9 +11,9 @@ import pytest
 from bridge.audit.checkpoints import CheckpointsCheck, covered
 from bridge.audit.findings import Finding, Findings, Proof
 from bridge.feed.rate_limits import Attempt
-from bridge.state.checkpoint import Checkpoint, Move, State
-from bridge.state.counters import Counters
-from bridge.state.gap import Cause, Gap
+from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.counters import Counters
+from bridge.records.gap import Cause, Gap
 
 NOW = 1_790_000_000
 SKEW = 15.0

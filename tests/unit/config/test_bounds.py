@@ -26,11 +26,12 @@ from bridge.feed.position import Position
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines, parse_moment
 from bridge.inspection.replay import parse_window
-from bridge.kafka import clients, topics
+from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record, batch_linger
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
 from bridge.rest.pacing import Pace
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
 
 INT32, INT64 = 2**31, 2**63
 ENDS: list[float] = [

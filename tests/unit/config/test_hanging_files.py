@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, files, tls
 from bridge.errors import SettingsError
 from bridge.kafka import clients
-from bridge.kafka.registry import Registry
+from bridge.registry import Registry
 
 Use = Callable[[Path], object]
 USES: dict[str, Use] = {

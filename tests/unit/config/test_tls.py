@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from bridge.config import ApiSettings, FeedSettings, RegistrySettings, Settings, tls
 from bridge.config.fields import Address
 from bridge.errors import SettingsError
-from bridge.kafka.registry import Registry
+from bridge.registry import Registry
 from tests.tls import Authority
 
 

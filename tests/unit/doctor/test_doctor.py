@@ -26,13 +26,13 @@ from bridge.errors import BridgeError, FeedLost, SettingsError, TopologyError
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection import readers
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, Member
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place
-from bridge.kafka.registry import RegistryUnavailable, Standing
-from bridge.kafka.topics import Action, Change, declare
 from bridge.masking import MASK, conceal
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
+from bridge.ownership.group import Group, Member
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
+from bridge.records.topics import Action, Change, declare
+from bridge.registry import RegistryUnavailable, Standing
 from tests.fake_registry import FakeRegistry, served
 
 NOW = 1_790_000_000.0
@@ -447,7 +447,7 @@ def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch
     def refuse(*_: object) -> Never:
         raise TopologyError("no right to DescribeConfigs the topic t; grant it")
 
-    monkeypatch.setattr("bridge.kafka.topics.min_insync_replicas", refuse)
+    monkeypatch.setattr("bridge.records.topics.min_insync_replicas", refuse)
     monkeypatch.setattr(
         "bridge.kafka.admin.metadata", lambda *_: SimpleNamespace(topics={}, brokers={1: None})
     )

@@ -14,8 +14,9 @@ from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.inspection.copying import TopicCopy
 from bridge.inspection.replay import Window
-from bridge.kafka import admin, clients, topics
+from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.records import topics
 
 TARGET, ID = "test-bets", "settlement.replay.test-bets."
 TAKEN_OVER = "another process has started a copy to it and taken over"

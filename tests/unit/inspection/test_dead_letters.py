@@ -25,7 +25,7 @@ from bridge.inspection.dead_letters import (
 )
 from bridge.inspection.replay import Window
 from bridge.kafka.pace import Pace
-from bridge.state.dead_letter import DeadLetterKind, Outcome, dead_letter
+from bridge.records.dead_letter import DeadLetterKind, Outcome, dead_letter
 
 AT = 1_790_000_000.0
 

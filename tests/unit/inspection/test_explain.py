@@ -24,8 +24,8 @@ from bridge.inspection.explain import (
     nearby,
 )
 from bridge.reader import Bet
-from bridge.state.checkpoint import Checkpoint, Move, State
-from bridge.state.counters import Counters
+from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.counters import Counters
 from tests.bets import BARE_BET
 
 MOVE = Move(20.0, "operator@host", 9, 3, "resent")

@@ -13,8 +13,8 @@ from bridge.inspection.limits import (
     forecast_as_lines,
     parse_moment,
 )
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
 
 NOW = 1_790_000_000.0
 SETTINGS = Settings(feed=FeedSettings.model_construct(connect_timeout_seconds=10, max_clock_skew_seconds=0))

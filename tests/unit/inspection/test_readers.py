@@ -18,10 +18,10 @@ from bridge.inspection.readers import (
     read_checkpoint,
 )
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, Member
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
-from tests.unit.state.log import NEVER, Log
+from bridge.ownership.group import Group, Member
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
+from tests.unit.stored.log import NEVER, Log
 
 CHECKPOINT = Checkpoint(
     feed="settlement-v4",

@@ -12,7 +12,7 @@ from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import Outage
-from tests.unit.state.log import Log
+from tests.unit.stored.log import Log
 
 NOW = 1_790_000_000.0
 NOW_MS = 1_790_000_000_000

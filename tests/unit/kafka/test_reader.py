@@ -19,8 +19,8 @@ from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Place
 from bridge.kafka.outage import Outage
 from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
-from bridge.kafka.records import place_of
-from tests.unit.state.log import NEVER, Log
+from bridge.records.message import place_of
+from tests.unit.stored.log import NEVER, Log
 
 SETTINGS = Settings()
 FIRST, OTHER = Place("t", 3, 7), Place("t", 4, 1)

@@ -22,7 +22,7 @@ from bridge.observability.hosts import is_ours
 from bridge.observability.http_server import WsgiServer
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from tests import wsgi
 from tests.snapshots import replace, snapshot
 from tests.wsgi import Response

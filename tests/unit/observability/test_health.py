@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bridge.formatting import format_duration
-from bridge.kafka.group import Group
 from bridge.observability.health import (
     COMMIT_SECONDS,
     LOOP_SECONDS,
@@ -15,7 +14,8 @@ from bridge.observability.health import (
     ready,
 )
 from bridge.observability.status import StatusSnapshot
-from bridge.state.checkpoint import State
+from bridge.ownership.group import Group
+from bridge.records.checkpoint import State
 from tests.snapshots import replace, snapshot
 
 NOW = 1_790_000_000.0

@@ -12,9 +12,9 @@ from bridge.kafka.open_transactions import OpenTransaction, Place
 from bridge.observability.exposition import exposition
 from bridge.observability.metrics import MAX_PATHS, collect
 from bridge.observability.status import BOUNDS, LAG_BOUNDS, DurationHistogram, StatusSnapshot
-from bridge.state.checkpoint import State
-from bridge.state.counters import Counters
-from bridge.state.gap import Cause, Gap
+from bridge.records.checkpoint import State
+from bridge.records.counters import Counters
+from bridge.records.gap import Cause, Gap
 from tests.snapshots import replace
 from tests.unit.observability.test_status import NOW, STARTED
 

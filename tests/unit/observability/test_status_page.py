@@ -16,7 +16,7 @@ import pytest
 from bridge.observability.endpoints import Page
 from bridge.observability.http_server import WsgiServer
 from bridge.observability.status import StatusSnapshot
-from bridge.state.dead_letter import DeadLetterCause
+from bridge.records.dead_letter import DeadLetterCause
 from tests import screenshots, shown, wsgi
 from tests.shown import LIVE, NOW, SHOWING_BETS, STANDBY, STATES, application, serving
 from tests.snapshots import replace

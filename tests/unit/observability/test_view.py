@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from bridge.feed.rate_limits import LimitUsage
-from bridge.kafka.group import Group
 from bridge.kafka.open_transactions import OpenTransaction, Place
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.view import MOST_CAUSES, WIDTH, Stretch, view
-from bridge.state.checkpoint import State
-from bridge.state.dead_letter import DeadLetterCause
-from bridge.state.gap import Cause, Gap
+from bridge.ownership.group import Group
+from bridge.records.checkpoint import State
+from bridge.records.dead_letter import DeadLetterCause
+from bridge.records.gap import Cause, Gap
 from tests.shown import (
     BETS,
     FEED,

@@ -14,7 +14,7 @@ from bridge.errors import TopologyError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import Outage
 from bridge.reader import BETS, Place, changes, names, source
-from tests.unit.state.log import NEVER, Client, Log
+from tests.unit.stored.log import NEVER, Client, Log
 
 NOWHERE = Settings(
     kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")

@@ -10,11 +10,11 @@ import pytest
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.config import FeedSettings, Settings
+from bridge.dedup.deduplicator import Deduplicator, fingerprint
 from bridge.errors import SchemaError
+from bridge.records.counters import Counters
+from bridge.records.dead_letter import Outcome, identity
 from bridge.repair.judge import Judge, Model, Verdict, in_order
-from bridge.state.counters import Counters
-from bridge.state.dead_letter import Outcome, identity
-from bridge.state.deduplicator import Deduplicator, fingerprint
 from tests.repo.source import ROOT
 
 EXAMPLE: dict[str, Any] = json.loads((ROOT / "examples" / "settled-bet.message.json").read_text("utf-8"))

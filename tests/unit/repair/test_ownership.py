@@ -6,7 +6,7 @@ import pytest
 
 from bridge.config import Settings
 from bridge.errors import NotOwner
-from bridge.kafka.group import Group, Member
+from bridge.ownership.group import Group, Member
 from bridge.repair.ownership import refuse_members
 
 

@@ -10,9 +10,9 @@ import pytest
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
 from bridge.inspection.limits import LimitForecast
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
 from bridge.repair.position import MovePlan, commit_move, first_revision, parse_revision, plan_move
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
 
 NOW = 1_790_000_000.5
 

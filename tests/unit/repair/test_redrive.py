@@ -14,13 +14,14 @@ from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings
 from bridge.feed.received import Oversized, Received
 from bridge.inspection.dead_letters import Filter
-from bridge.kafka import admin, topics
+from bridge.kafka import admin
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import TopicScan
+from bridge.records import topics
+from bridge.records.dead_letter import DeadLetterKind, Outcome, dead_letter, identity
 from bridge.repair import redrive
 from bridge.repair.judge import Model
-from bridge.state.dead_letter import DeadLetterKind, Outcome, dead_letter, identity
-from bridge.state.restore import PublishedReader
+from bridge.stored.restore import PublishedReader
 from tests.repo.source import ROOT
 
 EXAMPLE: dict[str, Any] = orjson.loads((ROOT / "examples" / "settled-bet.message.json").read_bytes())

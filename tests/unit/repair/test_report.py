@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bridge.records.dead_letter import DeadLetterCause, Outcome
 from bridge.repair.report import Report, report_as_lines
-from bridge.state.dead_letter import DeadLetterCause, Outcome
 
 
 def report() -> Report:

@@ -8,9 +8,9 @@ import pytest
 
 from bridge.errors import SettingsError
 from bridge.feed.rate_limits import Attempt
+from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.counters import Counters
 from bridge.repair.retirement import succeed
-from bridge.state.checkpoint import Checkpoint, State
-from bridge.state.counters import Counters
 
 NOW = 1_790_000_000
 FIRST, SHARED, LAST = (Attempt(NOW - ago, 60, initial=False) for ago in (900, 300, 60))

@@ -17,17 +17,18 @@ from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings, WebSettings
 from bridge.errors import NotOwner, SettingsError
-from bridge.kafka import blocking, clients, topics
-from bridge.kafka.election import GroupLooks, LeaderElection
+from bridge.kafka import blocking, clients
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, Member
 from bridge.kafka.outage import outage
-from bridge.kafka.registry import Registry
-from bridge.kafka.topics import declare
 from bridge.observability.status import DeliveryStatus, KnownStatus, TermStatus
+from bridge.ownership.election import GroupLooks, LeaderElection
+from bridge.ownership.group import Group, Member
+from bridge.records import topics
+from bridge.records.checkpoint import State
+from bridge.records.topics import declare
+from bridge.registry import Registry
 from bridge.service import app, members, startup
 from bridge.service.transaction_monitor import TransactionMonitor
-from bridge.state.checkpoint import State
 
 NOWHERE = "127.0.0.1:1"
 HANG_SECONDS = 0.5

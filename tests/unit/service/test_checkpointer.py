@@ -12,10 +12,10 @@ from bridge.clock_skew import Skew
 from bridge.config import BatchSettings
 from bridge.feed.received import Received
 from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
+from bridge.records.checkpoint import State
+from bridge.records.gap import Cause, Gap
 from bridge.service.committer import REST_SECONDS
 from bridge.service.last_bets import LARGEST_BYTES, MOST, LastBets
-from bridge.state.checkpoint import State
-from bridge.state.gap import Cause, Gap
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.world import EPOCH, settled
 

@@ -12,9 +12,9 @@ import pytest
 from bridge.clock import Instant
 from bridge.errors import NotOwner
 from bridge.kafka.batch import Batch, Reached, Record
-from bridge.kafka.batch_writer import Complete
 from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import SIGN_SECONDS, Pace
+from bridge.ownership.batch_writer import Complete
 from bridge.service.committer import TROUBLE_SECONDS, Committer
 from tests.virtual.loop import given
 

@@ -12,10 +12,10 @@ from bridge.clock_skew import Skew
 from bridge.errors import ClockError, FeedLost, FeedRefused, FeedUnreached, NotOwner, SettingsError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import DECIDED_SECONDS
+from bridge.records.checkpoint import State
+from bridge.records.gap import Cause, Gap
 from bridge.service.connector import gap_text
 from bridge.service.interfaces import Connection
-from bridge.state.checkpoint import State
-from bridge.state.gap import Cause, Gap
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.world import DAY, EPOCH, HOUR
 

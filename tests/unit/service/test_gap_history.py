@@ -13,11 +13,11 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import TopologyError
+from bridge.records.gap import Cause, Gap
 from bridge.service import gap_history
 from bridge.service.gap_history import GapHistory
 from bridge.service.pipeline import GAPS
-from bridge.state.gap import Cause, Gap
-from tests.unit.state.log import Log
+from tests.unit.stored.log import Log
 
 CODEC = Codec(load("feed-gap"), 9)
 

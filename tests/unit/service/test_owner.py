@@ -8,7 +8,7 @@ import pytest
 
 from bridge.errors import SettingsError
 from bridge.observability.status import TermStatus
-from bridge.state.checkpoint import State
+from bridge.records.checkpoint import State
 from bridge_sandbox.provider.faults import Drop
 from tests.virtual.world import DAY, HOUR, World, in_world, play
 
@@ -179,7 +179,7 @@ def test_pings_are_answered(reply: str, pattern: str) -> None:
 async def test_what_no_replay_can_bring_back_is_forgotten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridge.state.deduplicator.KEPT", 100)
+    monkeypatch.setattr("bridge.dedup.deduplicator.KEPT", 100)
     world.start()
     await asyncio.sleep(HOUR)
     assert world.owner is not None

@@ -21,12 +21,16 @@ from bridge.avro.encoder import UnknownSchema
 from bridge.avro.schemas import load
 from bridge.clock import AnchoredClock, Instant
 from bridge.config import BatchSettings, FeedSettings, Settings
+from bridge.dedup.deduplicator import Deduplicator
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Record
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.topics import declare
 from bridge.messages import converter
+from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.counters import Counters
+from bridge.records.reach import as_seen
+from bridge.records.topics import declare
 from bridge.service import held
 from bridge.service.conversion_log import CAUSES, EXTRA_PATHS, OTHER_CAUSES, SAMPLES
 from bridge.service.held import OVER
@@ -34,10 +38,6 @@ from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.term import Term
 from bridge.service.timekeeper import Timekeeper
-from bridge.state.checkpoint import Checkpoint, Move, State
-from bridge.state.counters import Counters
-from bridge.state.deduplicator import Deduplicator
-from bridge.state.reach import as_seen
 from tests.malformed import MALFORMED
 
 EXAMPLE: dict[str, Any] = json.loads(

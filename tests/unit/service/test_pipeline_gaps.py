@@ -9,13 +9,13 @@ import pytest
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
+from bridge.dedup.deduplicator import Deduplicator, fingerprint
 from bridge.feed.position import WINDOW
 from bridge.feed.received import Received
+from bridge.records.counters import Counters
+from bridge.records.dead_letter import identity
+from bridge.records.gap import Cause, Gap
 from bridge.service.pipeline import Pipeline
-from bridge.state.counters import Counters
-from bridge.state.dead_letter import identity
-from bridge.state.deduplicator import Deduplicator, fingerprint
-from bridge.state.gap import Cause, Gap
 from tests.unit.service.test_pipeline import BETS, BROKEN, GAPS, NOW, Line, bet
 
 SETTINGS = Settings(feed=FeedSettings(name="f"))

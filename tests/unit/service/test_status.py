@@ -6,8 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from bridge.clock import Instant
+from bridge.records.checkpoint import State
 from bridge.service.status import Status
-from bridge.state.checkpoint import State
 
 
 class Clock:

@@ -13,14 +13,14 @@ from structlog.testing import capture_logs
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.kafka import blocking
-from bridge.kafka.acknowledged import Acknowledged
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Look, OpenTransaction, Place
-from bridge.kafka.topics import declare
+from bridge.ownership.acknowledged import Acknowledged
+from bridge.records.reach import PartitionReach, TopicReach
+from bridge.records.topics import declare
 from bridge.service import transaction_monitor
 from bridge.service.transaction_monitor import TransactionMonitor
-from bridge.state.reach import PartitionReach, TopicReach
 
 OPEN = OpenTransaction(Place("settlement.bets", 3, 7), 1_790_000_000, 50)
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.config.api import KINDS
 from bridge.errors import SettingsError, TopologyError
-from bridge.kafka import topics
+from bridge.records import topics
 from bridge.snapshots import job
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import Counts, Job

@@ -17,7 +17,7 @@ from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.registry import RegistryUnavailable
+from bridge.registry import RegistryUnavailable
 from bridge.snapshots import lock, publisher, storage
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import Offsets

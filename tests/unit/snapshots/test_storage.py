@@ -16,8 +16,8 @@ from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOurs, SchemaNotFound
 from bridge.kafka import admin, clients
 from bridge.kafka.reader import Cursor, TopicScan
-from bridge.kafka.records import received_at
 from bridge.messages.parser import MessageParser
+from bridge.records.message import received_at
 from bridge.snapshots import storage
 from bridge.snapshots.model import Job
 from bridge.snapshots.state import HOUR_SECONDS, JobState
@@ -48,7 +48,7 @@ class Topics(defaultdict[str, list[Message]]):
         monkeypatch.setattr(clients, "admin", lambda _: None)
         monkeypatch.setattr(admin, "topic_id", lambda *_: "id")
         monkeypatch.setattr(TopicScan, "read", lambda scan, _: self._read(scan))
-        monkeypatch.setattr("bridge.kafka.registry.Registry.schema_by_id", self._schema)
+        monkeypatch.setattr("bridge.registry.client.Registry.schema_by_id", self._schema)
 
     def add_bet(self, currency: str = "EUR", at: float = NOW, schema_id: int = 1) -> None:
         """Add a settled bet."""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bridge.config import Settings
-from bridge.kafka.group import Group, Member
-from bridge.kafka.topics import declare
+from bridge.ownership.group import Group, Member
+from bridge.records.topics import declare
 from tests.chaos.owners import Members
 from tests.harness import Place
 from tests.judge import Case, Report

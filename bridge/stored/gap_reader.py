@@ -1,0 +1,41 @@
+"""Reads the gaps of a feed from their topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, Message
+from confluent_kafka.admin import AdminClient
+
+from bridge.avro.codec import Codec
+from bridge.config import Settings
+from bridge.errors import SchemaError
+from bridge.kafka.reader import TopicScan, with_fresh_clients
+from bridge.records.gap import Gap
+from bridge.records.message import decode
+from bridge.records.topics import declare
+
+
+def gaps_since(settings: Settings, codec: Codec, since: float, give_up: Callable[[], bool]) -> list[Gap]:
+    """Return the gaps of the feed detected since then, Unix seconds; waits for open transactions.
+
+    Skips records that cannot be read. Retries while Kafka is unavailable, and returns early only if `give_up`
+    returns true. Raises TopologyError when a right or the topic is missing.
+    """
+    found: list[Gap] = []
+
+    def take(message: Message) -> None:
+        try:
+            gap = Gap.from_avro(decode(codec, message, message.value() or b""))
+        except SchemaError:  # `bridge gaps` tells it
+            return
+        if gap.feed == settings.feed.name:
+            found.append(gap)
+
+    scan = TopicScan(declare(settings).gaps.name, take, start=since)
+
+    def read(client: AdminClient, consumer: Consumer) -> None:
+        scan.resume(client, consumer, give_up)
+
+    with_fresh_clients(settings, read, give_up)
+    return found

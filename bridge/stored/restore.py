@@ -1,0 +1,152 @@
+"""Restores from Kafka what is published: the entries of the deduplicator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, Message
+from confluent_kafka.admin import AdminClient
+
+from bridge import clock as instant
+from bridge.avro.codec import Codec
+from bridge.avro.field_reader import field_of_bets
+from bridge.clock import Clock
+from bridge.config import FeedSettings, Settings
+from bridge.dedup.deduplicator import KEPT, Deduplicator, fingerprint
+from bridge.errors import NotOurs, SchemaError
+from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
+from bridge.records.dead_letter import DeadLetterKind
+from bridge.records.message import Foreign, at, headers_of, key_of, original_receipt, received_at
+from bridge.records.topics import Topics
+
+LETTERS = 10_000
+"""Dead letters that are restored at least: each is read whole."""
+SAMPLE = DeadLetterKind.SAMPLE.value.encode()
+REDRIVE = DeadLetterKind.REDRIVE.value.encode()
+
+
+class Published(NamedTuple):
+    """What is published of some bets."""
+
+    deduplicator: Deduplicator
+    received: dict[bytes, float]
+    """The time of receipt of the last record of each bet, Unix seconds; of a redriven one the original's."""
+
+
+class PublishedReader:
+    """Reads the topics of bets and dead letters, `read_committed` and to their very end.
+
+    The caller has fenced its predecessors, so none of their records can follow.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        bets: Codec,
+        clock: Clock = instant.now,
+    ) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._bets = bets
+        self._versions = field_of_bets("settlementVersion", bets.schema_by_id)
+        self._clock = clock
+
+    def deduplicator(
+        self, since: float, give_up: Callable[[], bool], on_status: Callable[[str], None]
+    ) -> Deduplicator:
+        """Return a deduplicator with all bets and dead letters received since this time, Unix seconds.
+
+        The last ones are among these, however old: a replay may begin earlier than requested. Skips records
+        that no bridge can have written. Retries while Kafka is unavailable, and returns early only if
+        `give_up` returns true; `on_status` receives the reason of each delay, and how far it has come.
+        Raises SchemaError, with the record's place, for other records that cannot be read.
+        """
+        deduplicator, foreign = Deduplicator(), Foreign()
+
+        def take_bet(message: Message) -> None:
+            self._take_bet(message, deduplicator, foreign)
+
+        def take_dead(message: Message) -> None:
+            key = message.key()
+            # A mark must not make a letter look younger: only what was received since can be repeated.
+            if isinstance(key, bytes) and dict(message.headers() or []).get("kind") not in (SAMPLE, REDRIVE):
+                deduplicator.record_dead_letter(key, received_at(message))
+
+        # Retries resume where they stopped: the deduplicator needs the records in order.
+        scans = [
+            TopicScan(
+                topic.name,
+                take,
+                start=since,
+                least=least,
+                progress=reports_progress(on_status, topic.name),
+                clock=self._clock,
+            )
+            for topic, take, least in (
+                (self._topics.bets, take_bet, KEPT),
+                (self._topics.deadletters, take_dead, LETTERS),
+            )
+        ]
+
+        def read(client: AdminClient, consumer: Consumer) -> None:
+            for scan in scans:
+                scan.resume(client, consumer, give_up)
+
+        with_fresh_clients(self._settings, read, give_up, on_status)
+        foreign.log()
+        return deduplicator
+
+    def check_last(self, count: int) -> tuple[int, Foreign]:
+        """Read the last bets, at least so many, before open transactions; return their number.
+
+        Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
+        """
+        found, foreign = Deduplicator(), Foreign()
+
+        def take(message: Message) -> None:
+            self._take_bet(message, found, foreign)
+
+        name, now = self._topics.bets.name, self._clock().wall
+        TopicScan(name, take, start=now, least=count, visible=True, clock=self._clock).read(self._settings)
+        return len(found), foreign
+
+    def of_bets(self, keys: AbstractSet[bytes], *, visible: bool) -> Published:
+        """Return what the whole topic has of these bets; with `visible`, before open transactions only.
+
+        Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
+        """
+        found, foreign = Published(Deduplicator(), {}), Foreign()
+
+        def take(message: Message) -> None:
+            key = message.key()
+            if isinstance(key, bytes) and key in keys:
+                self._take_bet(message, found.deduplicator, foreign)
+                found.received[key] = original_receipt(headers_of(message)) or received_at(message)
+
+        if keys:
+            TopicScan(self._topics.bets.name, take, visible=visible, clock=self._clock).read(self._settings)
+        foreign.log()
+        found.deduplicator.connected()  # all that is known may be repeated
+        return found
+
+    def _take_bet(self, message: Message, deduplicator: Deduplicator, foreign: Foreign) -> None:
+        value = message.value()
+        try:
+            key = key_of(message)
+            if value is not None:
+                version = self._versions.read(value)
+                content = fingerprint(self._bets.as_ours(value))
+                deduplicator.publish(key, version, content, received_at(message))
+        except NotOurs as error:
+            foreign.add(at(message, error))
+        except SchemaError as error:
+            raise at(message, error) from None
+
+
+def deduplicated_from(feed: FeedSettings, revision: float) -> float:
+    """Return the oldest time of receipt, Unix seconds, that a replay from the revision may repeat."""
+    margins = feed.safety_margin_seconds + feed.max_out_of_orderness_seconds + feed.max_clock_skew_seconds
+    return revision - margins
