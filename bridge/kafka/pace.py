@@ -17,6 +17,8 @@ INSTANT_SECONDS = 0.2
 QUICK_SECONDS = 1.5
 """A commit as short as this may be of twice the size."""
 SLOW_SECONDS = 5.0
+MOST_SECONDS = 10.0
+"""Under a quota whose rate is known, none is made larger than takes this long."""
 TRY_EACH = 8
 """After so many transactions of a size a larger one is tried."""
 WANTED_SECONDS = 2.0
@@ -78,13 +80,18 @@ class Pace:
         """Take note of the commit of a transaction of this size."""
         self._learn(size, seconds)
         by_size, is_full = seconds - self._fixed, 2 * size >= self.bytes
+        # Under a quota a broker takes at once what it then holds back for: a quick commit is no sign there.
+        is_owed = any(until > now + QUICK_SECONDS for until in self._throttled.values())
         if by_size > SLOW_SECONDS and self.bytes > LEAST_BYTES:
             self._shrink(min(self.bytes, max(size, FIRST_BYTES)) // 2)
         elif is_full:
             self._held = 0 if by_size < QUICK_SECONDS else self._held + 1
             # Whether it is the size that takes so long, only another one shows.
-            if not self._held or self._held % TRY_EACH == 1 or self.bytes <= LEAST_BYTES:
-                self.bytes = min((2 if seconds > INSTANT_SECONDS else 4) * self.bytes, self._most)
+            is_tried = not self._held or self._held % TRY_EACH == 1 or self.bytes <= LEAST_BYTES
+            if is_tried and not is_owed:
+                larger = min((2 if seconds > INSTANT_SECONDS else 4) * self.bytes, self._most)
+                rate = self.slow_rate(now) if self.throttled(now) else None
+                self.bytes = larger if rate is None else min(larger, max(size, int(MOST_SECONDS * rate)))
         if seconds > QUICK_SECONDS:
             self._is_slow(size / seconds, now)
 

@@ -62,6 +62,8 @@ class Kafka:
         """Whether commits find that another process owns the feed."""
         self.bytes_per_second = inf
         """What it takes of a process; its broker 1 says so."""
+        self.opened = 0
+        """How often a writer has fenced those before it."""
         self.deaths = 0
         """Of processes: what a dead one still does has no effect."""
         self.transactions = 0
@@ -190,7 +192,7 @@ class MemoryWriter:
     def __init__(self, kafka: Kafka, refuse_other_feeds: Callable[[], object] = lambda: None) -> None:
         self._kafka = kafka
         self._refuse_other_feeds = refuse_other_feeds
-        self._deaths = kafka.deaths
+        self._deaths, self._opened = kafka.deaths, kafka.opened
         self.pace = Pace(BatchSettings().max_bytes)
         self._takes = 0.0
         """How long the job at hand takes, in seconds."""
@@ -221,6 +223,7 @@ class MemoryWriter:
     def open(self) -> bytes | None:
         """Return the committed checkpoint. Raises TopologyError if another feed goes before this one."""
         self._refuse_other_feeds()
+        self._kafka.opened = self._opened = self._kafka.opened + 1
         return self._kafka.checkpoint()
 
     def write(self, batch: Batch) -> None:
@@ -235,8 +238,8 @@ class MemoryWriter:
         self, batch: Batch, complete: Complete, *, check_generation: bool = False, divisible: bool = False
     ) -> None:
         """Commit the batch as a whole or not at all. Raises NotOwner and TooMuch."""
-        if self._kafka.lost:
-            raise NotOwner("on purpose")
+        if self._kafka.lost or self._kafka.opened != self._opened:
+            raise NotOwner("another process owns the feed")
         if seconds := batch.bytes / self._kafka.bytes_per_second:
             self._takes = min(seconds, LONGEST_SECONDS)
             self.pace.hear(1, self._takes, self._kafka.now)

@@ -8,6 +8,7 @@ from bridge.kafka.pace import (
     FIRST_BYTES,
     LASTS_SECONDS,
     LEAST_BYTES,
+    MOST_SECONDS,
     QUICK_SECONDS,
     SIGN_SECONDS,
     SLOW_SECONDS,
@@ -76,6 +77,27 @@ def test_it_settles_where_a_transaction_takes_seconds(rate: int) -> None:
             else:
                 pace.took(size, seconds, now)
         assert QUICK_SECONDS <= size / rate <= 2 * SLOW_SECONDS
+
+
+def test_what_a_quota_takes_at_once_lets_none_grow_while_it_is_held_back_for() -> None:
+    pace = Pace(MOST)
+    pace.hear(1, QUICK_SECONDS + 0.1, 0.0)
+    pace.took(FIRST_BYTES, 0.1, 0.0)
+    assert pace.bytes == FIRST_BYTES
+    pace.took(FIRST_BYTES, 0.1, 0.2)
+    assert pace.bytes == 4 * FIRST_BYTES
+
+
+def test_under_a_quota_none_grows_beyond_what_gets_through_in_seconds() -> None:
+    pace = Pace(MOST)
+    pace.hear(1, 2.0, 0.0)
+    pace.took(40_000, 2.0, 1.0)
+    for _ in range(4):
+        pace.took(pace.bytes, 0.1, 2.0)
+    assert pace.bytes == MOST_SECONDS * 20_000
+    for _ in range(4):
+        pace.took(pace.bytes, 0.1, 2.0 + SIGN_SECONDS)
+    assert pace.bytes == MOST
 
 
 def test_a_pause_of_kafka_does_not_make_it_tiny_at_once() -> None:
