@@ -281,32 +281,40 @@ class TransactionalWriter:
         check_generation: bool,
         aborted: Callable[[], None],
     ) -> None:
-        if self._phase is _Phase.CLOSED:
+        """Commit, from where the last attempt has failed.
+
+        1. Without a producer, open one and read the marker back. If it is this transaction's, the commit took
+           place; if it is neither that nor the last one, another owner has written.
+        2. End what Kafka may have left open, by an abort with a record in each of its partitions.
+        3. `fill` writes the records, and after them the marker; all are delivered.
+        4. An offset of the owner group joins them, if asked for or after a failure: the coordinator refuses
+           it from an owner that was replaced, and from a transaction that has ended.
+        5. Request the commit. Its answer makes the marker the last one.
+        """
+        if self._phase is _Phase.CLOSED:  # 1
             found = self.reopen()
             if self.asked is not None and found == self.asked:
                 self.last = found
                 return
             self._lease.check_marker(found, self.last)
             self.asked = None
-        if self._left_open:
-            # The next marker ends what is still open together with the records that are written now.
+        if self._left_open:  # 2
             self._seal(mend, send_offsets=True)
             self._abort()
             aborted()
             self._left_open = False
-        if self._phase is not _Phase.SEALED:
+        if self._phase is not _Phase.SEALED:  # 3, 4
             # Without a failure, the coordinator has just added the marker's partition to the transaction.
             send_offsets = check_generation or self._failures > 0
             self.asked, self._phase = self._seal(fill, send_offsets=send_offsets), _Phase.SEALED
-        self._call(self._need().commit_transaction, self._seconds)
+        self._call(self._need().commit_transaction, self._seconds)  # 5
         if self.asked is not None:
             self.last = self.asked
 
     def _seal(self, fill: Callable[[], bytes | None], *, send_offsets: bool) -> bytes | None:
-        """Write the transaction and return its marker, once all records are delivered."""
-        marker = fill()
+        marker = fill()  # 3
         self.flush()
-        if send_offsets:  # fails if a record was refused or the transaction has ended
+        if send_offsets:  # 4
             offsets = self._lease.offsets()
             self._call(self._need().send_offsets_to_transaction, *offsets, self._seconds)
         return marker
