@@ -22,6 +22,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -117,6 +118,61 @@ def look(client: AdminClient, group: str, topic: str) -> Group | None:
     return found._replace(gone=topic) if is_gone else found
 
 
+class _Question:
+    """Whether the coordinator accepts the member: one thread asks, that of the membership answers.
+
+    Its number is the offset that is committed, which nobody reads: so an answer is known from earlier ones.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._asked = threading.Event()
+        self._answers: SimpleQueue[int | None] = SimpleQueue()
+
+    def ask(self) -> None:
+        """Ask anew: no earlier answer counts."""
+        self.number += 1
+        self._answers = SimpleQueue()
+        self._asked.set()
+
+    def wait(self, goes_on: Callable[[], bool]) -> int | None:
+        """Return the error code of the commit, None for success. Once it no longer goes on, all is lost."""
+        while goes_on():
+            with suppress(Empty):
+                return self._answers.get(timeout=POLL_SECONDS)
+        return KafkaError._ASSIGNMENT_LOST
+
+    def taken(self) -> bool:
+        """Return whether it was asked since the last call."""
+        was_asked = self._asked.is_set()
+        self._asked.clear()
+        return was_asked
+
+    def answer(self, code: int | None) -> None:
+        """Give the answer."""
+        self._answers.put(code)
+
+
+class _Handover:
+    """The end of a term: the partition is kept until its owner has closed the socket."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._released = 0
+        """The last term released."""
+
+    def released(self, term: int) -> None:
+        """Take note that nobody uses the partition any more."""
+        with self._changed:
+            self._released = term
+            self._changed.notify_all()
+
+    def wait_for(self, term: int, closing: threading.Event) -> None:
+        """Wait until the term is released, at most HANDOVER_SECONDS."""
+        with self._changed:
+            self._changed.wait_for(lambda: closing.is_set() or self._released == term, HANDOVER_SECONDS)
+
+
 class LeaderElection:
     """Membership in a group, on a separate thread.
 
@@ -137,16 +193,11 @@ class LeaderElection:
         self._partition = TopicPartition(topic, 0)
         self._changed = changed
         self._owner = threading.Event()
-        self._handover = threading.Condition()
-        self._released = 0
-        """The last term released."""
+        self._handover = _Handover()
         self._closing = threading.Event()
         self._refused: str | None = None
         self._refusal = Refusal()
-        self._question = threading.Event()
-        self._number = 0
-        """Of the last question, and the offset that it commits: so its answer is known from earlier ones."""
-        self._answers: SimpleQueue[int | None] = SimpleQueue()
+        self._question = _Question()
         self._term = 0
         self._metadata: Any = None
         """The group's, as of the last poll; one that a rebalance has made stale aborts the transaction."""
@@ -192,11 +243,13 @@ class LeaderElection:
 
         `on_error` receives the reason of each delay.
         """
-        while self.is_owner and not give_up():
-            self._number += 1
-            self._answers = SimpleQueue()
-            self._question.set()
-            error = self._answer(give_up)
+
+        def goes_on() -> bool:
+            return self.is_owner and not give_up()
+
+        while goes_on():
+            self._question.ask()
+            error = self._question.wait(goes_on)
             if error is None:
                 return self.is_owner
             if error in _NOT_A_MEMBER:
@@ -206,29 +259,17 @@ class LeaderElection:
             time.sleep(POLL_SECONDS)
         return False
 
-    def _answer(self, give_up: Callable[[], bool]) -> int | None:
-        """Return the error code of the requested commit, None for success."""
-        while self.is_owner and not give_up():
-            try:
-                return self._answers.get(timeout=POLL_SECONDS)
-            except Empty:
-                continue
-        return KafkaError._ASSIGNMENT_LOST
-
     def look(self, client: AdminClient) -> Group | None:
         """Return the group; None if Kafka refuses. As the function `look`."""
         return look(client, self.group, self._partition.topic)
 
     def taken(self) -> None:
         """Report that a socket may be opened from now on. A term may have more than one owner."""
-        with self._handover:
-            self._released = 0
+        self._handover.released(0)
 
     def released(self, term: int) -> None:
         """Report that the owner of this term has closed its socket."""
-        with self._handover:
-            self._released = term
-            self._handover.notify_all()
+        self._handover.released(term)
 
     def close(self) -> None:
         """Leave the group, so that a standby is assigned at once. Waits at most CLOSE_SECONDS."""
@@ -245,7 +286,7 @@ class LeaderElection:
                 self._poll()
         except Exception as error:  # noqa: BLE001  # any error ends the membership
             self._refuse(f"the membership in {self.group} has ended: {error}")
-            self._wait_for_release()
+            self._handover.wait_for(self._term, self._closing)
         self._owner.clear()
         self._consumer.close()
 
@@ -279,8 +320,7 @@ class LeaderElection:
         elif error is not None:
             self._hear(error)
         self._metadata = self._consumer.consumer_group_metadata()
-        if self._question.is_set():
-            self._question.clear()
+        if self._question.taken():
             self._ask()
 
     def _hear(self, error: KafkaError) -> None:
@@ -300,18 +340,18 @@ class LeaderElection:
 
     def _ask(self) -> None:
         """Commit the number of the question as an offset, which nobody reads."""
-        offset = TopicPartition(self._partition.topic, 0, self._number)
+        offset = TopicPartition(self._partition.topic, 0, self._question.number)
         try:
             self._consumer.commit(offsets=[offset], asynchronous=True)
         except KafkaException as exception:
-            self._answers.put(exception.args[0].code())
+            self._question.answer(exception.args[0].code())
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         errors = [e for e in (error, *(partition.error for partition in partitions)) if e is not None]
         if errors and lacks_right(errors[0]):
             self._lacks_right(errors[0])
-        if all(partition.offset in (self._number, OFFSET_INVALID) for partition in partitions):
-            self._answers.put(errors[0].code() if errors else None)
+        if all(partition.offset in (self._question.number, OFFSET_INVALID) for partition in partitions):
+            self._question.answer(errors[0].code() if errors else None)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._refusal.over()
@@ -331,13 +371,7 @@ class LeaderElection:
     def _end_term(self) -> None:
         self._owner.clear()
         self._changed()
-        self._wait_for_release()
-
-    def _wait_for_release(self) -> None:
-        with self._handover:
-            self._handover.wait_for(
-                lambda: self._closing.is_set() or self._released == self._term, HANDOVER_SECONDS
-            )
+        self._handover.wait_for(self._term, self._closing)
 
 
 class GroupLooks:
