@@ -107,7 +107,8 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float, oldest: in
     state = f"the last run ended: {ended}; its" if ended else f"{checkpoint.state.value}, the"
     message = f"{state} position is {format_duration(age)} old"
     is_ahead = checkpoint.is_ahead(now, settings.feed.max_clock_skew_seconds)
-    if is_ahead or checkpoint.revision < oldest:
+    asks_for_all = checkpoint.starting and settings.feed.start == "0"
+    if is_ahead or (checkpoint.revision < oldest and not asks_for_all):
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
         return Finding(Outcome.TROUBLE, f"{message}: {AHEAD if is_ahead else LOST}", SEE)
     still = now - max(checkpoint.updated_at, checkpoint.until or 0.0)

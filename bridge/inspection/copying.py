@@ -23,16 +23,7 @@ from bridge.errors import BridgeError, SettingsError, SinkBroken, TopologyError
 from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import checked
-from bridge.kafka.errors import (
-    COORDINATOR_SECONDS,
-    ErrorAction,
-    KafkaUnavailable,
-    cause,
-    coordinated,
-    denied,
-    lacks_right,
-    triage,
-)
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, coordinated, denied, lacks_right, triage
 from bridge.kafka.pace import Pace
 from bridge.kafka.transactions import error_of
 from bridge.records import topics
@@ -219,4 +210,4 @@ class TopicCopy:
 @coordinated
 def _committed(reader: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
     """Return the offsets of the group."""
-    return reader.committed(places, timeout=COORDINATOR_SECONDS)
+    return reader.committed(places, timeout=admin.USER_SECONDS)

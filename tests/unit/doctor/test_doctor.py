@@ -317,6 +317,8 @@ LOST = "the feed can no longer replay everything since"
         (SETTINGS, REFUSED, 0, Outcome.WARN, "the last run ended: HTTP 401; its position is 30s old"),
         (SETTINGS, REFUSED, 259_171, Outcome.TROUBLE, LOST),
         (CONTINUING, STOPPED, 0, Outcome.OK, "the position is 30s old"),
+        (SETTINGS, replace(CHECKPOINT, starting=True, revision=1), 0, Outcome.OK, "Live, the position is"),
+        (STARTING, replace(CHECKPOINT, starting=True, revision=1), 0, Outcome.TROUBLE, LOST),
         (CONTINUING, CHECKPOINT, 259_171, Outcome.TROUBLE, LOST),
     ],
 )
