@@ -44,7 +44,7 @@ def fill(bets: int) -> None:
     producer = clients.producer(
         settings.kafka,
         transactional_id=f"{settings.topics.prefix}.benchmark",
-        max_record_bytes=topics.max_record_bytes(settings),
+        max_record_bytes=topics.max_record_bytes(settings.feed),
     )
     producer.init_transactions(30)
     name, now = declared.bets.name, float(int(time.time()))

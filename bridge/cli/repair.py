@@ -65,7 +65,7 @@ def reset_checkpoint(
     from bridge.repair.position import first_revision
 
     settings = load(config)
-    _move(settings, first_revision(settings, clock.now().wall), reason, yes, dry_run, json)
+    _move(settings, first_revision(settings.feed, clock.now().wall), reason, yes, dry_run, json)
 
 
 def retire_feed(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from bridge.clock_skew import Skew
-from bridge.config import Settings, parse_start
+from bridge.config import FeedSettings, Settings, parse_start
 from bridge.doctor.finding import Finding, Outcome
 from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_skew, format_utc
@@ -28,11 +28,11 @@ LOST = "the feed can no longer replay everything since (TooOld); `bridge run` de
 AHEAD = "it lies in the future (PositionInFuture); `bridge run` declares a gap, or ends if a clock is wrong"
 
 
-def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
+def assess_clock(feed: FeedSettings, skew: Skew | None) -> Finding:
     """Whether the provider's clock is near enough to ours; None if the provider does not send its time."""
     if skew is None:
         return Finding(Outcome.WARN, "the provider answers without its time: the clock skew is unknown")
-    seconds, limit = skew.seconds, settings.feed.max_clock_skew_seconds
+    seconds, limit = skew.seconds, feed.max_clock_skew_seconds
     message = f"the provider answers, and its clock {format_skew(seconds)}"
     if abs(seconds) <= limit:
         return Finding(Outcome.OK, message)

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, PartitionMetadata, ResourceType
 
 from bridge import clock
 from bridge.avro.schemas import TOPICS
-from bridge.config import Settings
+from bridge.config import KafkaSettings, Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
@@ -270,10 +270,10 @@ def check_transactions(settings: Settings) -> Finding:
         look = watch.look()
         if not look.open and not look.unknown:
             break
-    return assess_transactions(settings, look, clock.now().wall)
+    return assess_transactions(settings.kafka, look, clock.now().wall)
 
 
-def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
+def assess_transactions(settings: KafkaSettings, look: Look, now: float) -> Finding:
     """Whether a transaction hides records from readers and from the next owner, at `now`, Unix seconds."""
     if not look.open and not look.unknown:
         return Finding(Outcome.OK, "no transaction stays open")
@@ -287,7 +287,7 @@ def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
     steps = [
         "Run this again in a minute: transactions of bridges, even of dead ones, have ended by then.",
         "If one has not, find its producer; `ProducerId` is in the row with that offset:",
-        *(show_producer(settings.kafka, transaction.place) for transaction in look.open),
+        *(show_producer(settings, transaction.place) for transaction in look.open),
         'Continue as in "A transaction hangs" in docs/operations.md.',
         "Never abort a transaction of a running bridge: bets would be lost.",
     ]

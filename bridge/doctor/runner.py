@@ -46,7 +46,7 @@ class Check(NamedTuple):
 
 def _provider(settings: Settings) -> Finding:
     skew = asyncio.run(ask(settings.feed))
-    return feed_checks.assess_clock(settings, skew and skew.by(AnchoredClock().offset))
+    return feed_checks.assess_clock(settings.feed, skew and skew.by(AnchoredClock().offset))
 
 
 _KAFKA = ("kafka.bootstrap_servers",)

@@ -71,7 +71,7 @@ class TopicCopy:
         self._producer: Producer = clients.producer(
             settings.kafka,
             transactional_id=self.group,
-            max_record_bytes=topics.max_record_bytes(settings),
+            max_record_bytes=topics.max_record_bytes(settings.feed),
             pace=self._pace,
         )
         places = [TopicPartition(source, partition) for partition in range(count)]

@@ -50,7 +50,7 @@ def transactional(settings: Settings, pace: Pace | None = None) -> Producer:
     return clients.producer(
         settings.kafka,
         transactional_id=transactional_id(settings),
-        max_record_bytes=max_record_bytes(settings),
+        max_record_bytes=max_record_bytes(settings.feed),
         pace=pace,
     )
 

@@ -183,7 +183,7 @@ class LeaderElection:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: KafkaSettings,
         group: str,
         topic: str,
         changed: Callable[[], object],
@@ -201,9 +201,7 @@ class LeaderElection:
         self._term = 0
         self._metadata: Any = None
         """The group's, as of the last poll; one that a rebalance has made stale aborts the transaction."""
-        self._make = partial(
-            clients.member, settings.kafka, group=group, committed=self._committed, name=name
-        )
+        self._make = partial(clients.member, settings, group=group, committed=self._committed, name=name)
         self._consumer = self._make()
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
         self._thread.start()

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )
 
 from bridge import clock
-from bridge.config import Settings, parse_start
+from bridge.config import FeedSettings, Settings, parse_start
 from bridge.errors import SinkBroken, TopologyError
 from bridge.formatting import plural
 from bridge.kafka import admin
@@ -101,7 +101,7 @@ class Topics:
 def declare(settings: Settings) -> Topics:
     """Return the topics that these settings declare."""
     prefix, partitions = settings.topics.prefix, settings.topics.partitions
-    largest = max_record_bytes(settings)
+    largest = max_record_bytes(settings.feed)
     lag = str(int(settings.topics.min_compaction_lag_days * DAY_MS))
     keep = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
     return Topics(
@@ -132,14 +132,14 @@ def declare(settings: Settings) -> Topics:
     )
 
 
-def max_record_bytes(settings: Settings) -> int:
+def max_record_bytes(feed: FeedSettings) -> int:
     """Return the size of the largest record: a message of the largest size, with its headers."""
-    return settings.feed.max_message_bytes + RECORD_OVERHEAD_BYTES
+    return feed.max_message_bytes + RECORD_OVERHEAD_BYTES
 
 
-def largest_bet(settings: Settings) -> int:
+def largest_bet(feed: FeedSettings) -> int:
     """Return how many bytes key and value of a bet may have, in a record with its framing."""
-    return max_record_bytes(settings) - FRAMING_BYTES
+    return max_record_bytes(feed) - FRAMING_BYTES
 
 
 def as_created(topic: Topic, copies: int) -> dict[str, str]:

@@ -61,7 +61,7 @@ class Model:
     def __init__(self, settings: Settings, codec: Codec) -> None:
         self._most = settings.feed.max_message_bytes
         self._parser = MessageParser(settings.feed.optional_fields)
-        self._converter = make_converter(self._parser, codec, largest_bet(settings))
+        self._converter = make_converter(self._parser, codec, largest_bet(settings.feed))
         self._codec = codec
 
     def convert(self, key: str, body: bytes) -> Bet | Verdict:

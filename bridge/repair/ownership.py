@@ -117,7 +117,7 @@ def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
         published = PublishedReader(settings, topics, codecs.bets)
         changed = threading.Event()
         election = LeaderElection(
-            settings, group_of(settings), topics.checkpoints.name, changed.set, owner_id
+            settings.kafka, group_of(settings), topics.checkpoints.name, changed.set, owner_id
         )
         try:
             _wait_for_feed(settings, election, client, changed, owner_id)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bridge import clock
-from bridge.config import Settings, parse_start, parse_time
+from bridge.config import FeedSettings, Settings, parse_start, parse_time
 from bridge.errors import BridgeError, SettingsError, of_option
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.gaps import gap_as_json
@@ -54,9 +54,9 @@ def parse_revision(text: str, now: float) -> int:
         return int(parse_time(text, now))
 
 
-def first_revision(settings: Settings, now: float) -> int:
+def first_revision(feed: FeedSettings, now: float) -> int:
     """Return where feed.start puts a first start. Raises SettingsError for `0`."""
-    start = parse_start(settings.feed.start, now)
+    start = parse_start(feed.start, now)
     if start is None:
         raise SettingsError(
             "feed.start (BRIDGE_FEED__START) is 0: only the provider knows what it replays for that, so a "

@@ -153,7 +153,7 @@ class _Service:
         self._prepared = found = await prepare(self._settings, self._status, self._clock)
         gc.freeze()  # long-lived objects: collections need not walk through them
         leadership = LeaderElection(
-            self._settings,
+            self._settings.kafka,
             group_of(self._settings),
             found.topics.checkpoints.name,
             partial(loop.call_soon_threadsafe, self._changed.set),

@@ -82,7 +82,7 @@ class _Conversion:
     def __init__(self, settings: Settings, bets: Codec) -> None:
         self._parser = MessageParser(settings.feed.optional_fields)
         self._bets = bets
-        self.converter = make_converter(self._parser, bets, largest_bet(settings))
+        self.converter = make_converter(self._parser, bets, largest_bet(settings.feed))
         self.body = b""
         """The last message with a bet."""
         self.rewritten = self._rewrite  # made once, not for every message

@@ -22,7 +22,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock
-from bridge.config import Settings
+from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError, NotCommitted, NotOwner, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
@@ -63,7 +63,7 @@ class Lock:
         job: Job,
         stop: threading.Event,
         on_error: Callable[[str], None],
-        elect: Callable[[Settings, str, str, Callable[[], object]], LeaderElection] = LeaderElection,
+        elect: Callable[[KafkaSettings, str, str, Callable[[], object]], LeaderElection] = LeaderElection,
     ) -> None:
         self._settings = settings
         self._job = job
@@ -83,7 +83,9 @@ class Lock:
         """For how many seconds brokers have answered while the lock was not ours; None if they have not."""
         self._client: AdminClient | None = None
         """For looks at the topics; another one after a look that failed."""
-        self._election = elect(settings, group_of_job(settings, job), self._snapshots, self._changed.set)
+        self._election = elect(
+            settings.kafka, group_of_job(settings, job), self._snapshots, self._changed.set
+        )
 
     def close(self) -> None:
         """Give up the place."""

@@ -20,7 +20,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.config import Settings
+from bridge.config import KafkaSettings, Settings
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import TopicScan
@@ -118,7 +118,7 @@ def publish_for_ever(given: dict[str, Any], group: str, report: Connection) -> N
     settings = Settings.model_validate(given)
     sealer = Sealer(settings)
 
-    def elect(settings: Settings, _: str, topic: str, changed: Callable[[], object]) -> LeaderElection:
+    def elect(settings: KafkaSettings, _: str, topic: str, changed: Callable[[], object]) -> LeaderElection:
         return LeaderElection(settings, group, topic, changed)
 
     lock = Lock(settings, JOB, threading.Event(), print, elect)

@@ -88,7 +88,7 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
         topics=TopicsSettings(prefix=place.prefix),
     )
     leadership = LeaderElection(
-        settings, group_of(settings), f"{place.prefix}.checkpoints", lambda: None, new_owner_id()
+        settings.kafka, group_of(settings), f"{place.prefix}.checkpoints", lambda: None, new_owner_id()
     )
     try:
         await until(lambda: leadership.is_owner, "leadership")

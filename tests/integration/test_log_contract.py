@@ -37,7 +37,7 @@ class Real:
         for election, _ in self._owners:
             election.close()
         group, topic = group_of(self.settings), self.topics.checkpoints.name
-        election = LeaderElection(self.settings, group, topic, lambda: None)
+        election = LeaderElection(self.settings.kafka, group, topic, lambda: None)
         await until(lambda: election.is_owner, "leadership")
         ids = SchemaIds(self.settings, self.codecs, AnchoredClock())
         stored = KafkaState(self.settings, self.topics, self.registry, self.codecs, ids)

@@ -190,7 +190,7 @@ def test_numbers_at_their_ends_make_topics(place: Place) -> None:
     settings = settings.model_copy(update={"topics": shape, "feed": feed})
     topics.ensure(place.admin(), settings, topics.Topics.all)
     assert topics.plan(place.admin(), topics.declare(settings)) == []
-    largest = topics.max_record_bytes(settings)
+    largest = topics.max_record_bytes(settings.feed)
     producer = clients.producer(settings.kafka, transactional_id=place.prefix, max_record_bytes=largest)
     producer.init_transactions(20)
     producer.begin_transaction()

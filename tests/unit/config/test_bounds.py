@@ -118,7 +118,7 @@ def declared_topics_can_be_made(settings: Settings) -> None:
         assert topic.partitions <= 10_000, "no broker makes more at once"
         assert int(shape.get("max.message.bytes", "1")) < INT32
         assert int(shape.get("min.compaction.lag.ms", "0")) < INT64
-    largest = topics.max_record_bytes(settings)
+    largest = topics.max_record_bytes(settings.feed)
     clients.producer(settings.kafka, transactional_id="t", max_record_bytes=largest)
 
 

@@ -278,7 +278,7 @@ def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
 def test_a_clock_fails_where_it_would_stop_the_bridge(
     skew: Skew | None, outcome: Outcome, words: str
 ) -> None:
-    found = feed_checks.assess_clock(SETTINGS, skew)
+    found = feed_checks.assess_clock(SETTINGS.feed, skew)
     assert (found.outcome, words in found.message) == (outcome, True)
 
 
@@ -535,10 +535,10 @@ def test_bounds_that_brokers_do_not_show_are_not_judged() -> None:
 
 
 def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
-    assert kafka_checks.assess_transactions(SETTINGS, Look((), {}), NOW).outcome is Outcome.OK
+    assert kafka_checks.assess_transactions(SETTINGS.kafka, Look((), {}), NOW).outcome is Outcome.OK
     ages = (3, 300)
     found = tuple(OpenTransaction(Place("t.bets", n, 7), NOW - age, 6) for n, age in enumerate(ages))
-    finding = kafka_checks.assess_transactions(SETTINGS, Look(found, {}), NOW)
+    finding = kafka_checks.assess_transactions(SETTINGS.kafka, Look(found, {}), NOW)
     assert finding.outcome is Outcome.TROUBLE
     assert re.findall(
         r"partition (\d) from offset 7, .*: open for (.*) by its first record", finding.message
@@ -552,10 +552,10 @@ def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
 
 def test_a_topic_that_cannot_be_looked_at_is_no_topic_without_transactions() -> None:
     unknown = {"t.gaps": "no right to Describe", "t.bets": "no right to Describe"}
-    finding = kafka_checks.assess_transactions(SETTINGS, Look((), unknown), NOW)
+    finding = kafka_checks.assess_transactions(SETTINGS.kafka, Look((), unknown), NOW)
     assert finding == Finding(Outcome.TROUBLE, "no right to Describe")
     found = OpenTransaction(Place("t.checkpoints", 0, 7), NOW - 6, 6)
-    finding = kafka_checks.assess_transactions(SETTINGS, Look((found,), unknown), NOW)
+    finding = kafka_checks.assess_transactions(SETTINGS.kafka, Look((found,), unknown), NOW)
     assert [line.split()[0] for line in finding.message.splitlines()] == ["t.checkpoints", "no"]
 
 

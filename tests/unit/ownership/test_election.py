@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from bridge import clock
 from bridge.clock import Instant
-from bridge.config import KafkaSettings, Settings
+from bridge.config import KafkaSettings
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.ownership.election import LeaderElection, as_group, look
@@ -157,7 +157,7 @@ def membership(monkeypatch: pytest.MonkeyPatch) -> Membership:
 @pytest.fixture
 def election(membership: Membership) -> Iterator[LeaderElection]:
     """That member, which was assigned the partition."""
-    member = LeaderElection(Settings(), "g", "one", lambda: None)
+    member = LeaderElection(KafkaSettings(), "g", "one", lambda: None)
     membership.assign()
     yield member
     member.close()
@@ -281,7 +281,7 @@ def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.Monk
     monkeypatch.setattr(clients, "member", member)
     with LostBrokers() as broker:
         kafka = {"bootstrap_servers": f"127.0.0.1:{broker.port}", "topic_metadata_refresh_interval_ms": 100}
-        election = LeaderElection(Settings.model_validate({"kafka": kafka}), "g", TOPIC, lambda: None)
+        election = LeaderElection(KafkaSettings.model_validate(kafka), "g", TOPIC, lambda: None)
         made.get()
         made.get(timeout=60)
         broker.is_sound = True
@@ -302,7 +302,7 @@ def test_it_joins_again_as_soon_as_a_client_can_be_made(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(clients, "member", member)
     monkeypatch.setattr("bridge.ownership.election.MAKE_SECONDS", 0.01)
-    joined = LeaderElection(Settings(), "g", "one", lambda: None)
+    joined = LeaderElection(KafkaSettings(), "g", "one", lambda: None)
     made[0].assign()
     joined.released(joined.term)
     made[0].stranded = "it has lost all its brokers"
@@ -326,7 +326,7 @@ def test_one_that_cannot_join_again_can_be_closed(monkeypatch: pytest.MonkeyPatc
         raise KafkaUnavailable("no client can be made: a file is away")
 
     monkeypatch.setattr(clients, "member", member)
-    joined = LeaderElection(Settings(), "g", "one", lambda: None)
+    joined = LeaderElection(KafkaSettings(), "g", "one", lambda: None)
     first.stranded = "it has lost all its brokers"
     assert tried.wait(10)
     joined.close()

@@ -45,9 +45,9 @@ def test_a_finer_unit_is_named_with_the_value_in_seconds(unit: str) -> None:
 
 
 def test_a_reset_goes_to_the_start_of_the_settings() -> None:
-    assert first_revision(Settings(feed=FeedSettings(start="2h")), NOW) == 1_789_992_800
+    assert first_revision(FeedSettings(start="2h"), NOW) == 1_789_992_800
     with pytest.raises(SettingsError, match=r"feed.start \(BRIDGE_FEED__START\) is 0"):
-        first_revision(Settings(), NOW)
+        first_revision(FeedSettings(), NOW)
 
 
 def test_the_present_position_changes_something_only_behind_a_gap() -> None:
