@@ -31,6 +31,11 @@ def finds(*kinds: Anomaly, times: int = 1) -> Callable[[Story], Story]:
     return add
 
 
+def told(found: dict[str, tuple[Story, list[Anomaly]]]) -> None:
+    """Have the judge find these once each, in histories of one kind."""
+    FOUND.update({name: (story, dict.fromkeys(kinds, 1)) for name, (story, kinds) in found.items()})
+
+
 def sound() -> History:
     """A bet that is received, committed and promised; the position is at 0."""
     it = History.begun()
@@ -45,11 +50,6 @@ def taken_back(it: History, first_at: float, other_at: float, again_at: float) -
     for at, body in ((first_at, first), (other_at, other), (again_at, first)):
         it.publishes(at, body)
     return first, other
-
-
-@finds()
-def a_sound_one() -> History:
-    return sound()
 
 
 # Gaps.
@@ -90,25 +90,15 @@ def a_gap_that_is_declared_in_time() -> History:
     return it
 
 
-@finds(Anomaly.GAP_IN_VAIN, times=100)
-def a_gap_over_what_the_last_replay_has_brought() -> History:
+@finds(Anomaly.GAP_IN_VAIN, times=101)
+def a_gap_over_what_the_last_replay_has_brought_that_goes_on_in_the_future() -> History:
     it = sound()
     it.forgets(100)
     it.dials(101, 100, revision=int(NOW))
     for n in range(100):
         it.publishes(101 + n / 10, bet(f"{n}"))
-    it.declares(0, 170, "MissingInReplay", 170)
-    it.promises(150, 170)
-    return it
-
-
-@finds(Anomaly.GAP_IN_VAIN, times=101)
-def a_gap_over_what_the_last_replay_has_brought_and_more() -> History:
-    """It also goes on in the future."""
-    it = a_gap_over_what_the_last_replay_has_brought()
-    it.records["gaps", 0].clear()
-    it.log["gaps", 0].clear()
     it.declares(0, 172, "MissingInReplay", 170)
+    it.promises(150, 170)
     return it
 
 
@@ -123,14 +113,7 @@ def seen_in_a_replay(start: float, asked: float = 0, ahead: float = 0.0) -> Hist
     return it
 
 
-@finds()
-def a_gap_up_to_now_by_a_clock_behind() -> History:
-    return seen_in_a_replay(0, ahead=-1.5)
-
-
-@finds(Anomaly.GAP_IN_VAIN)
-def a_gap_from_where_no_replay_was_asked_for() -> History:
-    return seen_in_a_replay(-20)
+told({"a gap up to now by a clock behind": (lambda: seen_in_a_replay(0, ahead=-1.5), [])})
 
 
 @finds(Anomaly.GAP_IN_VAIN, Anomaly.POSITION_BEHIND)
@@ -159,65 +142,6 @@ def the_same_gap_three_times() -> History:
     for at in (2500, 2501, 2502):
         it.declares(0, 1500, "TooOld", at)
         it.promises(1500, at)
-    return it
-
-
-@finds(Anomaly.GAP_IN_VAIN)
-def a_gap_that_begins_before_the_position() -> History:
-    """Nothing is missing there."""
-    it = sound()
-    it.promises(300, 400)
-    it.dials(2500, 1500)
-    it.declares(200, 1500, "TooOld", 2500)
-    it.promises(1500, 2500)
-    return it
-
-
-@finds(Anomaly.GAP_IN_VAIN)
-def a_gap_that_goes_on_for_years() -> History:
-    it = sound()
-    it.dials(2500, 1500)
-    it.declares(0, 1e8, "TooOld", 2500)
-    it.promises(1500, 2500)
-    return it
-
-
-@finds(Anomaly.LOST_WRITE, Anomaly.GAP_IN_VAIN)
-def a_gap_of_the_future() -> History:
-    """By its own time the provider has forgotten the bet; by that of its commit, it was just published."""
-    it = History.begun()
-    it.publishes(-5, bet("lost"))
-    it.promises(0, 7)
-    it.declares(-10, 1, "TooOld", 1e7, committed=8)
-    it.promises(1, 8)
-    return it
-
-
-@finds(Anomaly.CHECKPOINT_BACK, times=2)
-def a_position_in_the_future_that_was_given_up_long_ago() -> History:
-    it = sound()
-    it.promises(10_000, 7)
-    it.declares(0, 10_000, "PositionInFuture", 8)
-    it.promises(1, 8)
-    for at in (5100, 5200):
-        it.promises(5000, at)
-        it.promises(50, at + 1)
-    return it
-
-
-@finds()
-def a_content_in_a_gap_that_is_published_again_behind_it() -> History:
-    """A bet, and a dead letter: what is there is the second."""
-    it = sound()
-    for at in (7, 1600):
-        it.publishes(at, bet("again"))
-        it.publishes(at, BROKEN)
-    it.dials(2500, 1550)
-    it.declares(0, 1550, "TooOld", 2500)
-    it.promises(1550, 2500)
-    it.stores(bet("again"), 2501)
-    it.buries(BROKEN, 2501)
-    it.promises(1600, 2501)
     return it
 
 
@@ -251,15 +175,15 @@ def taken_back_over_a_gap(forgets_at: float) -> History:
     return it
 
 
-@finds()
-def a_content_that_comes_back_over_a_gap() -> History:
-    return taken_back_over_a_gap(100)
-
-
-@finds(Anomaly.DUPLICATE, Anomaly.LOST_WRITE)
-def a_content_that_comes_back_behind_a_gap() -> History:
-    """The other one was published behind it."""
-    return taken_back_over_a_gap(40)
+told(
+    {
+        "a content that comes back over a gap": (lambda: taken_back_over_a_gap(100), []),
+        "one whose other content was published behind the gap": (
+            lambda: taken_back_over_a_gap(40),
+            [Anomaly.DUPLICATE, Anomaly.LOST_WRITE],
+        ),
+    }
+)
 
 
 def of_a_provider_that_forgot(again_at: float, revision: float) -> History:
@@ -276,16 +200,16 @@ def of_a_provider_that_forgot(again_at: float, revision: float) -> History:
     return it
 
 
-@finds()
-def a_correction_taken_back_in_a_short_replay() -> History:
-    """A bridge cannot tell it from the first of its content, which it received within its margins."""
-    return of_a_provider_that_forgot(again_at=60, revision=30)
-
-
-@finds(Anomaly.GAP_IN_VAIN)
-def a_correction_taken_back_long_after_the_first() -> History:
-    """No replay from there on repeats what was received minutes before."""
-    return of_a_provider_that_forgot(again_at=460, revision=400)
+# A bridge cannot tell it from the first of its content, if it received that within its margins.
+told(
+    {
+        "a correction taken back in a short replay": (lambda: of_a_provider_that_forgot(60, 30), []),
+        "one taken back minutes after the first": (
+            lambda: of_a_provider_that_forgot(460, 400),
+            [Anomaly.GAP_IN_VAIN],
+        ),
+    }
+)
 
 
 # Checkpoints and transactions.
@@ -300,16 +224,6 @@ def a_bet_in_the_transaction_behind_its_promise() -> History:
     it.stores(bet("late"), 599, committed=601)
     it.promises(500, 601)
     it.promises(500, 700)
-    return it
-
-
-@finds(Anomaly.CHECKPOINT_AHEAD)
-def a_dead_letter_in_the_transaction_behind_its_promise() -> History:
-    it = sound()
-    it.publishes(7, BROKEN)
-    it.promises(500, 600)
-    it.buries(BROKEN, 600.5)
-    it.promises(500, 601)
     return it
 
 
@@ -348,41 +262,25 @@ def corrections_that_are_none() -> History:
     return it
 
 
-def torn(written: float = 6.5, *, fenced: bool = True, count: int = 1) -> History:
+def torn(written: float = 6.5, *, fenced: bool = True, count: int = 1, may_tear: bool = True) -> History:
     """A bet is counted by the checkpoint of 7, and was discarded."""
     it = sound()
-    it.case = replace(it.case, may_tear=True)
+    it.case = replace(it.case, may_tear=may_tear)
     it.discards(written, fenced=fenced)
     it.counters["published"] += count - 1
     it.promises(0, 7)
     return it
 
 
-@finds()
-def a_transaction_that_kafka_has_torn() -> History:
-    return torn()
-
-
-@finds(Anomaly.COUNTERS)
-def a_transaction_torn_although_no_broker_was_away() -> History:
-    it = torn()
-    it.case = replace(it.case, may_tear=False)
-    return it
-
-
-@finds(Anomaly.COUNTERS)
-def a_transaction_that_the_bridge_has_aborted_and_counted() -> History:
-    return torn(fenced=False)
-
-
-@finds(Anomaly.COUNTERS)
-def a_transaction_that_was_open_and_is_counted() -> History:
-    return torn(7.5)
-
-
-@finds(Anomaly.COUNTERS)
-def more_than_kafka_has_torn() -> History:
-    return torn(count=2)
+told(
+    {
+        "a transaction that Kafka has torn": (torn, []),
+        "although no broker was away": (lambda: torn(may_tear=False), [Anomaly.COUNTERS]),
+        "one that the bridge has aborted and counted": (lambda: torn(fenced=False), [Anomaly.COUNTERS]),
+        "one that was open and is counted": (lambda: torn(7.5), [Anomaly.COUNTERS]),
+        "more than Kafka has torn": (lambda: torn(count=2), [Anomaly.COUNTERS]),
+    }
+)
 
 
 @finds(Anomaly.COUNTERS)
@@ -394,14 +292,6 @@ def a_mark_without_a_bet() -> History:
     it.marks(9, "published")
     it.counters["duplicates"] += 1
     it.promises(0, 9)
-    return it
-
-
-@finds(Anomaly.ATTEMPT_NOT_COMMITTED)
-def an_attempt_that_no_ledger_has() -> History:
-    it = sound()
-    it.dials(50, 0, entered=False)
-    it.promises(0, 60)
     return it
 
 
@@ -422,15 +312,16 @@ def dialled_early(**changes: Any) -> History:
     return it
 
 
-@finds(Anomaly.ATTEMPT_NOT_COMMITTED)
-def an_attempt_that_is_committed_after_it_was_made() -> History:
-    return dialled_early()
-
-
-@finds()
-def an_attempt_whose_commit_is_marked_after_it_was_made() -> History:
-    """A commit has taken place before its markers are written."""
-    return dialled_early(updated=49.95, committed=50.5)
+# A commit has taken place before its markers are written.
+told(
+    {
+        "an attempt that is committed after it was made": (dialled_early, [Anomaly.ATTEMPT_NOT_COMMITTED]),
+        "one whose commit is marked after it was made": (
+            lambda: dialled_early(updated=49.95, committed=50.5),
+            [],
+        ),
+    }
+)
 
 
 @finds()
@@ -440,16 +331,6 @@ def two_attempts_in_a_moment() -> History:
     it.dials(50, None)
     it.promises(0, 50.02)
     it.dials(50.065, 0)
-    it.promises(0, 60)
-    return it
-
-
-@finds()
-def an_attempt_whose_entry_moves_with_the_clock() -> History:
-    it = sound()
-    it.dials(50, 0)
-    it.ledger[-1]["at"] += 1_000
-    it.promises(0, 50.3)
     it.promises(0, 60)
     return it
 
@@ -486,116 +367,54 @@ def an_attempt_in_the_place_of_one_that_was_not_made() -> History:
     return it
 
 
-@finds()
-def an_attempt_committed_in_time_by_what_was_compacted_away() -> History:
-    it = sound()
-    it.dials(50, 0)
-    it.promises(0, 50.5)
-    it.compacts({0, 1})
-    return it
-
-
 # Where the position is.
 
 
-@finds(Anomaly.POSITION_BEHIND)
-def a_position_that_never_moves() -> History:
+def ended(until: float, **state: Any) -> History:
+    """The stream ends; the position is at 0, and may be 150 s behind."""
     it = sound()
     it.case = replace(it.case, position_margin=150.0)
-    it.state["ended"] = NOW + 151
-    return it
-
-
-@finds()
-def a_position_that_is_behind_by_its_margins() -> History:
-    it = sound()
-    it.case = replace(it.case, position_margin=150.0)
-    it.state["ended"] = NOW + 150
+    it.state |= {"ended": NOW + until, **state}
     return it
 
 
 def standing(state: str = "Live", every: float = 1.0, until: float = 182.0, moves: float = 0.0) -> History:
     """The position stands at 0 for three minutes, unless it moves, and is right in the end."""
-    it = sound()
-    it.case = replace(it.case, position_margin=150.0)
-    it.state["ended"] = NOW + until
-    at = 10.0
+    it, at = ended(until), 10.0
     while (at := at + every) < until:
         it.promises(moves * at, at, state=state)
     it.promises(until - 90, until, state=state)
     return it
 
 
-@finds(Anomaly.POSITION_BEHIND)
-def a_position_that_stands_while_the_bridge_is_live() -> History:
-    return standing()
-
-
-@finds()
-def a_position_that_stands_in_a_replay() -> History:
-    return standing("CatchingUp")
-
-
-@finds()
-def a_position_that_stands_while_the_bridge_is_stopped() -> History:
-    return standing(every=20.0, until=210.0)
-
-
-@finds()
-def a_position_that_moves_while_the_bridge_is_live() -> History:
-    return standing(moves=0.4)
-
-
-@finds()
-def a_position_that_stands_for_less_than_its_margins() -> History:
-    return standing(until=160.0)
-
-
-@finds(Anomaly.POSITION_BEHIND)
-def a_position_that_is_behind_by_a_step_of_the_clock() -> History:
-    """The provider's clock says 160 in the end."""
+def asked_for_more(**case: Any) -> History:
+    """An attempt asks for a replay of 50 s that was not needed."""
     it = sound()
-    it.case = replace(it.case, position_margin=150.0)
-    it.state |= {"ended": NOW + 140, "clock_steps": [{"after": NOW + 20, "ahead": 20.0}]}
-    return it
-
-
-@finds(Anomaly.POSITION_BEHIND)
-def an_attempt_that_asks_for_more_than_the_position() -> History:
-    """Everything is there; a replay of 50 s was not needed."""
-    it = sound()
+    it.case = replace(it.case, **case)
     it.promises(100, 150)
     it.dials(200, 50)
     it.promises(100, 210)
     return it
 
 
-@finds()
-def an_attempt_decided_before_the_position_moved() -> History:
-    """By one who was stopped."""
-    it = sound()
-    it.promises(100, 199.995)
-    it.dials(200, 50)
-    return it
-
-
-@finds()
-def an_attempt_that_asks_for_more_than_the_position_for_an_operator() -> History:
-    it = sound()
-    it.case = replace(it.case, has_operator=True)
-    it.promises(100, 150)
-    it.dials(200, 50)
-    return it
-
-
-@finds()
-def an_attempt_after_a_position_in_the_future() -> History:
-    it = sound()
-    it.promises(10_000, 20)
-    it.dials(30, 0)
-    it.declares(0, 10_000, "PositionInFuture", 30)
-    it.promises(0, 30)
-    return it
+STEP = [{"after": NOW + 20, "ahead": 20.0}]
+told(
+    {
+        "a position that never moves": (lambda: ended(151), [Anomaly.POSITION_BEHIND]),
+        "one that is behind by its margins": (lambda: ended(150), []),
+        "one behind by a step of the clock": (
+            lambda: ended(140, clock_steps=STEP),
+            [Anomaly.POSITION_BEHIND],
+        ),
+        "one that stands while the bridge is live": (standing, [Anomaly.POSITION_BEHIND]),
+        "one that stands in a replay": (lambda: standing("CatchingUp"), []),
+        "one that stands while the bridge is stopped": (lambda: standing(every=20.0, until=210.0), []),
+        "one that moves while the bridge is live": (lambda: standing(moves=0.4), []),
+        "one that stands for less than its margins": (lambda: standing(until=160.0), []),
+        "an attempt that asks for more than the position": (asked_for_more, [Anomaly.POSITION_BEHIND]),
+        "one that does for an operator": (lambda: asked_for_more(has_operator=True), []),
+    }
+)
 
 
 @finds()
@@ -622,14 +441,6 @@ def a_bet_received_before_it_was_published() -> History:
     return it
 
 
-@finds(Anomaly.WRONG_FIELD)
-def a_bet_received_after_it_was_committed() -> History:
-    it = sound()
-    it.stores(it.publishes(7, bet("early")), 50_000, committed=8)
-    it.promises(0, 8)
-    return it
-
-
 @finds(Anomaly.DUPLICATE)
 def a_repetition_in_the_place_of_what_is_published_later() -> History:
     """A, B and A again, of which the last A is lost; the first one was published twice."""
@@ -639,19 +450,6 @@ def a_repetition_in_the_place_of_what_is_published_later() -> History:
         it.stores(body, received)
         it.promises(0, received)
     it.promises(300, 400)
-    return it
-
-
-@finds(Anomaly.LOST_WRITE)
-def a_correction_taken_back_that_was_promised_before_the_replay() -> History:
-    """A replay later on does not explain that it is not there."""
-    it = sound()
-    first, other = taken_back(it, 10, 20, 30)
-    it.stores(first, 10.1)
-    it.stores(other, 20.1)
-    it.promises(60, 90)
-    it.dials(100, 25, revision=int(NOW + 60))
-    it.promises(60, 160)
     return it
 
 
@@ -678,34 +476,19 @@ def buried(**headers: str) -> History:
     return it
 
 
-@finds()
-def a_sound_dead_letter() -> History:
-    return buried()
-
-
-@finds(Anomaly.DEAD_LETTER_ALTERED)
-def a_dead_letter_without_a_reason() -> History:
-    return buried(reason="")
-
-
-@finds(Anomaly.DEAD_LETTER_ALTERED)
-def a_dead_letter_without_a_revision() -> History:
-    return buried(revision="")
-
-
-@finds(Anomaly.DEAD_LETTER_ALTERED)
-def a_dead_letter_whose_replay_does_not_bring_it_back() -> History:
-    return buried(revision=f"{NOW + 1e6:.0f}")
-
-
-@finds(Anomaly.DEAD_LETTER_ALTERED)
-def a_dead_letter_received_at_another_time() -> History:
-    return buried(received="0")
-
-
-@finds(Anomaly.DEAD_LETTER_ALTERED)
-def a_dead_letter_that_is_not_too_large() -> History:
-    return buried(kind="oversized")
+told(
+    {
+        "a sound dead letter": (buried, []),
+        "one without a reason": (lambda: buried(reason=""), [Anomaly.DEAD_LETTER_ALTERED]),
+        "one without a revision": (lambda: buried(revision=""), [Anomaly.DEAD_LETTER_ALTERED]),
+        "one received at another time": (lambda: buried(received="0"), [Anomaly.DEAD_LETTER_ALTERED]),
+        "one that is not too large": (lambda: buried(kind="oversized"), [Anomaly.DEAD_LETTER_ALTERED]),
+        "one whose replay does not bring it back": (
+            lambda: buried(revision=f"{NOW + 1e6:.0f}"),
+            [Anomaly.DEAD_LETTER_ALTERED],
+        ),
+    }
+)
 
 
 @finds(Anomaly.DEAD_LETTER_ALTERED, Anomaly.DUPLICATE)
@@ -720,8 +503,7 @@ def a_dead_letter_for_each_of_two_feeds() -> History:
 def a_dead_letter_in_another_partition() -> History:
     it = sound()
     it.publishes(8, BROKEN)
-    right = 2
-    it.buries(BROKEN, 9, partition=(right + 1) % PARTITIONS["deadletters"])
+    it.buries(BROKEN, 9, partition=0)  # it belongs into 2
     it.promises(0, 9)
     return it
 
@@ -777,7 +559,7 @@ def test_bets_that_were_committed_soon_are_counted(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_transactions_of_many_partitions(
     seed: int, compacted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
