@@ -191,6 +191,10 @@ class History:
         value = json.dumps({"feed": FEED.decode(), "cause": cause, **datum}).encode()
         self._put("gaps", 0, FEED, value, detected, detected if committed is None else committed)
 
+    def counts(self, counter: str, number: float) -> None:
+        """Count what is in no topic."""
+        self.counters[counter] += int(number)
+
     def discards(self, written: float, *, fenced: bool) -> None:
         """Count the record of a bet that Kafka has aborted, for the next producer or for this one."""
         offset = self.offsets["bets", 0]
