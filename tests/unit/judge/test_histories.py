@@ -16,12 +16,8 @@ from tests.judge.partition import partition_of
 from tests.unit.judge.topics import BROKEN, PARTITIONS, History, bet
 from tests.unit.judge.trials import NOW
 
-BODIES = {
-    "bet": bet("other"),
-    "A": bet("taken back", payout=1),
-    "B": bet("taken back", payout=2),
-    "broken": BROKEN,
-}
+BODIES = {"bet": bet("other"), "A": bet("again"), "B": bet("again", payout=2), "broken": BROKEN}
+"""B has another content of the version of A."""
 IN_VAIN, GAP, LOST = Anomaly.GAP_IN_VAIN, Anomaly.UNDECLARED_GAP, Anomaly.LOST_WRITE
 AHEAD, BEHIND, COUNTERS = Anomaly.CHECKPOINT_AHEAD, Anomaly.POSITION_BEHIND, Anomaly.COUNTERS
 UNCOMMITTED, ALTERED = Anomaly.ATTEMPT_NOT_COMMITTED, Anomaly.DEAD_LETTER_ALTERED
@@ -30,8 +26,7 @@ UNCOMMITTED, ALTERED = Anomaly.ATTEMPT_NOT_COMMITTED, Anomaly.DEAD_LETTER_ALTERE
 def tale(text: str = "", state: dict[str, Any] | None = None, **case: Any) -> History:
     """A bet that is received, committed and promised, with the position at 0, and then what the text says.
 
-    It has calls of `History`, such as `dials 50 0 entered=no, stores bet 6`: bodies by their name, `none`, and
-    a revision as all times.
+    It has calls of `History`, such as `dials 50 0 entered=no, stores bet 6`. A revision is as all times.
     """
     it = History.begun(**case)
     it.state |= state or {}
@@ -64,7 +59,8 @@ def _named(name: str, value: str) -> tuple[str, Any]:
 TALES: dict[str, tuple[str, dict[Anomaly, int]]] = {
     # The position was 100 when the provider forgot; the gap begins at -10, over a bet that was lost at 5.
     "a gap over what was promised before": (
-        "publishes 5.5 bet, promises 100 190, dials 2500 1500, declares -10 1500 TooOld 2500, promises 1500 2500",
+        "publishes 5.5 bet, promises 100 190, dials 2500 1500, declares -10 1500 TooOld 2500, "
+        "promises 1500 2500",
         {GAP: 1, IN_VAIN: 1},
     ),
     # The checkpoint that skips it is committed long before.
@@ -94,13 +90,15 @@ TALES: dict[str, tuple[str, dict[Anomaly, int]]] = {
         {IN_VAIN: 2},
     ),
     "a content that comes back over a gap, with the other one in it": (
-        "publishes 6 A, stores A 6.1, promises 0 7, publishes 50 B, forgets 100, dials 101 100 revision=0, "
-        "declares 0 101 MissingInReplay 101, promises 90 101, publishes 200 A, stores A 200.1, promises 100 201",
+        "publishes 6 A, stores A 6.1, promises 0 7, publishes 50 B, forgets 100, "
+        "dials 101 100 revision=0, declares 0 101 MissingInReplay 101, promises 90 101, publishes 200 A, "
+        "stores A 200.1, promises 100 201",
         {},
     ),
     "one whose other content was published behind the gap": (
-        "publishes 6 A, stores A 6.1, promises 0 7, publishes 50 B, forgets 40, dials 101 40 revision=0, "
-        "declares 0 41 MissingInReplay 101, promises 90 101, publishes 200 A, stores A 200.1, promises 100 201",
+        "publishes 6 A, stores A 6.1, promises 0 7, publishes 50 B, forgets 40, "
+        "dials 101 40 revision=0, declares 0 41 MissingInReplay 101, promises 90 101, publishes 200 A, "
+        "stores A 200.1, promises 100 201",
         {Anomaly.DUPLICATE: 1, LOST: 1},
     ),
     # A bridge cannot tell it from the first of its content, which it received within its margins.
@@ -131,7 +129,8 @@ TALES: dict[str, tuple[str, dict[Anomaly, int]]] = {
         {AHEAD: 1, COUNTERS: 1},
     ),
     "a mark without a bet": (
-        "publishes 7 broken, buries broken 8, promises 0 8, marks 9 published, counts duplicates 1, promises 0 9",
+        "publishes 7 broken, buries broken 8, promises 0 8, marks 9 published, counts duplicates 1, "
+        "promises 0 9",
         {COUNTERS: 1},
     ),
     "corrections that are none": (
