@@ -36,7 +36,7 @@ def line(kind: str = Anomaly.COUNTERS, first: str = "received falls from 2 to 1"
 
 
 def test_a_fault_is_found_in_a_bridge_that_works() -> None:
-    few = {"figures": {"bets": 100, "records": 49}}
+    few: Any = {"figures": {"bets": 100, "records": 49}}
     assert is_found(FAULT, line())
     assert is_found(replace(FAULT, records=0.4), line(**few))
     for other in (line(first="the feed has no checkpoint"), line(**few), line(ended={"bridge-0": 1})):

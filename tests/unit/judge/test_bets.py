@@ -90,8 +90,8 @@ def test_what_a_gap_covers_need_not_be_there_unless_it_could_be_replayed() -> No
         assert list(bet(messages, "2b", of)) == kinds
     wide = Gap(NOW + 5, NOW + 1500, "TooOld", NOW + 2000)
     of = trial(FIRST, attempt(2000, 1000), gaps=[wide])
-    messages = [it._replace(at=NOW + at) for it, at in zip(sent("1a 2b", of), (500, 1400), strict=True)]
-    judge_bet("b", [it._replace(is_due=of.is_due(it.at)) for it in messages], [], of)
+    moved = [it._replace(at=NOW + at) for it, at in zip(sent("1a 2b", of), (500, 1400), strict=True)]
+    judge_bet("b", [it._replace(is_due=of.is_due(it.at)) for it in moved], [], of)
     assert found(of)[IN_VAIN][0] == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import socketserver
 import threading
 import time
 from collections.abc import Iterator
@@ -19,47 +20,33 @@ BRIEF = 0.3
 HOLE = Condition(holds_there=True, holds_back=True)
 
 
-class Echo:
+class Echo(socketserver.ThreadingTCPServer):
     """A server that sends back what it receives, and closes when the client does."""
 
+    daemon_threads, block_on_close = True, False
+
     def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.address: tuple[str, int] = self._socket.getsockname()
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.ended = threading.Event()
         """Set once a connection has ended."""
-        self.clients: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._socket.accept()
-            except OSError:
-                return
-            self.clients.append(client)
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    def _serve(self, client: socket.socket) -> None:
-        with client:
-            try:
-                while data := client.recv(65_536):
-                    client.sendall(data)
-            except OSError:
-                pass
-        self.ended.set()
+class _Handler(socketserver.BaseRequestHandler):
+    server: Echo
 
-    def close(self) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        for client in self.clients:
-            client.close()
+    def handle(self) -> None:
+        with suppress(OSError):
+            while data := self.request.recv(65_536):
+                self.request.sendall(data)
+        self.server.ended.set()
 
 
 @pytest.fixture
 def echo() -> Iterator[Echo]:
-    server = Echo()
-    yield server
-    server.close()
+    with Echo() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
 
 
 @pytest.fixture
@@ -70,7 +57,7 @@ def network() -> Iterator[Network]:
 
 @pytest.fixture
 def address(network: Network, echo: Echo) -> tuple[str, int]:
-    return network.open("a>b", ("127.0.0.1", 0), echo.address)
+    return network.open("a>b", ("127.0.0.1", 0), echo.socket.getsockname())
 
 
 def connected(address: tuple[str, int]) -> socket.socket:

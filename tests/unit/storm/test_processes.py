@@ -87,6 +87,12 @@ class Place:
         log = self._directory / "log"
         return Bridge(start_python(self._command, os.environ, log, log), log)
 
+    async def started(self) -> Bridge:
+        """Watch, and return what that starts."""
+        await self.held.watch()
+        assert self.held.bridge is not None
+        return self.held.bridge
+
     async def ended(self) -> None:
         """Wait for the end of the process, and watch."""
         assert self.held.bridge is not None
@@ -138,9 +144,7 @@ def test_a_stopped_holder_is_excused_until_it_has_noticed(
 
 async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    await place.held.watch()
-    assert place.held.bridge is not None
-    place.held.bridge.process.send_signal(signal.SIGABRT)
+    (await place.started()).process.send_signal(signal.SIGABRT)
     await place.ended()
     assert place.held.unexpected == ["bridge-1 ended with -6"]
     assert place.history == ["started", "ended", "started"]
@@ -150,9 +154,7 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
 async def test_a_bridge_says_what_an_operator_has_to_type(tmp_path: Path) -> None:
     place = Place(tmp_path, "-c", "raise SystemExit(6)")
     place.held.may_end("bets", 6)
-    await place.held.watch()
-    assert place.held.bridge is not None
-    place.held.bridge.log.write_text("error: … `bridge checkpoint set --revision 1790000000 --reason …` …")
+    (await place.started()).log.write_text("… `bridge checkpoint set --revision 1790000000 --reason …` …")
     await place.ended()
     assert (place.held.asks_for, place.held.unexpected) == (1790000000, [])
     assert place.history == ["started", "ended"]  # it is not started again at once
@@ -167,9 +169,7 @@ async def test_a_bridge_that_listens_to_signals_does_not_die_of_one(
     tmp_path: Path, events: list[str], unexpected: list[str]
 ) -> None:
     place = Place(tmp_path)
-    await place.held.watch()
-    assert place.held.bridge is not None
-    place.held.bridge.log.write_text("".join(f'{{"event": "{event}"}}\n' for event in events))
+    (await place.started()).log.write_text("".join(f'{{"event": "{event}"}}\n' for event in events))
     place.held.take_down("one", kill=False)
     await place.ended()
     assert place.held.unexpected == unexpected
@@ -180,9 +180,7 @@ async def test_a_bridge_that_does_not_end_is_reported_and_killed(
 ) -> None:
     monkeypatch.setattr("tests.storm.processes.END_SECONDS", 0.2)
     place = Place(tmp_path)
-    await place.held.watch()
-    assert place.held.bridge is not None
-    pid = place.held.bridge.process.pid
+    pid = (await place.started()).process.pid
     place.held.stop("one")
     await until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T", "a stop")
     place.held.take_down("two", kill=False)  # which it does not see before it is resumed
