@@ -178,6 +178,10 @@ TALES: dict[str, tuple[str, dict[Anomaly, int]]] = {
         "promises 0 20.1, stores A 50, promises 0 50, promises 300 400",
         {Anomaly.DUPLICATE: 1},
     ),
+    "a bet in another partition than 4": (
+        "publishes 7 bet, stores bet 8 partition=0, promises 0 8",
+        {Anomaly.WRONG_FIELD: 1},
+    ),
     "a dead letter in another partition than 2": (
         "publishes 8 broken, buries broken 9 partition=0, promises 0 9",
         {ALTERED: 1},
@@ -259,6 +263,13 @@ def buried(feeds: int = 1, **headers: str) -> History:
     return it
 
 
+def unreadable() -> History:
+    """A record of the bets has no value."""
+    it = tale()
+    it._put("bets", b"x", None, 7, None)
+    return it
+
+
 def start_ignored() -> History:
     """The settings say a minute; the first attempt asks for now."""
     it = History(start_age=60.0)
@@ -280,8 +291,9 @@ def first_replay_dropped() -> History:
 
 
 def thrown_out() -> History:
-    """Two bridges throw each other out. That the first was stopped explains one take-over."""
+    """Two bridges throw each other out, and break a limit. That one was stopped explains one take-over."""
     it = History.begun(excused=(Excuse(NOW + 100, NOW + 117),))
+    it.breaches.append({"at": NOW + 116, "rule": "bucket", "reason": "why", "revision": 5, "holder": ""})
     for at in (108, 112, 116):
         it.dials(at, at - 90, replaced=True)
     it.promises(0, 200)
@@ -325,7 +337,11 @@ FOUND: dict[str, tuple[Callable[[], History], dict[Anomaly, int]]] = {
     "one for each of two feeds": (lambda: buried(2), {ALTERED: 1, Anomaly.DUPLICATE: 1}),
     "a start that is ignored": (start_ignored, {LOST: 60}),
     "a first replay of everything that is dropped": (first_replay_dropped, {LOST: 1}),
-    "two bridges that throw each other out": (thrown_out, {Anomaly.SECOND_CONNECTION: 2}),
+    "two bridges that throw each other out": (
+        thrown_out,
+        {Anomaly.SECOND_CONNECTION: 2, Anomaly.LIMIT_BREACHED: 1},
+    ),
+    "a record that nobody can read": (unreadable, {Anomaly.ABORTED_READ: 1}),
 }
 """By name: a history, and how often which anomaly is found in it."""
 

@@ -62,6 +62,7 @@ class History:
         self.is_cut_off = False
         """Whether the provider ends its truth before its end."""
         self.attempts: list[dict[str, Any]] = []
+        self.breaches: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {
             "limits_scale": self.case.limits_scale,
             "ended": NOW + 1e6,
@@ -110,12 +111,18 @@ class History:
         self.ledger.append({"at": round((NOW + at) * 1e6), "recoverySeconds": asked})
 
     def stores(
-        self, body: bytes, received: float, committed: float | None = None, *, headers: Headers = NONE
+        self,
+        body: bytes,
+        received: float,
+        committed: float | None = None,
+        *,
+        headers: Headers = NONE,
+        partition: int | None = None,
     ) -> None:
         """Commit the record of a bet."""
         datum = read(body).bet
         key = datum["betId"].encode()
-        self._put("bets", key, json.dumps(datum).encode(), received, committed, headers)
+        self._put("bets", key, json.dumps(datum).encode(), received, committed, headers, partition)
         self.counters["published"] += 1
         self.counters["corrections"] += self._versions.get(key) == datum["settlementVersion"]
         self._versions[key] = datum["settlementVersion"]
@@ -231,7 +238,9 @@ class _Fake:
 class _Provider(_Fake):
     def get(self, path: str) -> Any:
         state = {**self._history.state, "published": len(self._history.truth)}
-        return {"/state": state, "/attempts": self._history.attempts, "/breaches": []}[path]
+        return {"/state": state, "/attempts": self._history.attempts, "/breaches": self._history.breaches}[
+            path
+        ]
 
     def truth(self, since: float, until: float) -> Iterator[Published]:
         if self._history.is_cut_off:
