@@ -18,15 +18,7 @@ class FakeBridge:
     def __init__(self) -> None:
         self.died_of = 0
         self.process = SimpleNamespace(poll=lambda: -self.died_of if self.died_of else None)
-
-    def states(self) -> list[str]:
-        return ["Standby"]
-
-    def text(self) -> str:
-        return ""
-
-    def dies_of_sigterm(self) -> bool:
-        return True
+        self.states, self.text, self.dies_of_sigterm = lambda: ["Standby"], str, lambda: True
 
     def signal(self, number: int) -> None:
         self.died_of = number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -28,54 +29,18 @@ from tests.storm.processes import CLOSING_SECONDS, EXCUSED_SECONDS
 from tests.storm.scene import OWNER, History, Scene
 
 
-class Network:
-    """A network with some connections, by the name of the link."""
-
-    def __init__(self, **connections: int) -> None:
-        self.count = {link(name.replace("_", "-"), PROVIDER): count for name, count in connections.items()}
-
-    def connections(self, name: str) -> int:
-        return self.count.get(name, 0)
-
-    reset = connections
-
-    def begin(self, *_: object) -> None:
-        """Do nothing."""
-
-    def end(self, name: str, _: str) -> bool:
-        return bool(self.connections(name))
-
-
-class Provider:
-    """A provider with some connections."""
-
-    def __init__(self, *clients: str) -> None:
-        self.connections = [{"client": name} for name in clients]
-
-    async def get(self, _: str) -> list[dict[str, str]]:
-        return self.connections
-
-    async def post(self, _: str, **__: object) -> None:
-        """Do nothing."""
-
-
-class Held:
-    """A bridge that always runs."""
-
-    def stop(self, _: str) -> bool:
-        return True
-
-    def take_down(self, _: str, *, kill: bool) -> bool:
-        return True
-
-    def holds_until(self, _: float, resumed: float) -> float:
-        return resumed + 3
-
-
 def scene(directory: Path, *clients: str, **connections: int) -> Scene:
-    network: Any = Network(**connections)
-    bridges: Any = {"bridge-1": Held(), "bridge-2": Held()}
-    provider: Any = Provider(*clients)
+    """Two bridges that always run, and have so many connections; these clients have one by the provider."""
+    count = {link(name.replace("_", "-"), PROVIDER): number for name, number in connections.items()}
+
+    def of_link(name: str, _: str = "") -> int:
+        return count.get(name, 0)
+
+    network = Mock(connections=of_link, reset=of_link, end=of_link)
+    provider = AsyncMock(**{"get.return_value": [{"client": name} for name in clients]})
+    hit = {"stop.return_value": True, "take_down.return_value": True}
+    held = Mock(holds_until=lambda _, resumed: resumed + 3, **hit)
+    bridges: Any = {"bridge-1": held, "bridge-2": held}
     return Scene("", "storm", provider, network, History(directory / "history"), bridges)
 
 
