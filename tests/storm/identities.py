@@ -210,10 +210,6 @@ class IdGivenAway(Fault):
     most: ClassVar[int] = 1
     shortest, longest = 10.0, 30.0
 
-    @classmethod
-    def draw(cls, random: Random, bridges: list[str]) -> Self:
-        return cls()
-
     async def begin(self, scene: Scene, key: str) -> bool:
         held, bets = scene.servers[REGISTRY], f"{scene.prefix}.bets-value"
         known = await _patiently(
