@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import Any, NamedTuple
 
 from benchmarks import report
+from benchmarks.figures import percentile
 from bridge.config.kafka import SESSION_MS
 from tests.chaos.rounds import ROOT
 from tests.handover.watcher import Sight
@@ -57,19 +57,14 @@ def handover(at: float, connected: float | None, sights: Sequence[Sight]) -> Han
 def summary(handovers: Sequence[Handover]) -> dict[str, Any]:
     """Return median and 99th percentile of each figure, seconds; those that are known."""
     columns = {
-        name: sorted(it for handover in handovers if (it := getattr(handover, name)) is not None)
+        name: [it for handover in handovers if (it := getattr(handover, name)) is not None]
         for name in Handover._fields
     }
     return {
-        name: {"p50": share(values, 0.5), "p99": share(values, 0.99)}
+        name: {"p50": percentile(values, 0.5), "p99": percentile(values, 0.99)}
         for name, values in columns.items()
         if values
     }
-
-
-def share(values: Sequence[float], part: float) -> float:
-    """Return the smallest value that this part of the sorted values does not exceed."""
-    return values[max(0, ceil(part * len(values)) - 1)]
 
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> str:

@@ -47,9 +47,9 @@ class Fault(ABC):
         return cls.shortest + (cls.longest - cls.shortest) * math.pow(random.random(), 2)
 
     @classmethod
-    @abstractmethod
     def draw(cls, random: Random, bridges: list[str]) -> Self:
         """Draw whom it hits, and how."""
+        return cls()
 
     def excuses(self, scene: Scene, key: str, began: float, ended: float) -> list[Excuse]:
         """Return whose connection may be replaced because the holder could not close it, and when.
@@ -214,10 +214,6 @@ class Election(Fault):
 
     shortest, longest = 0.0, 0.0
 
-    @classmethod
-    def draw(cls, random: Random, bridges: list[str]) -> Self:
-        return cls()
-
     async def begin(self, scene: Scene, key: str) -> bool:
         def elect() -> bool:
             # In confluent-kafka 2.16 elect_leaders fails with any argument by name, such as a time-out.
@@ -345,14 +341,7 @@ class Reset(_OfLinks):
 
 
 @dataclass(frozen=True)
-class _OfProvider(Fault):
-    @classmethod
-    def draw(cls, random: Random, bridges: list[str]) -> Self:
-        return cls()
-
-
-@dataclass(frozen=True)
-class Refusals(_OfProvider):
+class Refusals(Fault):
     """Handshakes are refused: by a status of limits or of an outage, or by a close code."""
 
     answer: tuple[str, int]
@@ -373,7 +362,7 @@ class Refusals(_OfProvider):
         await scene.control("refuse", seconds=0)
 
 
-class HalfOpen(_OfProvider):
+class HalfOpen(Fault):
     """The connection passes nothing any more, not even pings."""
 
     shortest, longest = 1.0, 20.0
@@ -392,7 +381,7 @@ class HalfOpen(_OfProvider):
 
 
 @dataclass(frozen=True)
-class Garbage(_OfProvider):
+class Garbage(Fault):
     """Malformed messages."""
 
     count: int
@@ -407,7 +396,7 @@ class Garbage(_OfProvider):
         return True
 
 
-class Drop(_OfProvider):
+class Drop(Fault):
     """The provider closes the connection."""
 
     shortest, longest = 0.0, 0.0
@@ -416,7 +405,7 @@ class Drop(_OfProvider):
         return await scene.control("drop", code=1012) is not None
 
 
-class Abort(_OfProvider):
+class Abort(Fault):
     """It breaks off during a surge, with frames under way."""
 
     shortest, longest = 0.2, 0.5
@@ -428,7 +417,7 @@ class Abort(_OfProvider):
         await scene.control("drop", abort=True)
 
 
-class Surge(_OfProvider):
+class Surge(Fault):
     """5,000 messages a second."""
 
     shortest, longest = 0.5, 2.0
@@ -441,7 +430,7 @@ class Surge(_OfProvider):
         await scene.control("surge", seconds=0)
 
 
-class Forget(_OfProvider):
+class Forget(Fault):
     """The provider forgets all but the last seconds, without notice, and drops the connection."""
 
     weight = 0.7
@@ -455,7 +444,7 @@ class Forget(_OfProvider):
 
 
 @dataclass(frozen=True)
-class ClockJump(_OfProvider):
+class ClockJump(Fault):
     """The provider's clock steps, by less than the margins allow, and back."""
 
     by: float
@@ -473,7 +462,7 @@ class ClockJump(_OfProvider):
         await scene.control("clock-jump", by=-self.by)
 
 
-class RegistryDown(_OfProvider):
+class RegistryDown(Fault):
     """SIGKILL of the registry."""
 
     async def begin(self, scene: Scene, key: str) -> bool:
@@ -483,7 +472,7 @@ class RegistryDown(_OfProvider):
         scene.servers[REGISTRY].let_up(key)
 
 
-class ForeignTransaction(_OfProvider):
+class ForeignTransaction(Fault):
     """Somebody leaves a transaction open on every partition of the bets; it is aborted in the end."""
 
     shortest, longest = 1.0, 20.0
@@ -535,5 +524,5 @@ class HungLog(_OfBridge):
 
     async def end(self, scene: Scene, key: str) -> None:
         bridge = scene.bridges[scene.hit(self.bridge, key)]
-        await bridge.end_unheard(key)
+        await bridge.end_unheard()
         bridge.read_log(key)

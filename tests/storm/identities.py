@@ -151,7 +151,7 @@ class TopicAnew(Fault):
         if not self.is_live and self.topic == "checkpoints":
             await asyncio.sleep(_FORGOTTEN_SECONDS)
         scene.busy.discard(key)
-        _let_up(scene, key)
+        let_up(scene, key)
         return True
 
 
@@ -180,7 +180,7 @@ class LaggingMirror(Fault):
                 records = await _patiently(scene, partial(self._read, scene, topic))
                 await _patiently(scene, partial(self._write, scene, topic, records))
         scene.busy.discard(key)
-        _let_up(scene, key)
+        let_up(scene, key)
         return True
 
     def _read(self, scene: Scene, topic: str) -> list[Record]:
@@ -210,10 +210,6 @@ class IdGivenAway(Fault):
     most: ClassVar[int] = 1
     shortest, longest = 10.0, 30.0
 
-    @classmethod
-    def draw(cls, random: Random, bridges: list[str]) -> Self:
-        return cls()
-
     async def begin(self, scene: Scene, key: str) -> bool:
         held, bets = scene.servers[REGISTRY], f"{scene.prefix}.bets-value"
         known = await _patiently(
@@ -241,7 +237,7 @@ class IdGivenAway(Fault):
         if not await _patiently(scene, give_away):
             return False
         await all_down(scene, key)
-        _let_up(scene, key)
+        let_up(scene, key)
         await asyncio.sleep(_READ_SECONDS)
         return True
 
@@ -262,7 +258,8 @@ async def all_down(scene: Scene, key: str) -> None:
     await until(lambda: all(it.bridge is None for it in scene.bridges.values()), "the end of the bridges")
 
 
-def _let_up(scene: Scene, key: str) -> None:
+def let_up(scene: Scene, key: str) -> None:
+    """End that."""
     for bridge in scene.bridges.values():
         bridge.let_up(key)
 
@@ -284,16 +281,12 @@ def make_anew(scene: Scene, topic: str, least: int = 1) -> None:
     manifest.num_partitions = max(manifest.num_partitions, least)
     for bridge in scene.bridges.values():
         bridge.may_end(topic, 6)
-    with_retries: list[Callable[[], Any]] = [
-        lambda: client.delete_topics([name])[name].result(_KAFKA_SECONDS),
-        lambda: client.create_topics([manifest])[name].result(_KAFKA_SECONDS),
-    ]
-    for call, known in zip(with_retries, ("UNKNOWN_TOPIC_OR_PART", "TOPIC_ALREADY_EXISTS"), strict=True):
-        _until_done(call, known if call is with_retries[0] else "")
+    _until_done(lambda: client.delete_topics([name])[name].result(_KAFKA_SECONDS), "UNKNOWN_TOPIC_OR_PART")
+    _until_done(lambda: client.create_topics([manifest])[name].result(_KAFKA_SECONDS))
     scene.made_anew[topic] = time.time()
 
 
-def _until_done(call: Callable[[], Any], done: str) -> None:
+def _until_done(call: Callable[[], Any], done: str = "") -> None:
     """Call until it succeeds, or fails with the error that says that it has. Raises KafkaException."""
     deadline = time.monotonic() + _TOOL_SECONDS
     while True:

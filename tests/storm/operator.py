@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.kafka.open_transactions import first_times, hidden
-from tests.harness import Place, until
-from tests.storm.identities import all_down
+from tests.harness import Place
+from tests.storm.identities import all_down, let_up
 from tests.storm.scene import Scene
 from tests.transactions_tool import TransactionsTool
 
@@ -40,16 +40,13 @@ class Hanging(NamedTuple):
 
 async def end_hanging(place: Place, scene: Scene, settings: dict[str, str]) -> list[Hanging]:
     """Stop all bridges, abort what hangs, set the position back to before it, and let the bridges go on."""
-    for bridge in scene.bridges.values():
-        bridge.take_down(KEY, kill=False)
-    await until(lambda: all(it.bridge is None for it in scene.bridges.values()), "the end of the bridges")
+    await all_down(scene, KEY)
     await asyncio.sleep(ENDED_SECONDS)
     found = await asyncio.to_thread(left_open, place)
     if found:
         await asyncio.to_thread(_end, place, found, settings)
         scene.note("operator", aborted=found)
-    for bridge in scene.bridges.values():
-        bridge.let_up(KEY)
+    let_up(scene, KEY)
     return found
 
 
@@ -71,7 +68,7 @@ async def go_on(place: Place, scene: Scene, settings: dict[str, str]) -> None:
             await asyncio.sleep(5)
         for bridge in scene.bridges.values():
             bridge.asks_for = None
-            bridge.let_up(GOING_ON)
+        let_up(scene, GOING_ON)
 
 
 def _end(place: Place, found: list[Hanging], settings: dict[str, str]) -> None:

@@ -95,7 +95,7 @@ class HeldBridge:
         if isinstance(process, Piped):
             process.read_log(on=on)
 
-    async def end_unheard(self, key: str) -> None:
+    async def end_unheard(self) -> None:
         """SIGTERM, while nobody reads its log; one that does not end of it is reported. Another starts."""
         asked = self.bridge
         if self._end(signal.SIGTERM):

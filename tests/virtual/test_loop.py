@@ -11,19 +11,19 @@ from tests.virtual.loop import run
 
 
 def test_a_month_takes_no_time() -> None:
-    async def story() -> list[tuple[str, float]]:
+    async def story() -> list[float]:
         loop = asyncio.get_running_loop()
-        ended: list[tuple[str, float]] = []
+        ended: list[float] = []
 
-        async def wait(name: str, seconds: float) -> None:
+        async def wait(seconds: float) -> None:
             await asyncio.sleep(seconds)
-            ended.append((name, loop.time()))
+            ended.append(loop.time())
 
-        await asyncio.gather(wait("month", 2_592_000.0), wait("moment", 0.25), wait("day", 86_400.0))
+        await asyncio.gather(wait(2_592_000.0), wait(0.25), wait(86_400.0))
         return ended
 
     began = time.monotonic()
-    assert run(story()) == [("moment", 0.25), ("day", 86_400.0), ("month", 2_592_000.0)]
+    assert run(story()) == [0.25, 86_400.0, 2_592_000.0]
     assert time.monotonic() - began < 5
 
 
@@ -37,23 +37,12 @@ def test_a_call_from_outside_is_no_deadlock() -> None:
     assert run(story()) == 0.0
 
 
-def test_a_deadlock_fails_instead_of_hanging() -> None:
-    async def story() -> None:
-        await asyncio.Event().wait()
+def test_what_would_never_end_fails() -> None:
+    async def again() -> None:
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(0)
 
     with pytest.raises(RuntimeError, match="deadlock"):
-        run(story())
-
-
-def test_a_livelock_fails() -> None:
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-
-        def again() -> None:
-            loop.call_soon(again)
-
-        again()
-        await asyncio.sleep(1.0)
-
+        run(asyncio.Event().wait())
     with pytest.raises(RuntimeError, match="livelock"):
-        run(story())
+        run(again())

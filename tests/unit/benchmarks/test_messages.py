@@ -1,24 +1,25 @@
-"""The messages of the benchmarks: what the bridge publishes, each with a betId of its own."""
+"""The messages of the benchmarks, and what contenders publish of them."""
 
 from __future__ import annotations
 
+import io
 from statistics import mean
 
 import pytest
-from websockets.frames import Opcode
+from fastavro import parse_schema, schemaless_writer
 from websockets.protocol import CLIENT, Protocol, State
 
-from benchmarks.messages import BLOCK, Block, Feed, number_in
+from benchmarks import sink
+from benchmarks.catchup import check_records
+from benchmarks.messages import BLOCK, ID_DIGITS, Block, Feed, number_in
+from benchmarks.models import Message as Model
+from benchmarks.process import BenchmarkFailed
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.schemas import load
 from bridge.messages.parser import Message, MessageParser
 
 PARSER = MessageParser()
-NEWEST, SPAN = 1_795_000_000.0, 7200.0
-
-
-@pytest.fixture(scope="module")
-def block() -> Block:
-    """One for all tests; each writes its own numbers into it."""
-    return Block()
+CODEC = Codec(load("settled-bet"), READ_ONLY + 1)
 
 
 def received(data: bytes) -> list[Message]:
@@ -27,14 +28,16 @@ def received(data: bytes) -> list[Message]:
     protocol.receive_data(data)
     frames = protocol.events_received()
     assert protocol.parser_exc is None
-    assert all(frame.opcode is Opcode.TEXT and frame.fin for frame in frames)  # type: ignore[union-attr]
     return [PARSER.parse(bytes(frame.data)) for frame in frames]  # type: ignore[union-attr]
 
 
-def test_the_bridge_takes_every_message(block: Block) -> None:
-    messages = received(bytes(block.frames))
+def test_the_bridge_takes_messages_as_large_as_the_providers() -> None:
+    frames = bytes(Block().frames)
+    messages = received(frames)
     assert len(messages) == BLOCK
     assert all(message.bet is not None and not message.extras for message in messages)
+    assert 1900 < len(frames) / BLOCK < 2200
+    assert 2.2 < mean(len(message.bet["selections"] or []) for message in messages if message.bet) < 2.6
 
 
 def test_each_message_can_have_fields_that_are_not_in_the_interface() -> None:
@@ -44,16 +47,33 @@ def test_each_message_can_have_fields_that_are_not_in_the_interface() -> None:
     assert all(set(message.extras) == unknown for message in unusual)
 
 
-def test_messages_are_as_large_as_the_providers(block: Block) -> None:
-    bets = [message.bet for message in received(bytes(block.frames)) if message.bet]
-    items = [bet["selections"] or [] for bet in bets]
-    assert 1900 < len(block.frames) / BLOCK < 2200
-    assert 2.2 < mean(map(len, items)) < 2.6
-    assert 0.07 < mean(any(i["betBuilderItems"] for i in found) for found in items) < 0.13
-
-
-def test_every_bet_has_its_own_number(block: Block) -> None:
-    feed = Feed(block, first=2 * BLOCK, count=1500, total=10_000, span=SPAN, newest=NEWEST)
+def test_every_bet_has_its_own_number() -> None:
+    feed = Feed(Block(), first=2 * BLOCK, count=1500, total=10_000, span=7200.0, newest=1_795_000_000.0)
     bets = [message.bet for piece in feed for message in received(bytes(piece))]
     assert [number_in(bet["betId"].encode()) for bet in bets if bet] == list(range(2000, 3500))
-    assert len({bet["betId"] for bet in bets if bet}) == 1500
+
+
+def test_the_floor_publishes_what_the_bridge_publishes() -> None:
+    schema, codec = parse_schema(sink.schema()), Codec(load("settled-bet"), READ_ONLY)
+    for body in Block().bodies()[::5]:
+        bet, model = PARSER.parse(body).bet, Model.model_validate_json(body).data
+        assert bet is not None
+        assert model is not None
+        out = io.BytesIO()
+        out.write(b"\0" + READ_ONLY.to_bytes(4, "big"))
+        schemaless_writer(out, schema, model.model_dump())
+        assert codec.decode(out.getvalue()) == codec.decode(codec.encode(bet))
+
+
+def test_what_a_contender_publishes_is_compared_with_the_messages() -> None:
+    bodies = Block().bodies()
+
+    def record(number: int, **changed: object) -> tuple[bytes, bytes]:
+        bet = PARSER.parse(bodies[number % len(bodies)]).bet
+        assert bet is not None
+        key = f"{number:0{ID_DIGITS}}"
+        return key.encode(), CODEC.encode({**bet, "betId": key, "settlementTime": 1, **changed})
+
+    check_records([record(7), record(1007, settlementTime=2), record(2999)], bodies)
+    with pytest.raises(BenchmarkFailed):
+        check_records([record(7), record(8, payout=0.125)], bodies)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,41 +11,47 @@ from typing import Any
 import pytest
 
 from tests.broken import campaign, drills
-from tests.broken.campaign import found, is_clean, is_found
-from tests.broken.drills import Ground
+from tests.broken.campaign import found, is_clean, is_found, slug, write_table
+from tests.broken.drills import DRILLS, Ground
 from tests.broken.fault import SOUND, Fault
+from tests.broken.faults import FAULTS
+from tests.chaos.rounds import Rounds
 from tests.judge import Anomaly, Report
 from tests.judge.model import Found
 
 FAULT = Fault("replay", {Anomaly.COUNTERS: "falls"}, "some", {})
 
 
-def line(first: str = "received falls from 2 to 1", records: int = 50, **ended: int) -> dict[str, Any]:
-    """The line of a bridge whose counters did not balance."""
-    name = str(Anomaly.COUNTERS)
+def line(kind: str = Anomaly.COUNTERS, first: str = "received falls from 2 to 1", **more: Any) -> Any:
+    """The line of a bridge of which this was found."""
+    figures = {"bets": 100, "records": 50}
     return {
-        "anomalies": {name: 1},
-        "first": {name: first},
-        "ended": ended,
+        "anomalies": {kind: 1},
+        "first": {kind: first},
+        "ended": {},
         "unmet": [],
-        "figures": {"bets": 100, "records": records},
+        "figures": figures,
+        **more,
     }
 
 
 def test_a_fault_is_found_in_a_bridge_that_works() -> None:
+    few: Any = {"figures": {"bets": 100, "records": 49}}
     assert is_found(FAULT, line())
-    assert not is_found(FAULT, line("the feed has no checkpoint"))
-    assert not is_found(FAULT, line(records=49))
-    assert is_found(replace(FAULT, records=0.4), line(records=49))
-    assert not is_found(FAULT, line(bridge_0=1))
+    assert is_found(replace(FAULT, records=0.4), line(**few))
+    for other in (line(first="the feed has no checkpoint"), line(**few), line(ended={"bridge-0": 1})):
+        assert not is_found(FAULT, other)
 
 
 def test_a_bridge_is_clean_if_it_works() -> None:
-    clean = {**line(), "anomalies": {}}
-    assert is_clean(clean)
-    assert not is_clean({**clean, "ended": {"bridge-0": -signal.SIGSEGV}})
-    assert not is_clean({**clean, "figures": {"bets": 100, "records": 0}})
-    assert not is_clean({**clean, "unmet": ["a standby"]})  # what the drill is about never happened
+    assert is_clean(line(anomalies={}))
+    for wrong in (
+        line(),
+        line(anomalies={}, ended={"bridge-0": -signal.SIGSEGV}),
+        line(anomalies={}, figures={"bets": 100, "records": 0}),
+        line(anomalies={}, unmet=["a standby"]),  # what the drill is about never happened
+    ):
+        assert not is_clean(wrong)
 
 
 @pytest.mark.parametrize(
@@ -54,18 +59,11 @@ def test_a_bridge_is_clean_if_it_works() -> None:
     [(FAULT, 1, {}, 2), (FAULT, 9, {"bridge-0": 1}, 1), (SOUND, 1, {}, 2), (SOUND, 9, {}, 3)],
 )
 async def test_the_sound_bridge_is_played_as_often_as_a_broken_one(
-    fault: Fault,
-    fails_in: int,
-    ended: dict[str, int],
-    rounds: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault, fails_in: int, ended: Any, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seeds: list[int] = []
 
-    async def play(
-        drill: Any, place: Any, fault: Fault, seed: int
-    ) -> tuple[Report, dict[str, int], list[str]]:
+    async def play(_drill: Any, _place: Any, _fault: Fault, seed: int) -> tuple[Report, Any, list[str]]:
         seeds.append(seed)
         anomalies = {Anomaly.COUNTERS: Found(1, "received falls")} if len(seeds) > fails_in else {}
         return Report(anomalies, {"bets": 9, "records": 9}, seed), ended, []
@@ -78,80 +76,58 @@ async def test_the_sound_bridge_is_played_as_often_as_a_broken_one(
 
 
 class FakeBridge:
-    """A bridge in these states, with this exit code; it ends with 0 when told to."""
+    """A bridge with this exit code, if it has ended; it ends with 0 when told to, unless it is deaf."""
 
-    def __init__(self, code: int | None = None, *states: str) -> None:
-        self.code, self._states = code, [*states]
+    def __init__(self, code: int | None = None, *, is_deaf: bool = False) -> None:
+        self.code, self._is_deaf = code, is_deaf
         self.process = SimpleNamespace(poll=lambda: self.code)
         self.log = Path(f"bridge{code}.log")
 
     def states(self) -> list[str]:
-        return self._states
+        return []
 
     def signal(self, number: int) -> None:
-        self.code = 0 if number == signal.SIGTERM else self.code
+        self.code = 0 if number == signal.SIGTERM and not self._is_deaf else self.code
 
     def kill(self) -> None:
         self.code = -signal.SIGKILL if self.code is None else self.code
 
 
-def ground(*bridges: Any, is_sound: bool = True) -> Ground:
-    """The ground of a drill with these bridges."""
-    place: Any = SimpleNamespace(bridges=[*bridges], directory=None)
-    feed: Any = SimpleNamespace(stop_publishing=lambda: None)
-    return Ground(place, feed, SOUND if is_sound else FAULT, {})
-
-
-async def test_a_drill_says_which_processes_have_ended_by_themselves() -> None:
-    killed, crashed, lost, told = (FakeBridge(code) for code in (None, 1, -signal.SIGKILL, None))
-    it: Any = ground(killed, crashed, lost, told)
-    it.kill(killed)
-    it.kill(crashed)
-    await it.end()
-    assert (killed.code, told.code) == (-signal.SIGKILL, 0)
-    assert it.ended() == {"bridge1": 1, "bridge-9": -signal.SIGKILL}
-
-
-async def test_live_is_what_the_bridge_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def until(condition: Callable[[], bool], *_: object) -> None:
-        assert condition()
-
-    monkeypatch.setattr(drills, "until", until)
-    for bridge, is_live in (
-        (FakeBridge(None, "Connecting"), False),
-        (FakeBridge(None, "Connecting", "Live"), True),
-        (FakeBridge(1, "Live"), False),
-    ):
-        it: Any = ground(bridge)
-        assert await it.live(bridge) is is_live
-
-
-async def test_a_bridge_that_does_not_end_is_not_clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Deaf(FakeBridge):
-        def signal(self, number: int) -> None:
-            """Ignore it."""
-
+async def test_a_drill_says_which_processes_have_ended_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drills, "END_SECONDS", 0.1)
-    it: Any = ground(Deaf())
+    killed, told, deaf = FakeBridge(), FakeBridge(), FakeBridge(is_deaf=True)
+    bridges: Any = [killed, FakeBridge(1), told, deaf]
+    place: Any = SimpleNamespace(bridges=bridges, directory=None)
+    feed: Any = SimpleNamespace(stop_publishing=lambda: None)
+    it: Any = Ground(place, feed, SOUND, {})
+    it.kill(killed)
     await it.end()
-    assert it.unmet == ["the end"]
-    assert it.ended() == {"bridgeNone": -signal.SIGKILL}
+    assert (killed.code, told.code, it.unmet) == (-signal.SIGKILL, 0, ["the end"])
+    assert it.ended() == {"bridge1": 1, "bridgeNone": -signal.SIGKILL}
 
 
-@pytest.mark.parametrize(
-    ("is_sound", "states", "left_out"),
-    [(True, ["Live"], 0), (False, ["CatchingUp"], 0), (False, ["Live"], 3), (False, [], 3)],
-)
-async def test_only_a_broken_bridge_that_is_live_is_given_no_time(
-    is_sound: bool, states: list[str], left_out: int, monkeypatch: pytest.MonkeyPatch
+def test_the_table_is_written_when_all_were_played_by_the_same_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drills, "SETTLED_SECONDS", -1.0)
-    left = [7, 7, 7, 0]
+    monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- broken -->\n<!-- /broken -->\n", "utf-8")
+    monkeypatch.setattr("tests.broken.campaign.PAGE", page)
+    rounds, (first, *others) = Rounds("broken", {"seed": 1}), FAULTS.values()
 
-    def missing(*_: object) -> int:
-        return left.pop(0)
+    def play(name: str, result: Any, rounds: Rounds = rounds) -> None:
+        rounds.begin(slug(name))
+        rounds.finish(slug(name), {**result, "took_seconds": 9})
+        write_table(rounds)
 
-    monkeypatch.setattr(drills, "missing", missing)
-    monkeypatch.setattr(Ground, "_case", lambda _: None)
-    await ground(FakeBridge(None if states else 1, *states), is_sound=is_sound).case()
-    assert len(left) == left_out
+    def shown(fault: Fault) -> Any:
+        return line(*next(iter(fault.expected.items())), figures={"bets": 2, "records": 2})
+
+    for fault in others:
+        play(fault.name, shown(fault))
+    play(first.name, shown(first), Rounds("broken", {"seed": 2}))
+    play(first.name, shown(first))
+    assert "found" not in page.read_text("utf-8")  # the sound bridge was not played
+    for name in DRILLS:
+        play(f"sound {name}", line(anomalies={}))
+    assert f"{len(FAULTS)} of {len(FAULTS)} found." in page.read_text("utf-8")

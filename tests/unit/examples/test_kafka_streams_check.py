@@ -9,7 +9,7 @@ import pytest
 from examples.engines import module_of
 from examples.truth import Truth
 
-check = module_of("kafka-streams", "check")
+check, display = (module_of("kafka-streams", name) for name in ("check", "display"))
 ITEM = {"selectionId": 9, "competitionId": 3, "countryId": 2, "sportId": 1}
 BET = {
     "betId": "b",
@@ -75,3 +75,8 @@ def test_rows_as_they_must_be_have_no_difference() -> None:
 )
 def test_the_first_difference_is_named(changed: list[dict[str, Any]], said: str) -> None:
     assert said in next(check.differences(changed, TRUTH))
+
+
+def test_a_row_is_two_lines_no_wider_than_the_terminal() -> None:
+    lines = display.lines("6c57ad06-cf98-b5ff-0000-000000010d28:1", rows()[0]["value"], 40).split("\n")
+    assert [len(line) <= 40 for line in lines] == [True, True]

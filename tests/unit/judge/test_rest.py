@@ -11,8 +11,8 @@ import pytest
 
 from tests.judge.connections import judge_connections
 from tests.judge.gaps import judge_gaps
-from tests.judge.log import COMMITTED, Batch, _Raw, batches
-from tests.judge.model import Anomaly, Excuse, Findings, Found, Report
+from tests.judge.log import COMMITTED, UNTRANSACTED, Batch, _Raw, batches
+from tests.judge.model import Anomaly, Excuse, Findings, Report
 from tests.judge.provider import Provider
 from tests.judge.timeline import Gap
 from tests.judge.topics import Record
@@ -34,20 +34,10 @@ def breach(rule: str, at: float = 3.0, holder: str = "") -> dict[str, Any]:
 
 def test_a_second_connection_is_found_outside_what_is_excused() -> None:
     replaces = attempt(5, 0, replaced=True)
-    assert connections([FIRST, attempt(5, 0)], []) == {}
     for attempts, breaches in (([FIRST, replaces], []), ([FIRST], [breach("active", 5.0)])):
         assert list(connections(attempts, breaches)) == [Anomaly.SECOND_CONNECTION]
         assert list(connections(attempts, breaches, Excuse(NOW, NOW + 4))) == [Anomaly.SECOND_CONNECTION]
         assert connections(attempts, breaches, Excuse(NOW, NOW + 1), Excuse(NOW + 4, NOW + 6)) == {}
-
-
-def test_what_happened_to_one_holder_does_not_explain_the_end_of_another_ones_connection() -> None:
-    replaces = [FIRST, attempt(5, 0, replaced=True, holder="a")]
-    for attempts, breaches in ((replaces, []), ([FIRST], [breach("active", 5.0, "a")])):
-        [what] = connections(attempts, breaches, Excuse(NOW, NOW + 9, "b")).values()
-        assert "another connection of a" in what
-        assert connections(attempts, breaches, Excuse(NOW, NOW + 9, "a")) == {}
-        assert connections(attempts, breaches, Excuse(NOW, NOW + 9)) == {}
 
 
 @pytest.mark.parametrize("holder", ["a", None])
@@ -56,15 +46,14 @@ def test_what_happened_to_a_holder_explains_that_it_lost_one_connection(holder: 
     replaces = [attempt(at, 0, replaced=True, holder="a") for at in (5, 8)]
     assert list(connections(replaces, [], first)) == [Anomaly.SECOND_CONNECTION]
     assert connections(replaces, [], first, second) == {}
+    assert connections(replaces[:1], [], first._replace(holder="b")) != {}
     refused = [breach("active", at, "a") for at in (5.0, 6.0, 7.0)]
     for breaches, excused in ((refused, 4), ([], 1)):
         assert judge_connections(replaces[:1], breaches, [first], Findings()) == excused
 
 
-@pytest.mark.parametrize("rule", ["initial", "proper", "large", "bucket"])
-def test_a_breach_of_a_limit_is_found(rule: str) -> None:
-    found = connections([FIRST], [breach(rule), breach("proper", 2.0)], Excuse(NOW, NOW + 9))
-    assert found == {Anomaly.LIMIT_BREACHED: "proper: why at 1790000002.000, revision 5"}
+def test_a_breach_of_a_limit_is_found() -> None:
+    assert list(connections([FIRST], [breach("bucket")], Excuse(NOW, NOW + 9))) == [Anomaly.LIMIT_BREACHED]
 
 
 @pytest.mark.parametrize(
@@ -90,24 +79,12 @@ def test_a_gap_in_vain_is_found(gap: Gap, is_in_vain: bool) -> None:
     assert list(found(of)) == ([Anomaly.GAP_IN_VAIN] if is_in_vain else [])
 
 
-def test_margins_and_operators_explain_a_gap() -> None:
-    in_vain = []
-    for gap, case in (
-        (Gap(NOW - 985, NOW - 984.5, "TooOld", NOW), replace(CASE, gap_margin=16.0)),
-        (Gap(NOW - 985, NOW - 984.5, "TooOld", NOW), replace(CASE, gap_margin=14.0)),
-        (Gap(NOW - 900, NOW - 800, "MovedByOperator", NOW), replace(CASE, has_operator=True)),
-    ):
-        of = trial(FIRST, case=case)
-        judge_gaps([gap], of.timeline, [], case, of.findings)
-        in_vain.append(bool(found(of)))
-    assert in_vain == [False, True, False]
-
-
 def test_everything_is_due_that_the_first_attempt_had_to_ask_for() -> None:
     late = attempt(0, 0, revision=int(NOW + 10_000))
     assert trial(late).timeline.begin == NOW
     assert trial(late, case=replace(CASE, start_age=60.0)).timeline.begin == NOW - 60
     assert trial(attempt(0, -300), case=replace(CASE, start_age=60.0)).timeline.begin == NOW - 300
+    assert trial(clock_steps=[{"after": NOW + 5, "ahead": 10.0}]).timeline.first(NOW + 20) == NOW + 10
 
 
 def raw(
@@ -132,9 +109,8 @@ def test_a_transaction_whose_marker_lies_behind_the_end_has_ended(monkeypatch: p
 
     monkeypatch.setattr("tests.judge.log.raw_batches", endless)
     found = [(it.first, it.fate) for it in batches(lambda: ("", 0), "t", 0, 5)]
-    assert found == [(0, COMMITTED), (2, "written without a transaction"), (3, "aborted")]
+    assert found == [(0, COMMITTED), (2, UNTRANSACTED), (3, "aborted")]
     assert [it.first for it in batches(lambda: ("", 0), "t", 0, 2)] == [0]
-    assert list(batches(lambda: ("", 0), "t", 0, 0)) == []
     with pytest.raises(TimeoutError):
         list(batches(lambda: ("", 0), "t", 0, 8))
 
@@ -152,35 +128,34 @@ def test_a_truth_that_is_cut_off_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         list(Provider("").truth(0, 9))
 
 
-def batch(first: int, last: int, fate: str = COMMITTED, records: int | None = None) -> Batch:
-    return Batch(first, last, last - first + 1 if records is None else records, "7/0", fate, NOW + last)
+def batch(first: int, last: int, fate: str = COMMITTED) -> Batch:
+    return Batch(first, last, last - first + 1, "7/0", fate, NOW + last)
 
 
-def visible(log: list[Batch], *offsets: int) -> tuple[dict[Anomaly, str], list[float]]:
+def visible(
+    log: list[Batch], *offsets: int, legal: Any = (COMMITTED,)
+) -> tuple[dict[Anomaly, str], list[float]]:
     """What is found if readers see these offsets, and when these were committed, in seconds after NOW."""
     findings = Findings()
     records = [Record(0, offset, NOW, b"k", b"v", {}) for offset in offsets]
-    seen = [at - NOW for _, at in judge_visible(("bets", 0), records, log, findings)]
+    seen = [at - NOW for _, at in judge_visible(("bets", 0), records, log, findings, legal)]
     return {kind: it.first for kind, it in findings.found().items()}, seen
 
 
 def test_what_transactions_have_committed_is_visible_and_nothing_else() -> None:
     log = [batch(0, 1), batch(3, 5, "aborted"), batch(7, 7), batch(8, 8), batch(10, 11, "aborted")]
     assert visible(log, 0, 1, 7, 8) == ({}, [1.0, 1.0, 7.0, 8.0])
-    assert visible([], *()) == ({}, [])
-    for offset, seen in ((4, (0, 1, 4, 7, 8)), (10, (0, 1, 7, 8, 10))):
-        findings, _ = visible(log, *seen)
-        assert list(findings) == [Anomaly.ABORTED_READ]
-        assert f"offset {3 if offset == 4 else 10}:" in findings[Anomaly.ABORTED_READ]
-        assert findings[Anomaly.ABORTED_READ].endswith("of producer 7/0, aborted, are visible")
-    for hidden in (0, 1, 7, 8):
-        rest = [offset for offset in (0, 1, 7, 8) if offset != hidden]
-        assert list(visible(log, *rest)[0]) == [Anomaly.LOST_WRITE]
-
-
-def test_what_is_written_without_a_transaction_is_found() -> None:
-    findings, _ = visible([batch(0, 0, "written without a transaction")], 0)
-    assert list(findings) == [Anomaly.ABORTED_READ]
+    for seen, kind in (
+        ((0, 1, 4, 7, 8), Anomaly.ABORTED_READ),
+        ((0, 1, 7, 8, 10), Anomaly.ABORTED_READ),
+        ((0, 7, 8), Anomaly.LOST_WRITE),
+        ((0, 1, 8), Anomaly.LOST_WRITE),
+        ((0, 1, 7), Anomaly.LOST_WRITE),
+    ):
+        assert list(visible(log, *seen)[0]) == [kind]
+    untransacted = [batch(0, 0, UNTRANSACTED)]
+    assert list(visible(untransacted, 0)[0]) == [Anomaly.ABORTED_READ]
+    assert visible(untransacted, 0, legal=(COMMITTED, UNTRANSACTED))[0] == {}  # copied records
 
 
 def test_a_last_stable_offset_that_stands_still_is_found() -> None:
@@ -188,25 +163,17 @@ def test_a_last_stable_offset_that_stands_still_is_found() -> None:
     stuck = Standstill({place: 10, ("gaps", 0): 0})
     for now in range(int(STUCK_SECONDS)):
         assert stuck.look(float(now), {place: 8, ("gaps", 0): 0})
-    assert not stuck.look(STUCK_SECONDS, {place: 8, ("gaps", 0): 0})
-    assert stuck.hidden == {place: 8}
-    slow = Standstill({place: 10})
-    for offset in range(10):
-        assert slow.look(0.9 * STUCK_SECONDS * offset, {place: offset})
-    assert not slow.look(0.9 * STUCK_SECONDS * 10, {place: 12})
-    assert slow.hidden == {}
+    assert stuck.look(STUCK_SECONDS - 1, {place: 9, ("gaps", 0): 0})  # it moves
+    assert not stuck.look(2 * STUCK_SECONDS, {place: 9, ("gaps", 0): 0})
+    assert stuck.hidden == {place: 9}
+    assert not Standstill({place: 10}).look(0.0, {place: 12})
 
 
 def test_a_report_is_true_when_nothing_was_found() -> None:
-    clean = Report({}, {"bets": 1200}, 7)
-    assert (bool(clean), str(clean)) == (True, "nothing found\nbets 1,200, seed 7")
+    assert Report({}, {"bets": 1200}, 7)
     findings = Findings()
     findings.add(Anomaly.DUPLICATE, 2.0, "the second")
     findings.add(Anomaly.DUPLICATE, 1.0, lambda: "the first")
-    findings.add(Anomaly.LOST_WRITE, 3.0, "lost")
     report = Report(findings.found(), {"bets": 1}, 7)
     assert not report
-    assert list(report.anomalies) == [Anomaly.LOST_WRITE, Anomaly.DUPLICATE]
-    assert report.anomalies[Anomaly.DUPLICATE] == Found(2, "the first")
-    assert str(report).splitlines()[1] == "duplicate: 2, first the first"
-    assert report.json()["anomalies"]["lost write"] == {"count": 1, "first": "lost"}
+    assert report.json()["anomalies"] == {"duplicate": {"count": 2, "first": "the first"}}

@@ -27,6 +27,8 @@ from tests.unit.judge.trials import CASE, COUNTERS, NOW, attempt
 
 PARTITIONS = {"bets": 6, "deadletters": 3, "checkpoints": 1, "gaps": 1}
 FEED = b"settlement-v4"
+Headers = Mapping[str, str]
+NONE: Headers = MappingProxyType({})
 BROKEN = b'{"data":1}'
 
 
@@ -60,6 +62,7 @@ class History:
         self.is_cut_off = False
         """Whether the provider ends its truth before its end."""
         self.attempts: list[dict[str, Any]] = []
+        self.breaches: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {
             "limits_scale": self.case.limits_scale,
             "ended": NOW + 1e6,
@@ -113,32 +116,19 @@ class History:
         received: float,
         committed: float | None = None,
         *,
+        headers: Headers = NONE,
         partition: int | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Commit the record of a bet."""
         datum = read(body).bet
         key = datum["betId"].encode()
-        self._put(
-            "bets",
-            partition_of(key, PARTITIONS["bets"]) if partition is None else partition,
-            key,
-            json.dumps(datum).encode(),
-            received,
-            received if committed is None else committed,
-            {name: value.encode() for name, value in headers.items()},
-        )
+        self._put("bets", key, json.dumps(datum).encode(), received, committed, headers, partition)
         self.counters["published"] += 1
         self.counters["corrections"] += self._versions.get(key) == datum["settlementVersion"]
         self._versions[key] = datum["settlementVersion"]
 
     def buries(
-        self,
-        body: bytes,
-        at: float,
-        *,
-        partition: int | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
+        self, body: bytes, at: float, *, partition: int | None = None, headers: Headers = NONE
     ) -> None:
         """Commit a dead letter. An empty header is left out."""
         headers = {
@@ -151,17 +141,14 @@ class History:
             **headers,
         }
         key = hashlib.sha256(body).hexdigest().encode()
-        right = partition_of(key, PARTITIONS["deadletters"])
-        given = {name: value.encode() for name, value in headers.items() if value}
-        self._put("deadletters", right if partition is None else partition, key, body, at, at, given)
+        self._put("deadletters", key, body, at, None, headers, partition)
         self.counters["deadLettered"] += headers["kind"] != "sample"
 
     def marks(self, at: float, outcome: str) -> None:
         """Commit the mark of a redriven dead letter."""
         key = hashlib.sha256(BROKEN).hexdigest().encode()
-        headers = {"kind": b"redrive", "outcome": outcome.encode(), "feed": FEED}
-        partition = partition_of(key, PARTITIONS["deadletters"])
-        self._put("deadletters", partition, key, None, at, at, headers)
+        headers = {"kind": "redrive", "outcome": outcome, "feed": FEED.decode()}
+        self._put("deadletters", key, None, at, None, headers)
         self.counters["redriven"] += 1
 
     def promises(
@@ -179,8 +166,7 @@ class History:
             "state": state,
             "connections": list(self.ledger),
         }
-        at = updated if committed is None else committed
-        self._put("checkpoints", 0, FEED, json.dumps(datum).encode(), updated, at)
+        self._put("checkpoints", FEED, json.dumps(datum).encode(), updated, committed)
 
     def declares(
         self, start: float, end: float, cause: str, detected: float, committed: float | None = None
@@ -189,7 +175,11 @@ class History:
         micros = {"from": start, "to": end, "detectedAt": detected}
         datum = {name: round((NOW + at) * 1e6) for name, at in micros.items()}
         value = json.dumps({"feed": FEED.decode(), "cause": cause, **datum}).encode()
-        self._put("gaps", 0, FEED, value, detected, detected if committed is None else committed)
+        self._put("gaps", FEED, value, detected, committed)
+
+    def counts(self, counter: str, number: float) -> None:
+        """Count what is in no topic."""
+        self.counters[counter] += int(number)
 
     def discards(self, written: float, *, fenced: bool) -> None:
         """Count the record of a bet that Kafka has aborted, for the next producer or for this one."""
@@ -221,20 +211,23 @@ class History:
     def _put(
         self,
         topic: str,
-        partition: int,
         key: bytes,
         value: bytes | None,
         received: float,
-        committed: float,
-        headers: dict[str, bytes] | None = None,
+        committed: float | None,
+        headers: Headers = NONE,
+        partition: int | None = None,
     ) -> None:
+        partition = partition_of(key, PARTITIONS[topic]) if partition is None else partition
         place, offset = (topic, partition), self.offsets[topic, partition]
         self.offsets[place] += 2  # a marker follows
-        record = Record(partition, offset, NOW + received, key, value, headers or {})
-        self.records.setdefault(place, []).append(record)
-        self.log.setdefault(place, []).append(
-            Batch(offset, offset, 1, "7/0", COMMITTED, NOW + committed, NOW + received)
+        given = {name: text.encode() for name, text in headers.items() if text}
+        self.records.setdefault(place, []).append(
+            Record(partition, offset, NOW + received, key, value, given)
         )
+        ended = NOW + (received if committed is None else committed)
+        batch = Batch(offset, offset, 1, "7/0", COMMITTED, ended, NOW + received)
+        self.log.setdefault(place, []).append(batch)
 
 
 class _Fake:
@@ -245,7 +238,9 @@ class _Fake:
 class _Provider(_Fake):
     def get(self, path: str) -> Any:
         state = {**self._history.state, "published": len(self._history.truth)}
-        return {"/state": state, "/attempts": self._history.attempts, "/breaches": []}[path]
+        return {"/state": state, "/attempts": self._history.attempts, "/breaches": self._history.breaches}[
+            path
+        ]
 
     def truth(self, since: float, until: float) -> Iterator[Published]:
         if self._history.is_cut_off:

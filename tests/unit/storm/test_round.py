@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -31,11 +32,9 @@ def test_only_what_may_be_compacted_within_a_round_has_an_eager_cleaner() -> Non
 @pytest.mark.parametrize(
     ("looks", "wrong"),
     [
-        (["a* b"], False),
         (["a b", "a*", "a* b"], False),
         (["a b"], True),
         (["a*"], True),
-        (["a* dead"], True),
         (["a* b dead"], True),
         (["a* b*"], True),
     ],
@@ -104,29 +103,17 @@ def test_the_operator_ends_what_the_log_of_a_broker_names(
 async def test_bridges_have_ended_before_they_are_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    happened: list[str] = []
-
-    async def close() -> None:
-        happened.append("closed")
-
-    def judge(case: Case, _work: Path) -> Report:
-        happened.append("judged")
-        return Report({}, {}, case.seed)
-
-    def missing(*_: object) -> int:
-        happened.append("caught up")
-        return 0
-
-    async def group(*_: object) -> list[str]:
-        happened.append("looked at")
-        return []
-
-    monkeypatch.setattr(storm, "missing", missing)
-    monkeypatch.setattr(storm._Round, "_group", group)
-    monkeypatch.setattr(storm, "judge", judge)
+    happened = Mock()
+    happened.missing.return_value = 0
+    happened.judge.return_value = Report({}, {}, 7)
+    happened.group = AsyncMock(return_value=[])
+    happened.close = AsyncMock()
+    monkeypatch.setattr(storm, "missing", happened.missing)
+    monkeypatch.setattr(storm, "judge", happened.judge)
+    monkeypatch.setattr(storm._Round, "_group", happened.group)
     place: Any = SimpleNamespace(directory=tmp_path)
-    scene: Any = SimpleNamespace(bridges={name: SimpleNamespace(close=close) for name in "ab"}, moved_to=[])
+    scene: Any = SimpleNamespace(bridges=dict.fromkeys("ab", happened), moved_to=[])
     unused: Any = None
     _, _, report = await storm._Round(draw(7, 60, 100), unused, place)._judged(Case("", "", "", "", 7), scene)
-    assert happened == ["caught up", "looked at", "closed", "closed", "judged"]
+    assert [name for name, *_ in happened.mock_calls] == ["missing", "group", "close", "close", "judge"]
     assert report.seed == 7
