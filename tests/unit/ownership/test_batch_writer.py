@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import BridgeError, NotOwner, SinkBroken, TopologyError
+from bridge.errors import BridgeError, SinkBroken, TopologyError
 from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import KafkaUnavailable, TooMuch
@@ -187,6 +187,10 @@ def commit(
 WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
 
 
+def full(_: FakeProducer) -> None:
+    raise BufferError
+
+
 def test_an_error_does_not_outlive_the_attempts(writer: BatchWriter, topic: Topic) -> None:
     client = Producer({"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t", "log_level": 0})
     raised = list[weakref.ref[KafkaException]]()
@@ -217,6 +221,7 @@ def test_an_error_does_not_outlive_the_attempts(writer: BatchWriter, topic: Topi
         {"offsets": [RETRY, ABORT]},
         {"commit": [ABORT, ABORT]},
         {"produce": [lambda _: None, ABORT]},
+        {"produce": [full, full]},
         {"begin": [FATAL]},
         {"commit": [FATAL]},
         {"commit": [commits_and_fails]},
@@ -341,28 +346,6 @@ def test_a_client_that_cannot_be_made_is_waited_for(
     assert (refusals, topic.committed) == ([], WHOLE)
 
 
-def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
-    def rival(producer: FakeProducer) -> None:
-        producer.topic.committed.append(b"checkpoint of a rival")
-        FATAL(producer)
-
-    topic.faults = {"commit": [rival]}
-    with pytest.raises(NotOwner):
-        commit(writer)
-    assert topic.committed == [b"checkpoint of a rival"]
-
-
-def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:
-    def lose(producer: FakeProducer) -> None:
-        owner.is_owner = False
-        FATAL(producer)
-
-    topic.faults = {"commit": [lose]}
-    with pytest.raises(NotOwner):
-        commit(writer)
-    assert (topic.producers, topic.committed) == (1, [])
-
-
 @pytest.mark.parametrize("confirms", [True, False])
 def test_a_feed_that_is_lost_for_want_of_a_right_is_lost_to_nobody(
     topic: Topic, writer: BatchWriter, owner: Owner, confirms: bool
@@ -377,16 +360,6 @@ def test_a_feed_that_is_lost_for_want_of_a_right_is_lost_to_nobody(
     with pytest.raises(TopologyError, match="on purpose"):
         commit(writer)
     assert (topic.producers, topic.committed) == (1, [])
-
-
-def test_a_stale_owner_fences_nobody(
-    topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(owner, "confirm", lambda *_: False)
-    topic.faults, topic.calls = {"commit": [FATAL]}, []
-    with pytest.raises(NotOwner):
-        commit(writer)
-    assert (topic.producers, "init" in topic.calls, topic.committed) == (1, False, [])
 
 
 @pytest.mark.parametrize(
@@ -425,16 +398,6 @@ def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
     }
     with pytest.raises(kind, match=says):
         commit(writer)
-
-
-def full(_: FakeProducer) -> None:
-    raise BufferError
-
-
-def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
-    topic.faults = {"produce": [full, full]}
-    commit(writer)
-    assert topic.committed == WHOLE
 
 
 def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
