@@ -121,15 +121,6 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
     assert load().limits.memory_seconds == 2592
 
 
-def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BRIDGE_LIMITS__BUCKET_SECONDS", "3600")
-    monkeypatch.setenv("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3600")
-    monkeypatch.setenv("BRIDGE_FEED__IDLE_TIMEOUT_SECONDS", "0.001")
-    settings = load()
-    assert settings.limits.bucket_seconds == settings.limits.max_age_seconds == 3600
-    assert settings.feed.idle_timeout_seconds == 0.001
-
-
 # What is said of wrong ones.
 
 
