@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import BridgeError, SinkBroken, TopologyError
+from bridge.errors import BridgeError, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import KafkaUnavailable, TooMuch
@@ -344,6 +344,28 @@ def test_a_client_that_cannot_be_made_is_waited_for(
     topic.faults = {"commit": [FATAL]}
     commit(closed)
     assert (refusals, topic.committed) == ([], WHOLE)
+
+
+def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
+    def rival(producer: FakeProducer) -> None:
+        producer.topic.committed.append(b"checkpoint of a rival")
+        FATAL(producer)
+
+    topic.faults = {"commit": [rival]}
+    with pytest.raises(NotOwner):
+        commit(writer)
+    assert topic.committed == [b"checkpoint of a rival"]
+
+
+def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:
+    def lose(producer: FakeProducer) -> None:
+        owner.is_owner = False
+        FATAL(producer)
+
+    topic.faults = {"commit": [lose]}
+    with pytest.raises(NotOwner):
+        commit(writer)
+    assert (topic.producers, topic.committed) == (1, [])
 
 
 @pytest.mark.parametrize("confirms", [True, False])

@@ -487,6 +487,17 @@ def test_what_is_held_is_published_once_the_replay_is_over() -> None:
     assert line.records[0].timestamp == int(NOW * 1000)
 
 
+def test_what_is_held_comes_again_with_the_next_connection() -> None:
+    line = Line()
+    changed_back(line, 1)
+    received = line.counters.received
+    line.pipeline.connected(int(NOW) - 3600, skew=None)
+    assert not line.term.position.held
+    line.handle(bet(bet_id="0", payout=1.0))
+    line.handle(bet(bet_id="0", payout=2.0))
+    assert (line.records, line.counters.received) == ([], received + 2)
+
+
 def test_more_than_can_be_held_are_dead_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held, "MOST_BYTES", 3000)
     line = Line(settings=SETTINGS.model_copy(update={"feed": FeedSettings(name="f")}))
