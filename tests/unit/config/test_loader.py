@@ -499,10 +499,6 @@ def test_an_ambiguous_start_is_refused(text: str) -> None:
         parse_start(text, now=0.0)
 
 
-def test_levels_of_a_variable_are_separated_by_two_underscores() -> None:
-    assert env_name("feed", "base_url") == "BRIDGE_FEED__BASE_URL"
-
-
 REFUSED = {old: f"is now called {new} ({env_name(*new.split('.'))})" for old, new in RENAMED.items()} | {
     former: f"is no longer a setting: {why}" for former, why in REMOVED.items()
 }
