@@ -1,4 +1,4 @@
-"""The interface's own examples ("Limits"), tried on the simulator, and a bridge that comes close to them."""
+"""A bridge that comes close to the limits, as in the interface's own example ("Limits")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where requests go: the settings of address, proxy and certificate authority."""
+"""Where requests go, who asks, and what their errors become."""
 
 from __future__ import annotations
 
