@@ -69,8 +69,6 @@ class Desk:
             feed=FEED.model_copy(update={"start": "1h", **feed}), web=WebSettings(show_bets=show_bets)
         )
         self.is_owner = True
-        self.looks = 0
-        """How often it was asked for other feeds."""
         self.provider = Provider()
         self.clock = AnchoredClock(self.machine)
         topics = declare(self.settings)
@@ -100,8 +98,7 @@ class Desk:
         self.connector = Connector(self.provider, self.term, self.pipeline, self.checkpointer, self)
 
     async def refuse_other_feeds(self) -> None:
-        """Count the questions."""
-        self.looks += 1
+        """There are none."""
 
     def machine(self) -> Instant:
         """Return the machine's clocks."""

@@ -39,15 +39,6 @@ def assert_bounds(world: World, revision: int) -> None:
 
 
 @in_world(rate=RATE)
-async def test_an_outage_of_four_days_is_a_gap_of_one(world: World) -> None:
-    revision = await outage(world, 4 * DAY)
-    world.start()
-    await world.check(Cause.TOO_OLD)
-    assert_bounds(world, revision)
-    assert len(world.provider.attempts) == 2
-
-
-@in_world(rate=RATE)
 async def test_a_gap_is_one_after_any_number_of_attempts(world: World) -> None:
     revision = await outage(world, 4 * DAY)
     world.unreachable(HOUR / 2)

@@ -154,22 +154,3 @@ async def test_a_cluster_without_a_checkpoint_is_no_first_start_for_who_has_comm
     assert isinstance(error, TopologyError)
     assert "another cluster" in str(error)
     assert len(world.provider.attempts) == attempts
-
-
-@pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])
-@in_world(rate=0.5)
-async def test_a_first_start_whose_first_attempts_fail_loses_nothing(world: World, trouble: str) -> None:
-    if trouble == "refused":
-        world.inflict(Refuse(count=3))
-    else:
-        world.unreachable(HOUR / 2)
-    world.start()
-    if trouble == "killed":
-        await asyncio.sleep(100)
-        await world.kill()
-        world.start()
-    await asyncio.sleep(HOUR)
-    first, *_ = world.kafka.checkpoints
-    assert await world.check(since=first.revision) > 0.9 * 0.5 * HOUR
-    revisions = [attempt.revision for attempt in world.provider.attempts]
-    assert revisions == [0] * (4 if trouble == "refused" else 1) + [first.revision]

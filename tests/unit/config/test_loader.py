@@ -121,15 +121,6 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
     assert load().limits.memory_seconds == 2592
 
 
-def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BRIDGE_LIMITS__BUCKET_SECONDS", "3600")
-    monkeypatch.setenv("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3600")
-    monkeypatch.setenv("BRIDGE_FEED__IDLE_TIMEOUT_SECONDS", "0.001")
-    settings = load()
-    assert settings.limits.bucket_seconds == settings.limits.max_age_seconds == 3600
-    assert settings.feed.idle_timeout_seconds == 0.001
-
-
 # What is said of wrong ones.
 
 
@@ -506,10 +497,6 @@ def test_an_ambiguous_start_is_refused(text: str) -> None:
         ValueError, match=r"^must be 0, an age or a time: .* with its zone such as .*, or an age such as 2h"
     ):
         parse_start(text, now=0.0)
-
-
-def test_levels_of_a_variable_are_separated_by_two_underscores() -> None:
-    assert env_name("feed", "base_url") == "BRIDGE_FEED__BASE_URL"
 
 
 REFUSED = {old: f"is now called {new} ({env_name(*new.split('.'))})" for old, new in RENAMED.items()} | {

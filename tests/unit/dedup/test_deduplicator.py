@@ -74,26 +74,12 @@ def test_a_lower_version_is_stale() -> None:
     assert offer(deduplicator, A, B, version=1) == [STALE, STALE]
 
 
-@pytest.mark.parametrize("replaying", [True, False])
-def test_the_same_content_in_a_row_is_a_duplicate(replaying: bool) -> None:
-    assert offer(restored(), A, A, B, B, replaying=replaying) == [NEW, DUPLICATE, CORRECTION, DUPLICATE]
-
-
-@pytest.mark.parametrize("replaying", [True, False])
-def test_there_and_back_is_published(replaying: bool) -> None:
-    assert offer(restored(), A, B, A, replaying=replaying) == [NEW, CORRECTION, CORRECTION]
-
-
 @pytest.mark.parametrize("committed", range(4))
 def test_there_and_back_in_a_replay_goes_on_where_it_was_cut(committed: int) -> None:
     verdicts = offer(restored(*[A, B, A][:committed]), A, B, A, C)
     known = [DUPLICATE, UNDECIDED, DUPLICATE] if committed != 2 else [UNDECIDED, DUPLICATE]
     assert verdicts[:committed] == known[:committed]
     assert set(verdicts[committed:]) <= {NEW, CORRECTION}
-
-
-def test_a_replay_may_begin_in_the_middle() -> None:
-    assert offer(restored(A, B, C), B, C, A) == [UNDECIDED, DUPLICATE, CORRECTION]
 
 
 def test_an_earlier_content_is_undecided_until_the_last_one_comes() -> None:
@@ -103,30 +89,8 @@ def test_an_earlier_content_is_undecided_until_the_last_one_comes() -> None:
     assert offer(restored(A, B), A, replaying=False) == [CORRECTION]
 
 
-def test_a_content_twice_in_a_row_does_not_upset_the_walk() -> None:
-    assert offer(restored(A, B), A, A, B, B) == [UNDECIDED] * 2 + [DUPLICATE] * 2
-
-
 def test_the_walk_ends_with_the_first_new_content() -> None:
     assert offer(restored(A, B), A, B, C, B) == [UNDECIDED, DUPLICATE, CORRECTION, CORRECTION]
-
-
-def test_each_connection_walks_from_the_beginning() -> None:
-    deduplicator = restored()
-    offer(deduplicator, A, B)
-    deduplicator.connected()
-    assert offer(deduplicator, A, B, A) == [UNDECIDED, DUPLICATE, CORRECTION]
-
-
-def test_contents_of_this_connection_are_not_repeated_on_it() -> None:
-    deduplicator = restored()
-    deduplicator.publish(KEY, 1, A, at=0.0)
-    deduplicator.publish(KEY, 1, B, at=0.0)
-    assert offer(deduplicator, A) == [CORRECTION]
-
-
-def test_a_known_content_that_comes_live_is_a_change() -> None:
-    assert offer(restored(A, B), A, replaying=False) == [CORRECTION]
 
 
 def test_judging_publishes_nothing() -> None:
@@ -186,25 +150,9 @@ def test_bets_known_before_the_connection_are_distinguished_from_its_own() -> No
     assert deduplicator.knew(KEY)
 
 
-def test_a_bet_of_this_connection_was_not_known_before_it() -> None:
-    deduplicator = restored()
-    assert offer(deduplicator, A, A) == [NEW, DUPLICATE]
-    assert not deduplicator.knew(KEY)
-    deduplicator.connected()
-    assert deduplicator.knew(KEY)
-
-
 def test_a_correction_leaves_a_bet_known_and_a_new_version_does_not() -> None:
     deduplicator = restored(A)
     assert offer(deduplicator, B) == [CORRECTION]
     assert deduplicator.knew(KEY)
     assert offer(deduplicator, A, version=2) == [NEW]
     assert not deduplicator.knew(KEY)
-
-
-def test_several_contents_of_one_connection_are_not_known_before_the_next() -> None:
-    deduplicator = restored()
-    assert offer(deduplicator, A, B) == [NEW, CORRECTION]
-    assert not deduplicator.knew(KEY)
-    deduplicator.connected()
-    assert deduplicator.knew(KEY)

@@ -33,12 +33,6 @@ def test_a_pause_doubles_up_to_five_minutes(refused: bool, expected: list[float]
     assert pauses(longest(), len(expected), refused=refused) == expected
 
 
-def test_a_thousand_failures_are_no_more_than_many() -> None:
-    backoff = longest()
-    assert pauses(backoff, 1000, refused=False)[-1] == 300
-    assert backoff.failures == 1000
-
-
 def test_before_any_failure_there_is_no_pause() -> None:
     backoff = longest()
     assert backoff.left(NOW) == 0

@@ -20,7 +20,7 @@ from bridge.feed.framing import HEAD_BYTES
 from bridge.feed.received import Oversized
 from tests.frames import frame
 from tests.tls import Authority
-from tests.unit.feed.provider import ONE_READ, PATIENCE, provider, reading, sending, writing
+from tests.unit.feed.provider import ONE_READ, PATIENCE, provider, reading, sending
 
 
 @pytest.mark.parametrize("compression", ["deflate", "none"])
@@ -193,14 +193,6 @@ async def test_a_reply_goes_out_as_text() -> None:
 # Its end.
 
 
-async def test_what_came_before_the_end_can_still_be_taken() -> None:
-    handler = sending("last words", close=(1012, "restart"))
-    async with provider(handler) as url, reading(url) as reader:
-        await reader.until(lambda: reader.connection.closed)
-        assert [m.body for m in reader.connection.receive_many(10)] == [b"last words"]
-        assert "1012" in str(reader.connection.end_reason())
-
-
 @pytest.mark.parametrize(
     ("end", "reason", "is_refusal"),
     [
@@ -228,15 +220,6 @@ async def test_a_socket_that_is_left_open_does_not_delay_the_end(
         assert isinstance(found, FeedRefused) is is_refusal
         assert [m.body for m in reader.connection.receive_many(10)] == [b"last words"]
         hold.set()
-
-
-@pytest.mark.parametrize("size", [5, 100_000])
-async def test_a_broken_protocol_ends_the_connection(size: int) -> None:
-    data = frame(Opcode.TEXT, b"before") + frame(Opcode.TEXT, bytes(size), masked=True)
-    async with provider(writing(data), compression=None) as url, reading(url) as reader:
-        await reader.until(lambda: reader.connection.closed)
-        assert [m.body for m in reader.connection.receive_many(10)] == [b"before"]
-        assert "1002" in str(reader.connection.end_reason())
 
 
 async def test_a_broken_line_is_an_end_too() -> None:

@@ -50,15 +50,6 @@ def test_a_small_whole_message_is_taken_out(size: int, opcode: Opcode) -> None:
     assert found(frame(opcode, body(size)) + message(b"next")) == [body(size), b"next"]
 
 
-@pytest.mark.parametrize("cut", [0, 1, 2, 3, 4, 5, 200])
-def test_a_message_is_whole_however_it_is_cut(cut: int) -> None:
-    reader, client = Reader(), Client()
-    sent = message(body(300))
-    read_all(reader, client.accepted)
-    assert read_all(reader, sent[:cut]) == []
-    assert read_all(reader, sent[cut:] + sent) == [body(300), body(300)]
-
-
 def test_what_is_not_a_plain_message_is_for_the_library() -> None:
     ping, fragments = frame(Opcode.PING, b"?"), message(b"in two parts", [3], frame(Opcode.PING, b"!"))
     compressed = bytes([0xC1, 3]) + b"abc"
@@ -91,13 +82,6 @@ def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
     assert [out[0], out[step], out[2 * step]] == [0x41, 0x00, 0x80]
 
 
-def test_what_comes_with_the_response_is_sliced_too() -> None:
-    client = Client()
-    client.take(read_all(Reader(), client.accepted + message(body(5 * SLICE_BYTES)) + message(b"next")))
-    assert client.messages() == [body(5 * SLICE_BYTES), b"next"]
-    assert len(client.frames) == 6
-
-
 @pytest.mark.parametrize(
     "sent",
     [
@@ -127,13 +111,6 @@ def test_an_answer_without_an_end_is_not_kept() -> None:
     for _ in range(1000):
         assert read_all(reader, b"X: y\r\n" * 100) == [b"X: y\r\n" * 100]
     assert len(reader._tail) < 4
-
-
-@pytest.mark.parametrize("cut", range(1, 5))
-def test_the_end_of_the_answer_may_be_cut(cut: int) -> None:
-    reader, accepted = Reader(), Client().accepted
-    assert read_all(reader, accepted[:-cut]) == [accepted[:-cut]]
-    assert read_all(reader, accepted[-cut:] + message(b"first")) == [accepted[-cut:], b"first"]
 
 
 def test_a_reader_knows_that_it_is_midway() -> None:

@@ -102,23 +102,6 @@ def test_a_live_feed_that_falls_behind_and_pauses_gains_nothing_by_its_pings(cou
     assert made.revision == before
 
 
-def test_a_live_feed_that_falls_behind_and_catches_up_goes_on() -> None:
-    made = replay(live(), [NOW - 600] * (WINDOW - 1))
-    replay(made, [NOW] * 3)
-    made.ping(NOW + 10)
-    assert made.revision == NOW + 10 - OUT_OF_ORDER - MARGIN
-
-
-def test_data_between_pings_begin_the_quiet_anew() -> None:
-    made = position()
-    pings(made, NOW, NOW + 2999)
-    made.data(NOW + 3000, NOW - DAY)
-    pings(made, NOW + 3001, NOW + PINGS_ALONE)
-    assert not made.live
-    pings(made, NOW + PINGS_ALONE, NOW + 3001 + PINGS_ALONE)
-    assert made.live
-
-
 def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
     made = position()
     for number in range(WINDOW):
@@ -161,10 +144,3 @@ def test_it_is_held_when_it_is_live_and_has_promised_nothing_for_long() -> None:
     assert made.stagnant(NOW + 221)
     made.data(NOW + 220, NOW + 220)
     assert not made.stagnant(NOW + 221)
-
-
-def test_a_feed_that_is_catching_up_is_not_held() -> None:
-    assert not position().stagnant(NOW)
-    made = live()
-    made.catch_up()
-    assert not made.stagnant(NOW + DAY)

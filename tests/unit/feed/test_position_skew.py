@@ -31,11 +31,6 @@ def test_a_time_ahead_of_now_by_the_skew_is_near_and_plausible() -> None:
     assert not made.live
 
 
-def test_a_skew_does_not_make_old_data_near() -> None:
-    assert replay(position(skew=7), [NOW - OUT_OF_ORDER] * 3).live
-    assert not replay(position(skew=7), [NOW - OUT_OF_ORDER - 0.001] * 3).live
-
-
 def test_fifty_times_in_a_row_from_the_future_show_the_skew() -> None:
     made = replay(position(), [*[NOW + DAY] * 10, NOW + 1, *[NOW + 5] * 20, *[NOW + 3] * (WINDOW - 32)])
     assert made.skew == 0

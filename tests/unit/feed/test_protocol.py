@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.config import FeedSettings
-from bridge.errors import SettingsError
 from bridge.feed.protocol import ping_reply, request
 from bridge.masking import concealed
 
@@ -52,18 +50,6 @@ def test_the_credential_goes_where_the_settings_say(
     asked = request(settings(auth=auth, auth_name=name, auth_value=SECRET), 17)
     assert asked.headers == headers
     assert asked.url.partition("?")[2] == f"revision=17{query}"
-
-
-def test_the_file_of_the_credential_is_read_for_each_request(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    given = settings(auth="bearer", auth_value_file=file)
-    with pytest.raises(
-        SettingsError, match=r"BRIDGE_FEED__AUTH_VALUE_FILE: cannot read .*token: No such file"
-    ):
-        request(given, 17)
-    for secret in ("one", "two"):
-        file.write_text(f"{secret}\n")
-        assert request(given, 17).headers == {"Authorization": f"Bearer {secret}"}
 
 
 def test_a_request_does_not_show_its_secret() -> None:

@@ -51,17 +51,6 @@ def test_five_of_any_kind_are_all_there_are_in_five_minutes() -> None:
     assert wait(limiter(*[attempt(302, INITIAL)] * 4), SMALL) == 0
 
 
-def test_only_the_last_five_matter() -> None:
-    ledger = [attempt(ago) for ago in (300, 1750, 200, 1600, 400, 500)]
-    assert wait(limiter(*ledger), INITIAL) == 1800 - 1600 + 2
-
-
-def test_five_at_the_same_moment_leave_together() -> None:
-    assert wait(limiter(*[attempt(0)] * 4), INITIAL) == 0
-    assert wait(limiter(*[attempt(0)] * 5), INITIAL) == 1802
-    assert wait(limiter(*[attempt(1802)] * 5), INITIAL) == 0
-
-
 @pytest.mark.parametrize(("name", "recovery"), [("initial", INITIAL), ("proper", SMALL), ("large", LARGE)])
 def test_each_window_has_its_settings(name: str, recovery: int | None) -> None:
     two = {f"{name}_connections": 2, f"{name}_window_seconds": 7200.0}
@@ -113,13 +102,6 @@ def test_what_is_asked_for_is_rounded_up_in_the_ledger() -> None:
     assert made.attempt(at(1), None) == Attempt(NOW + 1, 0, initial=True)
 
 
-def test_a_decision_spends_nothing() -> None:
-    made = limiter()
-    for _ in range(10):
-        made.decide(at(), None)
-    assert made.ledger == ()
-
-
 @pytest.mark.parametrize(
     ("recovery", "skew", "took", "classes"),
     [
@@ -163,13 +145,6 @@ def test_an_attempt_that_may_arrive_as_a_large_one_waits_for_both(skew: float, f
     assert wait(made, first_large - 10) == 0
     assert made.decide(at(), int(NOW - first_large)).until == NOW + 1800 - 1000 + 2
     assert made.decide(at(), int(NOW - first_large + 1)) == Decision(NOW, "")
-
-
-def test_a_small_recovery_that_becomes_large_while_it_waits() -> None:
-    ledger = [attempt(0, SMALL)] * 5 + [attempt(1000, LARGE)] * 5
-    made = limiter(*ledger)
-    assert wait(made, HOUR - 200) == 1800 - 1000 + 2
-    assert wait(made, SMALL) == 302
 
 
 @pytest.mark.parametrize("recovery", [DAYS - 100, DAYS, 2 * DAYS, int(NOW)])

@@ -63,10 +63,6 @@ def test_an_attempt_without_an_answer_is_in_the_bucket_at_once() -> None:
     assert made.usage(at(21))[-1].used == 2018
 
 
-def test_a_slow_connection_asks_for_as_much_more_as_it_took() -> None:
-    assert used(limiter(attempt(9, 2000, took=7)))["bucket"] == 2009
-
-
 def test_another_clock_may_see_a_longer_recovery() -> None:
     made = limiter(attempt(2, 2000), skew=5)
     assert used(made)["bucket"] == 2007
@@ -80,19 +76,6 @@ def test_no_more_than_an_hour_goes_into_the_bucket() -> None:
     assert used(limiter(attempt(2, 3601)))["bucket"] == 3600
 
 
-def test_a_refused_attempt_fills_the_bucket() -> None:
-    made = limiter()
-    made.attempt(at(), int(NOW - 2000))
-    made.answered(at(5), refused=True)
-    assert made.usage(at(7))[-1].used == 2007
-
-
-def test_a_recovery_waits_for_room_as_long_as_it_will_be_by_then() -> None:
-    made = limiter(attempt(2, 2000))
-    assert wait(made, 3600 - 2002 - 22 + 300) == pytest.approx(100, abs=0.002)
-    assert wait(made, 3600 - 2002 - 22 + 1) == pytest.approx(1 / 3, abs=0.002)
-
-
 def test_a_recovery_grows_no_longer_than_an_hour() -> None:
     assert wait(limiter(attempt(2, 0)), 3590) == pytest.approx(2 / 4, abs=0.002)
     assert wait(limiter(attempt(2, 370)), 3500) == pytest.approx(372 / 4, abs=0.002)
@@ -101,11 +84,6 @@ def test_a_recovery_grows_no_longer_than_an_hour() -> None:
 def test_a_revision_ahead_of_now_asks_for_nothing() -> None:
     assert wait(limiter(*FULL), -1000) == pytest.approx(475, abs=0.002)
     assert wait(limiter(attempt(2, 3588)), -1000) == 0
-
-
-def test_what_is_on_its_way_does_not_drain_while_one_waits_for_it() -> None:
-    made = limiter(attempt(2, 2000, took=NEVER_ANSWERED))
-    assert wait(made, 3600 - 2022 - 22 + 8) == pytest.approx(20 + (8 + 20) / 3, abs=0.002)
 
 
 def test_it_does_not_take_long_to_find_the_room() -> None:
@@ -130,11 +108,6 @@ def test_a_small_recovery_becomes_large_when_it_is_older_than_an_hour_for_any_cl
     assert wait(limiter(*FULL), 3595) == pytest.approx(5, abs=0.002)
     assert wait(limiter(*FULL, skew=7), 3595) == pytest.approx(12, abs=0.002)
     assert wait(limiter(*FULL, *[attempt(1700, 86_400)] * 5), 3595) == 1800 - 1700 + 2
-
-
-@pytest.mark.parametrize("recovery", [3601, 86_400, None])
-def test_what_is_no_small_recovery_does_not_wait_for_the_bucket(recovery: int | None) -> None:
-    assert wait(limiter(*FULL), recovery) == 0
 
 
 def test_an_hour_is_a_small_recovery() -> None:

@@ -52,12 +52,6 @@ def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
     assert looked(NOW + 1_000, 3_000).reconnect.until == NOW + 1_000
 
 
-def test_looking_changes_nothing() -> None:
-    first = looked(NOW, 3_000)
-    looked(NOW + 86_400, 30)
-    assert vars(looked(NOW, 3_000)) == vars(first)
-
-
 @pytest.mark.parametrize(
     ("text", "moment"),
     [

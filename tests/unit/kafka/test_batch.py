@@ -45,13 +45,6 @@ def test_a_batch_opens_with_its_first_message() -> None:
     assert (batch.records, batch.bytes) == ([], 0)
 
 
-def test_records_keep_their_order() -> None:
-    batch = Batch()
-    for size in (3, 1, 2):
-        batch.add(record(size))
-    assert [len(r.value or b"") for r in batch.records] == [3, 1, 2]
-
-
 def test_the_linger_grows_with_the_backlog() -> None:
     assert batch_linger(LIMITS, 0) == 0.02
     assert batch_linger(LIMITS, BACKLOG) == 0.04

@@ -182,15 +182,3 @@ def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.
     assert events.empty(), "it was waited for"
     release.set()
     assert events.get(timeout=30) == "ended"
-
-
-def test_what_a_call_raises_is_raised() -> None:
-    calls = Watchdog(5)
-
-    def refuse() -> None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "on purpose", retriable=True))
-
-    with pytest.raises(KafkaException, match="on purpose") as raised:
-        calls.call(refuse)
-    assert triage(raised.value.args[0]) is ErrorAction.RETRY
-    calls.close()

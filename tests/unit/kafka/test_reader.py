@@ -223,12 +223,6 @@ def test_a_client_that_brings_nothing_is_replaced(log: Log, waits: tuple[float, 
     assert log.now == pytest.approx(30, abs=1)
 
 
-def test_a_client_that_fails_is_replaced_at_once(log: Log) -> None:
-    log.breaks = 3
-    assert read_on(log) == []
-    assert log.now < 1
-
-
 def test_clients_that_failed_are_not_kept(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     class Admin:
         pass

@@ -139,11 +139,6 @@ def test_a_gap_is_on_the_line_and_never_too_small_to_see(start: float, end: floa
     assert found == pytest.approx(stretch, abs=0.2)
 
 
-def test_a_gap_before_the_line_is_not_on_it() -> None:
-    gap = Gap(FEED, NOW - 9 * DAY, NOW - 4 * DAY, Cause.TOO_OLD, NOW)
-    assert view(replace(LIVE, gaps=1, declared=(gap,)), NOW, show).line.gaps == ()
-
-
 def test_who_does_not_see_the_line_is_told() -> None:
     assert view(GAP, NOW, show).line.words == "The last 3d: the position at 100%, 1 gap"
     assert view(STANDBY, NOW, show).line.words == "The last 3d: the position is not known"

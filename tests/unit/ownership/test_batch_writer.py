@@ -187,6 +187,10 @@ def commit(
 WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
 
 
+def full(_: FakeProducer) -> None:
+    raise BufferError
+
+
 def test_an_error_does_not_outlive_the_attempts(writer: BatchWriter, topic: Topic) -> None:
     client = Producer({"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t", "log_level": 0})
     raised = list[weakref.ref[KafkaException]]()
@@ -217,6 +221,7 @@ def test_an_error_does_not_outlive_the_attempts(writer: BatchWriter, topic: Topi
         {"offsets": [RETRY, ABORT]},
         {"commit": [ABORT, ABORT]},
         {"produce": [lambda _: None, ABORT]},
+        {"produce": [full, full]},
         {"begin": [FATAL]},
         {"commit": [FATAL]},
         {"commit": [commits_and_fails]},
@@ -379,16 +384,6 @@ def test_a_feed_that_is_lost_for_want_of_a_right_is_lost_to_nobody(
     assert (topic.producers, topic.committed) == (1, [])
 
 
-def test_a_stale_owner_fences_nobody(
-    topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(owner, "confirm", lambda *_: False)
-    topic.faults, topic.calls = {"commit": [FATAL]}, []
-    with pytest.raises(NotOwner):
-        commit(writer)
-    assert (topic.producers, "init" in topic.calls, topic.committed) == (1, False, [])
-
-
 @pytest.mark.parametrize(
     "code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD]
 )
@@ -425,16 +420,6 @@ def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
     }
     with pytest.raises(kind, match=says):
         commit(writer)
-
-
-def full(_: FakeProducer) -> None:
-    raise BufferError
-
-
-def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
-    topic.faults = {"produce": [full, full]}
-    commit(writer)
-    assert topic.committed == WHOLE
 
 
 def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(

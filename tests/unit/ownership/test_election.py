@@ -226,23 +226,24 @@ def test_the_answer_to_a_question_that_was_abandoned_is_not_that_to_the_next(
     assert answers.get(timeout=10) == (last is None)
 
 
-def test_a_leader_gives_up_after_its_socket_is_closed(
-    membership: Membership, election: LeaderElection
-) -> None:
+def gives_up_once_released(membership: Membership, election: LeaderElection) -> None:
     membership.revoke()
     assert not membership.given_up.wait(0.3)
     assert not election.is_owner
     election.released(election.term)
     assert membership.given_up.wait(10)
+
+
+def test_a_leader_gives_up_after_its_socket_is_closed(
+    membership: Membership, election: LeaderElection
+) -> None:
+    gives_up_once_released(membership, election)
 
 
 def test_so_does_one_whose_right_was_taken_away(membership: Membership, election: LeaderElection) -> None:
     membership.refuse()
     assert not election.is_owner
-    membership.revoke()
-    assert not membership.given_up.wait(0.3)
-    election.released(election.term)
-    assert membership.given_up.wait(10)
+    gives_up_once_released(membership, election)
 
 
 def test_the_end_of_an_earlier_term_does_not_release_the_next(
@@ -251,10 +252,7 @@ def test_the_end_of_an_earlier_term_does_not_release_the_next(
     earlier = election.term
     membership.assign()
     election.released(earlier)
-    membership.revoke()
-    assert not membership.given_up.wait(0.3)
-    election.released(election.term)
-    assert membership.given_up.wait(10)
+    gives_up_once_released(membership, election)
 
 
 def test_a_term_with_a_second_owner_waits_for_that_one(
@@ -263,10 +261,7 @@ def test_a_term_with_a_second_owner_waits_for_that_one(
     election.taken()
     election.released(election.term)
     election.taken()
-    membership.revoke()
-    assert not membership.given_up.wait(0.3)
-    election.released(election.term)
-    assert membership.given_up.wait(10)
+    gives_up_once_released(membership, election)
 
 
 def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,10 +51,6 @@ def test_an_unknown_class_of_attempts_counts_as_the_strictest() -> None:
     assert [attempt.initial for attempt in Checkpoint.from_avro(datum).ledger] == [True, True, False]
 
 
-def test_a_checkpoint_follows_itself() -> None:
-    assert CHECKPOINT.follows(CHECKPOINT)
-
-
 def test_a_revision_never_goes_back() -> None:
     assert replace(CHECKPOINT, revision=CHECKPOINT.revision + 1).follows(CHECKPOINT)
     assert not replace(CHECKPOINT, revision=CHECKPOINT.revision - 1).follows(CHECKPOINT)

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from bridge.feed.received import Oversized, Received
+from bridge.feed.received import Received
 from bridge.kafka.partitioner import partition_of
 from bridge.records.dead_letter import (
     DeadLetterCause,
@@ -44,18 +44,6 @@ def test_the_original_is_the_value() -> None:
         "received": "1790000000.123456",
         "size": str(len(BODY)),
     }
-
-
-def test_of_an_oversized_message_the_head_is_the_value() -> None:
-    whole = bytes(1000)
-    oversized = Oversized(1000, hashlib.sha256(whole).hexdigest(), whole[:10])
-    record = dead_letter(
-        "t", Received(oversized, AT), DeadLetterKind.OVERSIZED, "too large", feed="f", revision=0
-    )
-    assert record.value == whole[:10]
-    assert record.key == identity(whole)
-    headers = dict(record.headers or [])
-    assert (headers["kind"], headers["size"]) == ("oversized", "1000")
 
 
 def test_a_reason_may_be_long_or_not_encodable() -> None:

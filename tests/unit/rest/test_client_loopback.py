@@ -86,22 +86,6 @@ async def test_template_ids_go_where_the_provider_expects_them(place: str) -> No
                             await client.ask(request)
 
 
-async def test_parameters_with_placeholders_arrive() -> None:
-    query = {"leagues": {"sportId": "{sportId}"}, "markets": {"ids": ["{eventId}", "0"]}}
-    async with simulator() as provider, Client(settings := toward(provider, query=query)) as client:
-        questions, whole_list = Questions(settings), Questions(toward(provider)).listed("league", "sv")
-        event = next(thing.id for thing in provider.rest.catalogue.truth() if thing.kind == "event")
-        leagues = [
-            league["id"]
-            for sport in (1, 2, 3)
-            for league in (await client.ask(questions.listed("league", "sv", sport))).content or ()
-        ]
-        assert leagues
-        assert sorted(leagues) == sorted(x["id"] for x in (await client.ask(whole_list)).content or ())
-        assert (await client.ask(questions.markets(event, "sv"))).content == []
-        assert provider.rest.requests[-1].target.endswith(f"/markets?ids={event}&ids=0")
-
-
 def whole(body: bytes, *headers: str) -> bytes:
     """A response that may be followed by another on its connection."""
     lines = ["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers]
@@ -215,14 +199,6 @@ async def test_a_compressed_bomb_takes_little_memory(within: bytes) -> None:
                 assert tracemalloc.get_traced_memory()[1] < 32 << 20
             finally:
                 tracemalloc.stop()
-
-
-async def test_an_unreachable_provider_is_named() -> None:
-    async with serving() as (_, settings):
-        pass
-    async with Client(settings, sleep=at_once) as client:
-        with pytest.raises(ApiError, match=r"sport/1 failed, tried 6 times; at last: .*connect"):
-            await client.ask(Questions(settings).single("sport", 1))
 
 
 async def test_a_cancelled_request_closes_its_connection() -> None:

@@ -10,16 +10,10 @@ import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bridge.errors import ProviderPause
-from bridge.rest.client import Client
-from bridge.rest.endpoints import Questions
-from bridge_sandbox.provider.rest.app import Rest
-from bridge_sandbox.provider.rest.settings import RestPolicy
-from bridge_sandbox.provider.world.entities import Sizes, World
-from tests.unit.snapshots.provider import AT, DATE, SPORTS, Provider, Reply, api, now
+from tests.unit.snapshots.provider import DATE, SPORTS, Provider, Reply
 from tests.virtual.loop import run
 
 IN_A_MINUTE = {"Retry-After": "Mon, 21 Sep 2026 14:14:20 GMT", "Date": DATE}
@@ -130,41 +124,6 @@ def test_rate_and_pauses_are_kept(script: list[Reply], rate: float, concurrency:
         header = dict(reply.headers).get("Retry-After", "0")
         held_until = moment + (60.0 if "GMT" in header else float(header))
         assert not [sent for sent in provider.sent_at if moment + 1e-8 < sent < held_until - 1e-8]
-
-
-async def ask_a_simulator(allowed: float, rate: float) -> int:
-    """Send 1,000 requests at once to a provider with a burst of two; return the refusals."""
-    world = World(1, AT, Sizes(sports=3, leagues=3, competitors=6, events=1))
-    rest = Rest(world, RestPolicy(rate=allowed, burst=2))
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        found = rest.answer(now().wall, request.url.raw_path.decode(), request.headers["Authorization"])
-        return httpx2.Response(found.status, content=found.body, headers=found.headers)
-
-    asking = api(token=SecretStr(rest.tokens.mint(AT)), requests_per_second=rate, concurrency=8)
-    sport = Questions(asking).single("sport", 1)
-    async with Client(asking, clock=now, network=httpx2.MockTransport(answer)) as client:
-        answers = await asyncio.gather(*(client.ask(sport) for _ in range(1000)))
-    assert {answer.content["id"] for answer in answers if answer.content} == {1}
-    statuses = [exchange.status for exchange in rest.requests]
-    assert (len(statuses), statuses.count(200)) == (client.requests, 1000)
-    return statuses.count(429)
-
-
-@pytest.mark.parametrize("rate", [5.0, 50.0])
-def test_a_provider_with_the_same_rate_never_refuses(rate: float) -> None:
-    async def story() -> None:
-        assert await ask_a_simulator(rate, rate) == 0
-        assert now().monotonic == pytest.approx(999 / rate)
-
-    run(story())
-
-
-def test_a_provider_that_allows_half_the_rate_refuses_few_requests() -> None:
-    async def story() -> None:
-        assert 0 < await ask_a_simulator(5.0, 10.0) < 50
-
-    run(story())
 
 
 @pytest.mark.parametrize("after", ["43200", "9" * 400])

@@ -47,21 +47,6 @@ def test_the_last_usable_token_of_a_file_is_kept(tmp_path: Path) -> None:
         assert token.read(AT) == Token(api(token_file=file)).read(AT) == read
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        (None, r"BRIDGE_API__TOKEN_FILE: cannot read .*/token"),
-        ("\n", r"BRIDGE_API__TOKEN_FILE: cannot read .*/token: it is empty"),
-    ],
-)
-def test_a_file_without_a_token_is_named(content: str | None, error: str, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    if content:
-        file.write_text(content)
-    with pytest.raises(SettingsError, match=error):
-        Token(api(token_file=file)).read(AT)
-
-
 @pytest.mark.parametrize("text", ["hush\nhush", "hush hush", "Bearer hush", "hüsh", "hush\x00", "hush\x7f"])
 def test_a_text_that_no_header_can_hold_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "token"

@@ -1,4 +1,4 @@
-"""Where requests go: the settings of address, proxy and certificate authority."""
+"""Where requests go, who asks, and what their errors become."""
 
 from __future__ import annotations
 
@@ -116,23 +116,6 @@ async def test_only_the_beginning_of_a_huge_refusal_is_kept() -> None:
 def test_an_invalid_base_address_names_its_setting() -> None:
     with pytest.raises(SettingsError, match=r"BRIDGE_API__BASE_URL.* https://provider\.example"):
         Transport(api(base_url="https://[v1.x]"))
-
-
-@pytest.mark.parametrize("proxy", ["ftp://user:pass@proxy.example", "http://user:pass@proxy:no-port"])
-def test_an_invalid_proxy_is_not_shown(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", proxy)
-    with pytest.raises(SettingsError, match=r"BRIDGE_API__PROXY\), or HTTPS_PROXY") as caught:
-        Transport(api(proxy="env"))
-    assert "pass" not in str(caught.value)
-
-
-@pytest.mark.parametrize("content", [None, "no certificate"])
-def test_an_invalid_certificate_authority_names_its_file(content: str | None, tmp_path: Path) -> None:
-    file = tmp_path / "ca.pem"
-    if content:
-        file.write_text(content)
-    with pytest.raises(SettingsError, match=r"BRIDGE_API__CA_FILE\): cannot use .*ca\.pem"):
-        Transport(api(ca_file=file))
 
 
 async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:

@@ -58,29 +58,6 @@ async def test_topics_that_were_taken_as_a_copy_are_those_of_the_next_checkpoint
 
 
 @with_desk()
-async def test_a_batch_is_committed_once_with_its_checkpoint(desk: Desk) -> None:
-    receive(desk, 2)
-    await desk.checkpointer.commit()
-    await desk.checkpointer.commit()
-    assert desk.kafka.transactions == 2
-    assert len(desk.kafka.records("settlement.bets")) == 2
-    assert desk.pipeline.batch.records == []
-
-
-@with_desk()
-async def test_only_a_checkpoint_while_catching_up_has_progress(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    desk.term.progress.observe(0.0, 10, EPOCH - 50)
-    await desk.checkpointer.commit()
-    desk.status.become(State.LIVE)
-    await desk.checkpointer.commit()
-    catching_up, live = desk.kafka.checkpoints
-    assert catching_up.catch_up is not None
-    assert catching_up.catch_up.position == EPOCH - 50
-    assert live.catch_up is None
-
-
-@with_desk()
 async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
@@ -94,15 +71,6 @@ async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
     assert desk.checkpointer.due_at(0) == 1.02
     desk.checkpointer.advance(0)
     assert desk.kafka.transactions == 1
-
-
-@with_desk()
-async def test_a_batch_grows_old_from_when_its_transaction_can_begin(desk: Desk) -> None:
-    desk.status.become(State.LIVE)
-    await desk.checkpointer.commit()
-    receive(desk, 1)
-    await asyncio.sleep(REST_SECONDS)
-    assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
 
 
 @with_desk()
@@ -351,24 +319,6 @@ async def test_a_part_has_neither_a_gap_nor_what_is_behind_it(desk: Desk) -> Non
     assert desk.kafka.transactions > 2
     await written(desk)
     assert desk.kafka.transactions < 7
-
-
-@with_desk()
-async def test_what_kafka_does_not_take_in_time_goes_on_in_parts(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
-    desk.committer.writer.pace.bytes = 8 * 1024 * 1024
-    desk.kafka.bytes_per_second = 20_000
-    receive(desk, 2_000)
-    desk.checkpointer.advance(BACKLOG)
-    now = desk.clock()
-    desk.pipeline.handle([Received(settled(9_999, now.wall), now.wall)], now.monotonic)
-    counts = await written(desk)
-    assert sum(counts) == 2_001
-    assert all(20 < count < 600 for count in counts[:-1]), counts
-    versions = [c.counters.published for c in desk.kafka.checkpoints]
-    assert versions == sorted(versions)
-    assert desk.kafka.checkpoints[-1].counters == desk.term.counters
 
 
 @with_desk()

@@ -101,15 +101,6 @@ async def test_a_commit_runs_until_it_is_collected(bench: Bench) -> None:
     assert (committer.durations.count, committer.durations.seconds) == (1, 1.0)
 
 
-@with_bench
-async def test_finish_waits_for_a_running_commit(bench: Bench) -> None:
-    await bench.committer.finish()
-    assert bench.loop.time() == 0.0
-    bench.committer.start(Batch(), checkpoint)
-    await bench.committer.finish()
-    assert (bench.loop.time(), bench.committer.durations.count) == (1.0, 1)
-
-
 @pytest.mark.parametrize("way", ["collect", "finish"])
 @with_bench
 async def test_no_commit_follows_one_that_failed(bench: Bench, way: str) -> None:

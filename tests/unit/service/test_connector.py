@@ -37,33 +37,6 @@ async def test_no_revision_ahead_of_the_providers_clock_is_requested(
     assert desk.provider.asked == [asked]
 
 
-@with_desk(start="0")
-async def test_attempts_request_revision_zero_until_all_that_it_replays_has_come(desk: Desk) -> None:
-    for _ in range(3):
-        await desk.connector.connect()
-    desk.connector.attempts.ended(FeedLost("with pauses as after a refusal"))
-    assert desk.connector.next_attempt(desk.clock())[1].until > desk.clock().wall + 30
-    with pytest.raises(FeedLost, match="asking for all since the first attempt"):
-        desk.connector.caught_up()
-    await desk.connector.connect()
-    assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - 30}
-    assert [it.starting for it in desk.kafka.checkpoints if it.state is State.CONNECTING] == [True] * 3 + [
-        False
-    ]
-    assert [attempt.initial for attempt in desk.term.limiter.ledger] == [True, True, True, False]
-    assert desk.provider.asked == [0, 0, 0, EPOCH - 30]
-
-
-@with_desk(start="0")
-async def test_a_first_attempt_that_is_accepted_needs_no_other(desk: Desk) -> None:
-    desk.provider.answer = Opened.accept
-    assert await desk.connector.connect() is not None
-    desk.connector.caught_up()
-    desk.connector.attempts.ended(FeedLost("later"))
-    assert await desk.connector.connect() is not None
-    assert desk.provider.asked == [0, EPOCH - 30]
-
-
 @with_desk()
 async def test_an_attempt_is_committed_before_it_is_made(desk: Desk) -> None:
     await desk.checkpointer.commit()
@@ -89,17 +62,6 @@ async def test_an_attempt_is_withdrawn_when_its_commit_takes_long(desk: Desk) ->
     assert desk.term.limiter.ledger == ()
     await desk.connector.connect()
     assert len(desk.provider.asked) == len(desk.term.limiter.ledger) == 1
-
-
-@with_desk()
-async def test_another_feed_is_looked_for_before_each_attempt_until_something_is_received(desk: Desk) -> None:
-    await desk.checkpointer.commit()
-    for looks in (1, 2):
-        await desk.connector.connect()
-        assert desk.looks == looks
-    desk.term.counters.received = desk.term.counters.pings = 1
-    await desk.connector.connect()
-    assert desk.looks == 2
 
 
 @with_desk(auth="bearer", auth_value_file=Path("/does/not/exist"))
@@ -193,64 +155,12 @@ async def test_the_progress_of_a_connection_begins_anew(desk: Desk) -> None:
     assert desk.term.progress.catch_up(EPOCH) == CatchUp(None, 0.0, None)
 
 
-@pytest.mark.parametrize(("attempts", "asked"), [(0, 1), (5, 0)], ids=["an attempt", "a wait for a limit"])
-@with_desk()
-async def test_cancelling_ends_at_once(desk: Desk, attempts: int, asked: int) -> None:
-    open_sockets = 0
-
-    async def answer() -> Connection:
-        nonlocal open_sockets
-        open_sockets += 1
-        try:
-            return await asyncio.Future()
-        finally:
-            open_sockets -= 1
-
-    desk.provider.answer = answer
-    for _ in range(attempts):
-        desk.term.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(10):
-            await desk.connector.connect()
-    assert asyncio.get_running_loop().time() == 10.0
-    assert (len(desk.provider.asked), open_sockets) == (asked, 0)
-    assert desk.status.state is (State.WAITING_FOR_LIMIT if attempts else State.CONNECTING)
-
-
-@with_desk()
-async def test_the_later_of_limit_and_pause_decides_and_gives_the_reason(desk: Desk) -> None:
-    await desk.connector.connect()
-    _, decision = desk.connector.next_attempt(desk.clock())
-    assert decision.reason == "no connection"
-    assert EPOCH + 0.5 <= decision.until <= EPOCH + 1
-    for _ in range(4):
-        desk.term.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-    _, decision = desk.connector.next_attempt(desk.clock())
-    assert decision.reason == "5 proper connection attempts in 5m"
-    assert decision.until > EPOCH + 300
-
-
 @with_desk()
 async def test_a_pause_has_the_failure_before_it_in_one_line(desk: Desk) -> None:
     desk.connector.attempts.ended(FeedRefused("HTTP 503", "<h1>\n  Maintenance\n</h1>", status=503))
     state, decision = desk.connector.next_attempt(desk.clock())
     assert state is State.BACKING_OFF
     assert decision.reason == "the provider refused the connection: HTTP 503: <h1> Maintenance </h1>"
-
-
-@with_desk()
-async def test_attempts_are_counted_by_how_they_end(desk: Desk) -> None:
-    ends = [FeedLost("gone"), FeedRefused("HTTP 429", status=429), FeedRefused("HTTP 500", status=500)]
-
-    async def answer() -> Connection:
-        raise ends[len(desk.provider.asked) - 1]
-
-    desk.provider.answer = answer
-    for _ in ends:
-        assert await desk.connector.connect() is None
-    assert desk.connector.attempts.results == {"failed": 2, "refused": 1}
-    assert [attempt.refused for attempt in desk.term.limiter.ledger] == [False, True, False]
-    assert [attempt.answered_at is None for attempt in desk.term.limiter.ledger] == [True, False, False]
 
 
 @pytest.mark.parametrize(

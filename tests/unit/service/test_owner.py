@@ -9,8 +9,7 @@ import pytest
 from bridge.errors import SettingsError
 from bridge.observability.status import TermStatus
 from bridge.records.checkpoint import State
-from bridge_sandbox.provider.faults import Drop
-from tests.virtual.world import DAY, HOUR, World, in_world, play
+from tests.virtual.world import HOUR, World, in_world, play
 
 
 @in_world()
@@ -117,17 +116,6 @@ async def test_a_first_start_in_the_future_is_a_wrong_setting(world: World) -> N
 
 
 @in_world()
-async def test_where_it_once_began_does_not_matter_any_more(world: World) -> None:
-    world.start()
-    await asyncio.sleep(300)
-    await world.kill()
-    committed = world.last.revision
-    world.start(start="2h")
-    await asyncio.sleep(10)
-    assert world.provider.attempts[-1].revision == committed
-
-
-@in_world()
 async def test_an_end_while_kafka_is_away_does_not_drag_on(world: World) -> None:
     world.start()
     await asyncio.sleep(300)
@@ -186,15 +174,3 @@ async def test_what_no_replay_can_bring_back_is_forgotten(
     entries = world.owner.seen().intake.dedup_entries
     assert 90 <= entries <= 100 + 5 + 0.2 * 15
     await world.check()
-
-
-@in_world(rate=1 / DAY)
-async def test_a_day_without_a_bet_is_no_trouble(world: World) -> None:
-    world.start()
-    await asyncio.sleep(DAY / 4)
-    world.inflict(Drop())
-    await asyncio.sleep(60)
-    [_, asked] = world.provider.attempts
-    assert asked.revision is not None
-    assert asked.at - asked.revision < 200
-    assert world.kafka.gaps == []

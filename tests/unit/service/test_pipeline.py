@@ -166,14 +166,6 @@ def test_a_message_that_is_no_bet_is_a_dead_letter(kind: str) -> None:
     assert line.counters == Counters(received=1, dead_lettered=1)
 
 
-def test_a_dead_letter_that_comes_again_is_a_duplicate() -> None:
-    line = Line()
-    for body in (BROKEN, BROKEN, BROKEN + b" "):
-        line.handle(body)
-    assert [value for value, _ in line.letters()] == [BROKEN, BROKEN + b" "]
-    assert line.counters == Counters(received=3, dead_lettered=2, duplicates=1)
-
-
 def test_a_bet_that_a_record_cannot_hold_is_a_dead_letter() -> None:
     line = Line()
     data = json.loads(bet())["data"]
@@ -373,18 +365,6 @@ def test_a_replay_reaches_back_until_something_new_comes() -> None:
     assert line.pipeline.replay.since == inf
 
 
-def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
-    line = Line()
-    swing = [bet(payout=1.0), bet(payout=2.0), bet(payout=1.0)]
-    for body in swing:
-        line.handle(body)
-    assert line.counters.published == 3
-    line.pipeline.connected(int(NOW) - 3600, skew=None)
-    for body in swing:
-        line.handle(body)
-    assert line.counters == Counters(received=6, published=3, corrections=2, duplicates=3)
-
-
 def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
     line = Line()
     for body in (bet(1), bet(1), PING, BROKEN):
@@ -457,16 +437,6 @@ def test_a_provider_that_invents_reasons_does_not_fill_the_log() -> None:
     assert logged[7]["field"] == "data.selections[].parameters.k7"
     assert len(line.pipeline.conversion_log.causes) == CAUSES + 1
     assert line.pipeline.conversion_log.causes[OTHER_CAUSES] == 5
-
-
-def test_dead_letters_are_counted_by_their_cause() -> None:
-    line = Line()
-    for body in (b"{", b"{{", b"{", bet(betSettlement=90), bet(bet_id="other", betSettlement=91)):
-        line.handle(body)
-    assert sorted((cause.field, count) for cause, count in line.pipeline.conversion_log.causes.items()) == [
-        ("", 2),
-        ("data.betSettlement", 2),
-    ]
 
 
 def changed_back(line: Line, count: int) -> None:

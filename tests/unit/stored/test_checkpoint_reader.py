@@ -47,12 +47,6 @@ def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.
     assert checkpoints_in(log, "somebody-else").last(never, nobody) is None
 
 
-def test_a_checkpoint_behind_many_skipped_records_is_found(log: Log) -> None:
-    log.waits = [(100,)] * 9
-    assert checkpoints_in(log, "0-0").last(never, nobody) == CHECKPOINT
-    assert len(log.prompt) == 4
-
-
 def test_new_clients_keep_looking_for_a_checkpoint_hidden_by_a_transaction(log: Log) -> None:
     log.stable = [3]
     statuses: list[str] = []

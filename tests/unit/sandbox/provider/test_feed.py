@@ -41,25 +41,11 @@ def test_without_a_revision_only_what_comes_is_sent(stream: Stream, revision: in
     assert got == [message.body for message in Log(stream).read(NOW, NOW + 1)]
 
 
-def test_zero_can_mean_everything(stream: Stream) -> None:
-    connection = let_in(provider(stream, Policy(zero="everything")), ORIGIN + 3, 0)
-    assert len(bets(received(connection, ORIGIN + 3, ORIGIN + 3))) == 601
-
-
 def test_a_revision_older_than_the_memory_is_replayed_from_its_edge(stream: Stream) -> None:
     feed = provider(stream, scale=10_000)
     got = bets(received(let_in(feed, NOW, int(ORIGIN)), NOW, NOW, limit=10_000))
     assert got[0] == stream.message(stream.first_slot(NOW - 25.92)).body
     assert feed.attempts[0].kind == "initial"
-
-
-def test_a_second_connection_is_refused(stream: Stream) -> None:
-    feed = provider(stream)
-    first = let_in(feed, NOW, int(NOW))
-    assert feed.connect(NOW + 1, int(NOW)) == Refusal(409, "active: another connection is active")
-    assert [breach.rule for breach in feed.breaches] == ["active"]
-    feed.disconnect(first)
-    assert let_in(feed, NOW + 2, int(NOW)).is_active
 
 
 @pytest.mark.parametrize("second", ["refuse", "replace"])

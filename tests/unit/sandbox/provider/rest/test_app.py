@@ -160,11 +160,6 @@ def test_an_unknown_language_has_nothing() -> None:
     assert get(side, f"translations/sv/{SMALL.events[0].id}/markets") == []
 
 
-@pytest.mark.parametrize("kind", ["sport", "region", "league", "competitor"])
-def test_what_is_not_known_has_no_names(kind: str) -> None:
-    assert get(rest(), f"translations/all/{kind}/999999") == {"id": 999_999, "translations": {}}
-
-
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_rename_shows_everywhere_and_changes_nothing_else(kind: Kind) -> None:
     side = rest(languages=("en", "de"))
@@ -277,32 +272,3 @@ def test_currencies_can_be_had_by_type() -> None:
     assert get(side, "CurrencyExchange/active-currencies?type=4") == []
     extra = [c for c in get(odd, "CurrencyExchange/active-currencies") if c not in whole]
     assert [(c["symbol"], c["type"]) for c in extra] == [(None, 1), ("XTS", 9)]
-
-
-def test_members_of_an_event_may_come_by_their_ids_alone() -> None:
-    named, bare = rest(), rest(event_members="ids")
-    event = SMALL.events[0]
-    full = get(named, f"translations/all/event/{event.id}")
-    short = get(bare, f"translations/all/event/{event.id}")
-    assert short["eventTranslation"] == full["eventTranslation"]
-    for kind in ("sport", "region", "league"):
-        assert short[kind] == {"id": full[kind]["id"], "translations": {}}
-        assert get(bare, f"translations/all/{kind}/{full[kind]['id']}") == full[kind]
-    assert short["competitors"] == [{"id": one["id"], "translations": {}} for one in full["competitors"]]
-    assert len(short["competitors"]) > 1
-
-
-def test_templates_may_take_their_ids_in_the_path() -> None:
-    usual, other = rest(), rest(template_ids="path")
-    known = {thing.kind: thing for thing in usual.catalogue.truth()}
-    selection, type_ = known["selection-template"].id, known["market-type-template"]
-    sport = type_.relations["sportId"]
-    for query, path in (
-        (f"selections?selectionIds={selection}", f"selections/{selection},1"),
-        (f"market-types?sportId={sport}&marketTypeIds={type_.id}", f"market-types/{sport}/{type_.id}"),
-    ):
-        root = "translations/templates/"
-        assert get(other, root + path)[:1] == get(usual, root + query)
-        for side, place, status in ((other, query, 400), (usual, path, 404)):
-            answer = side.answer(NOW, f"/api/{root}{place}", f"Bearer {side.tokens.mint(NOW)}")
-            assert answer.status == status

@@ -157,14 +157,6 @@ def test_an_id_that_names_nothing_is_no_refusal_where_the_interface_has_none(tex
             assert (answer.status, answer.body) == (200, b"[]")
 
 
-@pytest.mark.parametrize("path", EVENT_PATHS)
-def test_a_removed_event_is_not_found(path: str) -> None:
-    side = rest()
-    side.catalogue.remove("event", EVENT)
-    answer = ask(side, path.format(EVENT))
-    assert (answer.status, detail(answer)) == (404, f"there is no event {EVENT}")
-
-
 @pytest.mark.parametrize("name", IDS)
 def test_a_hundred_templates_are_answered_at_once(name: str) -> None:
     assert ask(rest(), template_ids(name, 100)).status == 200
