@@ -31,7 +31,7 @@ from bridge.dedup.deduplicator import Deduplicator, fingerprint
 from bridge.feed import client, protocol
 from bridge.kafka import clients
 from bridge.messages.converter import Converter
-from bridge.messages.model import SettledBet
+from bridge.messages.model import SettledBetModel
 from bridge.messages.parser import MessageParser
 from bridge.messages.transcoder_plan import make_transcoder
 
@@ -91,7 +91,7 @@ def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[
 
 
 def _converting(
-    bodies: list[bytes], bets: list[SettledBet], parser: MessageParser, codec: Codec
+    bodies: list[bytes], bets: list[SettledBetModel], parser: MessageParser, codec: Codec
 ) -> dict[str, Ways]:
     """Return the steps from bytes to bytes: the parts, and the whole."""
     schema = parse_schema(sink.schema())

@@ -14,7 +14,7 @@
     ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is missing or wrong
     │   └── SchemaError         exit 6   a schema does not parse, is incompatible, or does not fit a record
     │       ├── SchemaNotFound  exit 6   the registry does not know the schema of a record
-    │       └── NotOurs         exit 6   a record that no bridge has written: most readers skip it
+    │       └── ForeignRecord   exit 6   a record that no bridge has written: most readers skip it
     ├── IdsChanged              —        the registry gives other ids by now: register the schemas again
     ├── Unconvertible           exit 11  nothing that the provider sends can be converted
     ├── DevError                exit 7   the embedded Kafka or registry did not start
@@ -52,7 +52,7 @@ class SettingsError(BridgeError):
 
 
 @contextmanager
-def of_option(name: str) -> Iterator[None]:
+def naming_option(name: str) -> Iterator[None]:
     """Begin the text of a SettingsError with the option whose value is wrong."""
     try:
         yield
@@ -138,7 +138,7 @@ class SchemaNotFound(SchemaError):
     """The registry does not know the schema of a record: it may lag, have lost it, or be the wrong one."""
 
 
-class NotOurs(SchemaError):
+class ForeignRecord(SchemaError):
     """A record that no bridge can have written, by its key, its format or the name of its schema."""
 
 

@@ -23,7 +23,7 @@ from bridge.ownership.group import Group, Member
 from bridge.records.checkpoint import State
 from bridge.records.counters import Counters
 from bridge.records.dead_letter import DeadLetterCause
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from tests.snapshots import replace, snapshot
 
 NOW = 1_790_000_000.25
@@ -105,7 +105,7 @@ WAITING_FOR_LIMIT = replace(
 GAP = replace(
     LIVE,
     gaps=1,
-    declared=(Gap(FEED, NOW - 250_000, NOW - 214_000, Cause.MISSING_IN_REPLAY, NOW - 8_000),),
+    declared=(FeedGap(FEED, NOW - 250_000, NOW - 214_000, Cause.MISSING_IN_REPLAY, NOW - 8_000),),
 )
 STANDBY = snapshot(
     at=NOW - 0.25,

@@ -11,11 +11,11 @@ import struct
 from collections.abc import Callable
 from math import ceil
 
-from bridge.audit.findings import MOST_SHOWN, Finding, Findings, Hour, Proof
+from bridge.audit.findings import MOST_SHOWN, AuditFinding, Findings, Hour, Proof
 from bridge.audit.placement import Placement
 from bridge.dedup.digests import SEED, bet_digest, content_digest
 from bridge.dedup.hash_table import DigestTable
-from bridge.errors import NotOurs, SchemaError, SchemaNotFound
+from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 
 ROWS = 2_000_000
 """Most records in the table, 120 MB."""
@@ -55,7 +55,7 @@ class BetsCheck:
         self._partition = self._number = 0
         self._passes = 1
         self._table = DigestTable(_ROW.size)
-        self._unreadable: dict[bytes, Finding] = {}
+        self._unreadable: dict[bytes, AuditFinding] = {}
         """The records that cannot be read and are the last of their keys so far, by the hash of the key."""
         self._further = DigestTable(_PLACE.size)
         """The same beyond the first `MOST_SHOWN`, without their errors."""
@@ -116,9 +116,9 @@ class BetsCheck:
     def _read(self, key: bytes | None, value: bytes | None) -> tuple[bytes, int, int]:
         """Return betId, settlementVersion and settlementTime. Raises SchemaError."""
         if not key:
-            raise NotOurs("it has no key")
+            raise ForeignRecord("it has no key")
         if value is None:
-            raise NotOurs("a tombstone, which no bridge writes: readers lose the bet")
+            raise ForeignRecord("a tombstone, which no bridge writes: readers lose the bet")
         bet_id, version, settled_at = self._read_fields(value)
         assert isinstance(bet_id, bytes)
         assert isinstance(version, int)
@@ -143,7 +143,7 @@ class BetsCheck:
                 hour.corrections += 1
         self._table.put(digest, _ROW.pack(version, content))
 
-    def _cannot_read(self, digest: bytes, found: Finding, error: SchemaError) -> None:
+    def _cannot_read(self, digest: bytes, found: AuditFinding, error: SchemaError) -> None:
         if isinstance(error, SchemaNotFound):  # a bet for all we know: a later one may be its repetition
             self._findings.violate(found)
             return
@@ -163,9 +163,9 @@ class BetsCheck:
         if found is not None:
             self._findings.warn(found._replace(text=f"{found.text} (a later record of the key can be read)"))
 
-    def _one_of_many(self, offset: int, at: int) -> Finding:
+    def _one_of_many(self, offset: int, at: int) -> AuditFinding:
         return self._place(Proof.UNREADABLE, "it cannot be read", None, offset, at)
 
-    def _place(self, proof: Proof, text: str, key: bytes | None, offset: int, at: int) -> Finding:
+    def _place(self, proof: Proof, text: str, key: bytes | None, offset: int, at: int) -> AuditFinding:
         name = None if key is None else key.decode("utf-8", "replace")
-        return Finding(proof, text, self._topic, self._partition, offset, at, name)
+        return AuditFinding(proof, text, self._topic, self._partition, offset, at, name)

@@ -12,12 +12,12 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
-from bridge.audit.findings import HOUR_MS, Finding, Findings, Proof
+from bridge.audit.findings import HOUR_MS, AuditFinding, Findings, Proof
 from bridge.clock import MICROS
 from bridge.formatting import camel_case, format_utc
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.counters import Counters
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 
 MOST_SUSPECTS = 10_000
 """Movements of positions that are kept until the gaps are known."""
@@ -28,7 +28,7 @@ _counts = attrgetter(*_COUNTERS)
 class _Suspect(NamedTuple):
     """A violation unless a gap explains it."""
 
-    found: Finding
+    found: AuditFinding
     feed: str
     start: int
     end: int
@@ -56,7 +56,7 @@ class CheckpointsCheck:
         self._skew = skew_seconds
         self._feeds: dict[str, _Feed] = {}
         self._suspects: list[_Suspect] = []
-        self._newest: dict[tuple[str, int], tuple[int, Finding]] = {}
+        self._newest: dict[tuple[str, int], tuple[int, AuditFinding]] = {}
         self.records = 0
 
     @property
@@ -65,7 +65,7 @@ class CheckpointsCheck:
         return {name: feed.last for name, feed in self._feeds.items()}
 
     @property
-    def newest(self) -> Mapping[int, Finding]:
+    def newest(self) -> Mapping[int, AuditFinding]:
         """The newest settlementTimes published, microseconds, as the last checkpoint of each hour has them.
 
         Each with the violation that it is if no bet has it.
@@ -73,7 +73,7 @@ class CheckpointsCheck:
         return dict(self._newest.values())
 
     def take(
-        self, checkpoint: Checkpoint, place: Finding, *, retires: bool = False, succeeds: bool = False
+        self, checkpoint: Checkpoint, place: AuditFinding, *, retires: bool = False, succeeds: bool = False
     ) -> None:
         """Judge the next checkpoint. `place` is its place, with any text.
 
@@ -102,7 +102,7 @@ class CheckpointsCheck:
         """Take note of a tombstone: the feed begins anew."""
         self._feeds.pop(feed, None)
 
-    def conclude(self, gaps: Sequence[Gap], since: float) -> None:
+    def conclude(self, gaps: Sequence[FeedGap], since: float) -> None:
         """Report each movement of a position that no gap explains.
 
         `since` is the Unix time in milliseconds from which on no gap was deleted: what explained an earlier
@@ -123,7 +123,7 @@ class CheckpointsCheck:
             if not explained:
                 self._findings.violate(suspect.found)
 
-    def _identity(self, checkpoint: Checkpoint, place: Finding) -> None:
+    def _identity(self, checkpoint: Checkpoint, place: AuditFinding) -> None:
         if not checkpoint.counters.balanced:
             words = ", ".join(
                 f"{camel_case(name)} {count:,}"
@@ -132,14 +132,14 @@ class CheckpointsCheck:
             text = f"the outcomes do not add up to what was received: {words}"
             self._findings.violate(place._replace(proof=Proof.IDENTITY, text=text))
 
-    def _compare_counters(self, before: Checkpoint, after: Checkpoint, place: Finding) -> None:
+    def _compare_counters(self, before: Checkpoint, after: Checkpoint, place: AuditFinding) -> None:
         counts = zip(_COUNTERS, _counts(before.counters), _counts(after.counters), strict=True)
         back = [f"{camel_case(name)} from {old:,} to {new:,}" for name, old, new in counts if new < old]
         if back:
             text = f"a counter went back: {', '.join(back)}"
             self._findings.violate(place._replace(proof=Proof.COUNTERS, text=text))
 
-    def _compare_positions(self, before: Checkpoint, after: Checkpoint, place: Finding) -> None:
+    def _compare_positions(self, before: Checkpoint, after: Checkpoint, place: AuditFinding) -> None:
         if after.revision < before.revision and after.moved == before.moved:
             text = (
                 f"the position went back from {format_utc(before.revision)} to {format_utc(after.revision)}"
@@ -153,7 +153,13 @@ class CheckpointsCheck:
             self._suspect(Proof.GAP, text, after, after.revision, place, start=before.revision)
 
     def _suspect(
-        self, proof: Proof, text: str, after: Checkpoint, end: int, place: Finding, start: int | None = None
+        self,
+        proof: Proof,
+        text: str,
+        after: Checkpoint,
+        end: int,
+        place: AuditFinding,
+        start: int | None = None,
     ) -> None:
         if len(self._suspects) < MOST_SUSPECTS:
             begin = after.revision if start is None else start
@@ -163,7 +169,7 @@ class CheckpointsCheck:
             self._findings.unproven[proof] = f"only the first {MOST_SUSPECTS:,} movements"
 
 
-def covered(start: float, end: float, gaps: Sequence[Gap]) -> bool:
+def covered(start: float, end: float, gaps: Sequence[FeedGap]) -> bool:
     """Return whether the gaps cover the interval [start, end) without a hole."""
     for gap in sorted(gaps, key=lambda gap: gap.start):
         if gap.start > start:

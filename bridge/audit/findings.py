@@ -45,7 +45,7 @@ class Proof(Enum):
     """A bet is in the partition of its key."""
 
 
-class Finding(NamedTuple):
+class AuditFinding(NamedTuple):
     """A violation or a warning, with the place of its record as far as there is one."""
 
     proof: Proof
@@ -76,11 +76,11 @@ class Findings:
 
     hours: dict[int, Hour] = field(default_factory=dict)
     """By the Unix hour."""
-    violations: list[Finding] = field(default_factory=list)
+    violations: list[AuditFinding] = field(default_factory=list)
     """The first ones, in the order in which they were found."""
     counts: Counter[Proof] = field(default_factory=Counter)
     """Number of violations."""
-    warnings: list[Finding] = field(default_factory=list)
+    warnings: list[AuditFinding] = field(default_factory=list)
     """The first ones."""
     warned: Counter[Proof] = field(default_factory=Counter)
     """Number of warnings."""
@@ -98,7 +98,7 @@ class Findings:
             row = self.hours[number] = Hour()
         return row
 
-    def violate(self, found: Finding, count: int = 1) -> None:
+    def violate(self, found: AuditFinding, count: int = 1) -> None:
         """Add a violation that stands for `count` of its kind."""
         self.counts[found.proof] += count
         if found.at is not None:
@@ -106,7 +106,7 @@ class Findings:
         if len(self.violations) < MOST_SHOWN:
             self.violations.append(found)
 
-    def warn(self, found: Finding, count: int = 1) -> None:
+    def warn(self, found: AuditFinding, count: int = 1) -> None:
         """Add a warning that stands for `count` of its kind: something that need not be wrong."""
         self.warned[found.proof] += count
         if len(self.warnings) < MOST_SHOWN:

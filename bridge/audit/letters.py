@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from bridge.audit.findings import Finding, Findings, Proof
-from bridge.records.dead_letter import DeadLetterKind, Outcome
+from bridge.audit.findings import AuditFinding, Findings, Proof
+from bridge.records.dead_letter import DeadLetterKind, RedriveOutcome
 
 _COUNTED = {DeadLetterKind.ERROR.value, DeadLetterKind.OVERSIZED.value}
 
@@ -23,7 +23,7 @@ class LettersCheck:
         """Feed → marks that its counter `redriven` counts."""
         self.records = 0
 
-    def take(self, headers: Mapping[str, str], place: Finding) -> None:
+    def take(self, headers: Mapping[str, str], place: AuditFinding) -> None:
         """Count a record by its headers. `place` is its place, with any text."""
         kind, feed = headers.get("kind"), headers.get("feed", "")
         if self._feed not in (None, feed):
@@ -33,7 +33,7 @@ class LettersCheck:
             self.letters[feed] += 1
             self._findings.hour(place.at or 0).dead_letters += 1
         elif kind == DeadLetterKind.REDRIVE.value and feed:
-            if headers.get("outcome") != Outcome.FAILED.value:
+            if headers.get("outcome") != RedriveOutcome.FAILED.value:
                 self.redriven[feed] += 1
         elif kind != DeadLetterKind.SAMPLE.value:
             text = "not a dead letter of a bridge: its headers lack a kind and a feed"

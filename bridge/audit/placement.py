@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import inf
 
-from bridge.audit.findings import MOST_SHOWN, Finding, Findings
+from bridge.audit.findings import MOST_SHOWN, AuditFinding, Findings
 from bridge.kafka.partitioner import partition_of
 
 
@@ -25,7 +25,7 @@ class Placement:
         self._searched: set[int] = set()
         """Numbers for which the present partition has not shown such a record yet."""
         self._newest_misplaced = -inf
-        self._misplaced: list[Finding] = []
+        self._misplaced: list[AuditFinding] = []
         """The first ones."""
         self._count = 0
 
@@ -46,7 +46,7 @@ class Placement:
         self._count += 1
         return False
 
-    def keep(self, found: Finding) -> None:
+    def keep(self, found: AuditFinding) -> None:
         """Keep the place of a misplaced record, of the first ones."""
         if len(self._misplaced) < MOST_SHOWN:
             self._misplaced.append(found)

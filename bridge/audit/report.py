@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.audit.findings import HOUR_MS, Finding, Hour, Proof
+from bridge.audit.findings import HOUR_MS, AuditFinding, Hour, Proof
 from bridge.audit.run import Audited
 from bridge.formatting import format_duration, format_utc, plural
 
@@ -68,7 +68,7 @@ def audit_as_json(audited: Audited) -> dict[str, Any]:
     }
 
 
-def _finding_as_json(found: Finding) -> dict[str, Any]:
+def _finding_as_json(found: AuditFinding) -> dict[str, Any]:
     return {
         "proof": found.proof.value,
         "topic": found.topic,
@@ -107,7 +107,7 @@ def audit_as_lines(audited: Audited) -> str:
     return "\n".join(lines)
 
 
-def _finding_as_line(found: Finding) -> str:
+def _finding_as_line(found: AuditFinding) -> str:
     place = found.topic
     if found.partition is not None:
         place += f" partition {found.partition} offset {found.offset}"

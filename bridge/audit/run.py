@@ -19,7 +19,7 @@ from confluent_kafka import Message
 from bridge import clock
 from bridge.audit.bets import FIELDS, BetsCheck, passes_over
 from bridge.audit.checkpoints import CheckpointsCheck
-from bridge.audit.findings import Finding, Findings, Proof
+from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.audit.letters import LettersCheck
 from bridge.avro.field_layout import RecordLayout
 from bridge.avro.field_reader import FieldReader
@@ -30,7 +30,7 @@ from bridge.kafka.reader import TopicScan
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.counters import Counters
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.records.message import decode, headers_of
 from bridge.records.reach import differences
 from bridge.records.topics import DAY_MS, Topics
@@ -83,12 +83,12 @@ class _Audit:
         self._progress = progress
         # A topic that is missing would pass for one without records.
         for topic in (*self._topics.of_messages(), self._topics.checkpoints):
-            self._client = admin.look_for(settings.kafka, topic.name)
+            self._client = admin.require_topic(settings.kafka, topic.name)
         self._started = clock.now()
         self._findings = Findings()
         self._checkpoints = CheckpointsCheck(self._findings, settings.feed.max_clock_skew_seconds)
         self._letters = LettersCheck(self._findings, feed)
-        self._gaps: list[Gap] = []
+        self._gaps: list[FeedGap] = []
         self._names: set[str] = set()
         """The feeds that have a checkpoint."""
         self._offsets = 0
@@ -200,7 +200,7 @@ class _Audit:
         seen = admin.topics_seen(self._client, [topic.name for topic in self._topics.of_messages()])
         for checkpoint in feeds.values():
             for name, text in differences(checkpoint.topics, seen).items():
-                self._findings.violate(Finding(Proof.TOPICS, text, name))
+                self._findings.violate(AuditFinding(Proof.TOPICS, text, name))
 
     def _read_gaps(self) -> None:
         codec, first = self._registry.codec("feed-gap"), inf
@@ -212,7 +212,7 @@ class _Audit:
             if value is None or self._feed not in (None, place.key):
                 return
             try:
-                gap = Gap.from_avro(codec.decode(value))
+                gap = FeedGap.from_avro(codec.decode(value))
             except SchemaError as error:
                 self._findings.violate(place._replace(text=str(error)))
                 return
@@ -275,7 +275,7 @@ class _Audit:
         self._whole = all(offset == 0 and at > kept for offset, at in firsts)
         return check
 
-    def _wanted(self) -> dict[int, Finding]:
+    def _wanted(self) -> dict[int, AuditFinding]:
         """Return the settlementTimes that a bet must have, microseconds, with the violation if none has.
 
         A bet is received after its settlement, so compaction has not reached one that was settled lately.
@@ -349,7 +349,7 @@ class _Audit:
         if found > most or (complete and found < least):
             counted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
             text = f"{found:,} {what} in the topic, {counted} by the checkpoints"
-            self._findings.violate(Finding(proof, text, topic), max(found - most, least - found))
+            self._findings.violate(AuditFinding(proof, text, topic), max(found - most, least - found))
 
 
 def audit(
@@ -364,14 +364,14 @@ def audit(
     bridge. Raises KafkaUnavailable when no broker answers or an open transaction hides records for long,
     TopologyError if a topic or a right is missing, SettingsError if there is no such feed.
     """
-    settings.need("kafka.bootstrap_servers", "registry.url")
+    settings.require("kafka.bootstrap_servers", "registry.url")
     with Registry(settings.registry) as registry:
         return _Audit(settings, registry, feed, since, progress).run()
 
 
-def _place(message: Message, proof: Proof) -> Finding:
+def _place(message: Message, proof: Proof) -> AuditFinding:
     """Return the place of a record."""
     key = message.key()
     name = key.decode("utf-8", "replace") if isinstance(key, bytes) else None
     topic, at = message.topic() or "", message.timestamp()[1]
-    return Finding(proof, "", topic, message.partition(), message.offset(), at, name)
+    return AuditFinding(proof, "", topic, message.partition(), message.offset(), at, name)

@@ -21,7 +21,7 @@ from bridge.avro.encoder import Encoder, UnknownSchema
 from bridge.avro.field_layout import RecordLayout
 from bridge.avro.mismatch import mismatch
 from bridge.avro.schemas import Schema, versions
-from bridge.errors import NotOurs, SchemaError, SchemaNotFound
+from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 from bridge.formatting import shortened
 
 _HEADER: Final = struct.Struct(">bI")
@@ -96,7 +96,7 @@ class Codec:
 
         A bridge with this version writes the same bytes, unless the later one also lacks a field of ours. A
         record of this version or an earlier one is returned as it is: `in_schema` compares with those. So is
-        one that cannot be read with this version. Raises NotOurs, and what `schema_by_id` raises.
+        one that cannot be read with this version. Raises ForeignRecord, and what `schema_by_id` raises.
         """
         if data.startswith(self.header):  # nearly all
             return data
@@ -115,7 +115,7 @@ class Codec:
     def decode(self, data: bytes) -> dict[str, Any]:
         """Return the datum of a record written with any version of the schema, resolved to this one.
 
-        Raises SchemaError for any other bytes, NotOurs if they begin unlike such a record, and what
+        Raises SchemaError for any other bytes, ForeignRecord if they begin unlike such a record, and what
         `schema_by_id` raises.
         """
         writer = self._writers.of(data)
@@ -158,8 +158,8 @@ class Writers:
         """Return the schema of a record in wire format, as parsed by fastavro, without logical types.
 
         A registry that was restored from an older backup may have given an id to another schema since. Raises
-        SchemaNotFound if the bytes fit a version that ships with the bridge, NotOurs if they fit that other
-        schema instead, SchemaError if they fit neither, and what `schema_by_id` raises.
+        SchemaNotFound if the bytes fit a version that ships with the bridge, ForeignRecord if they fit that
+        other schema instead, SchemaError if they fit neither, and what `schema_by_id` raises.
         """
         schema_id = schema_id_of(data)
         self._ask(schema_id)
@@ -169,7 +169,7 @@ class Writers:
         if any(_fits(data, shipped) for shipped in _shipped(self._name)):
             raise _given_away(schema_id, what, f"but the bytes are those of a {self._name}")
         if layout is None or _fits(data, layout):
-            raise NotOurs(what)
+            raise ForeignRecord(what)
         raise SchemaError(f"schema {schema_id} is something else in the registry ({what}), and does not fit")
 
     def must_be_ours(self, schema_id: int) -> None:
@@ -183,7 +183,7 @@ class Writers:
             return
         try:
             found = _parsed(self._schema_by_id(schema_id))
-        except NotOurs as error:
+        except ForeignRecord as error:
             self._others[schema_id] = str(error), None
             return
         name = dict(found).get("name") if isinstance(found, dict) else found
@@ -202,12 +202,12 @@ class Codecs(NamedTuple):
 
 
 def schema_id_of(data: bytes) -> int:
-    """Return the schema id of a record in wire format. Raises NotOurs for any other bytes."""
+    """Return the schema id of a record in wire format. Raises ForeignRecord for any other bytes."""
     if len(data) >= _HEADER.size and data[0] == _MAGIC:
         schema_id = int(_HEADER.unpack_from(data)[1])
         if schema_id <= _LARGEST_ID:
             return schema_id
-    raise NotOurs("not in the registry's wire format: a record begins with a zero byte and a schema id")
+    raise ForeignRecord("not in the registry's wire format: a record begins with a zero byte and a schema id")
 
 
 def _given_away(schema_id: int, what: str, why: str) -> SchemaNotFound:
@@ -218,11 +218,11 @@ def _given_away(schema_id: int, what: str, why: str) -> SchemaNotFound:
 
 
 def _parsed(schema: Any) -> Any:
-    """Parse a schema. Raises NotOurs if it is none."""
+    """Parse a schema. Raises ForeignRecord if it is none."""
     try:
         return parse_schema(_without_logical_types(schema))
     except (SchemaParseException, UnknownType, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise NotOurs(f"its schema is not an Avro schema: {shortened(repr(error))}") from error
+        raise ForeignRecord(f"its schema is not an Avro schema: {shortened(repr(error))}") from error
 
 
 def _layout(schema: Any) -> RecordLayout | None:

@@ -123,7 +123,7 @@ class _Bytes(_Type):
         return at + _natural(length)
 
 
-class _Enum(_Number):
+class _SymbolIndex(_Number):
     """The index of a symbol."""
 
     def __init__(self, symbols: int) -> None:
@@ -136,7 +136,7 @@ class _Enum(_Number):
         return at
 
 
-class _String(_Bytes):
+class _Text(_Bytes):
     """UTF-8."""
 
     def check(self, data: bytes, at: int) -> int:
@@ -146,7 +146,7 @@ class _String(_Bytes):
         return end
 
 
-class _Record(_Type):
+class _Sequence(_Type):
     """Several types in sequence."""
 
     def __init__(self, types: list[_Type]) -> None:
@@ -228,11 +228,11 @@ def _compile(schema: Any, types: dict[str, _Type]) -> _Type:
     if kind == "bytes":
         return _Bytes()
     if kind == "string":
-        return _String()
+        return _Text()
     if kind == "array":
         return _Blocks(_compile(schema["items"], types))
     if kind == "map":
-        return _Blocks(_joined([_String(), _compile(schema["values"], types)]))
+        return _Blocks(_joined([_Text(), _compile(schema["values"], types)]))
     if kind in ("record", "error", "enum", "fixed"):
         types[schema["name"]] = made = _named(kind, schema, types)
         return made
@@ -243,7 +243,7 @@ def _compile(schema: Any, types: dict[str, _Type]) -> _Type:
 
 def _named(kind: str, schema: Any, types: dict[str, _Type]) -> _Type:
     if kind == "enum":
-        return _Enum(len(schema["symbols"]))
+        return _SymbolIndex(len(schema["symbols"]))
     if kind == "fixed":
         return _Fixed(schema["size"])
     return _joined([_compile(each["type"], types) for each in schema["fields"]])
@@ -265,7 +265,7 @@ def _joined(types: list[_Type]) -> _Type:
             joined.append(each)
     if not joined:
         return _Fixed(0)
-    return joined[0] if len(joined) == 1 else _Record(joined)
+    return joined[0] if len(joined) == 1 else _Sequence(joined)
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
@@ -284,7 +284,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
 def _value(kind: _Type, data: bytes, at: int) -> bytes | int:
     """Return the value of a string, as UTF-8, or the number that begins at `at`."""
     number, at = _long(data, at)
-    return data[at : at + number] if isinstance(kind, _String) else number
+    return data[at : at + number] if isinstance(kind, _Text) else number
 
 
 def _natural(number: int) -> int:

@@ -34,8 +34,8 @@ class FieldReader(Generic[T]):
     def read(self, data: bytes) -> T:
         """Return what the layout reads. What it skips is not checked, except for the length of the record.
 
-        Raises SchemaError for any other bytes and for a schema without the fields, NotOurs if the bytes begin
-        unlike such a record, and as `Writers.of`.
+        Raises SchemaError for any other bytes and for a schema without the fields, ForeignRecord if the bytes
+        begin unlike such a record, and as `Writers.of`.
         """
         schema_id = schema_id_of(data)
         read = self._readers.get(schema_id)

@@ -213,7 +213,7 @@ def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) ->
     from bridge.records import topics as _topics
 
     settings = load(config)
-    settings.need("kafka.bootstrap_servers")
+    settings.require("kafka.bootstrap_servers")
     client = clients.admin(settings.kafka)
     changes = _topics.plan(client, _topics.declare(settings))
     if mend:
@@ -249,7 +249,7 @@ def schemas_register(config: Config = None, json: Json = False) -> None:
     from bridge.registry import Registry
 
     settings = load(config)
-    settings.need("registry.url")
+    settings.require("registry.url")
     ids = Registry(settings.registry).register(settings.topics.prefix)
     rows = {subject(settings.topics.prefix, name): schema_id for name, schema_id in ids.items()}
     show(rows, "\n".join(f"{name}: schema {schema_id}" for name, schema_id in rows.items()), json=json)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_text, progress, say, show
+from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_note, print_text, progress, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -108,7 +108,7 @@ def tail(
         settings=settings,
     )
     if not until_end and sys.stderr.isatty():
-        say(f"waiting for bets in {settings.topics.prefix}.{BETS.name}, until Ctrl-C")
+        print_note(f"waiting for bets in {settings.topics.prefix}.{BETS.name}, until Ctrl-C")
     with _names(settings, names) as of:
         _print(islice(filter(selection.wants, found), count or None), _format(format_, json), of)
 
@@ -242,7 +242,7 @@ def explain(
         raise SettingsError("BET is empty: give a betId, as `bridge replay --json` prints it")
     found = explained(load(config), bet, names)
     if found.lacking:
-        say(found.lacking)
+        print_note(found.lacking)
     show(as_data(found), as_lines(found), json=json)
     if not found.found:
         raise BridgeError(f"no record or dead letter mentions the bet {bet}. Is the id complete?")
@@ -264,12 +264,12 @@ def _export(
         if export.offsets is None:
             export.window = window.begin, window.end
         else:
-            say(f"resuming after {export.bets:,} bets")
+            print_note(f"resuming after {export.bets:,} bets")
         of, ends = Window(*export.window), export.ends
         found = Replay(settings, of, selection, offsets=export.offsets, ends=ends, strict=True)
         with found, _resumable(found):
             export.run(found)
-    say(f"{plural(export.bets, 'bet')} in {output}")
+    print_note(f"{plural(export.bets, 'bet')} in {output}")
     if not export.bets:
         _say_nothing(selection)
 
@@ -293,13 +293,13 @@ def _copy(
 
     try:
         if copy.offsets is not None:
-            say("resuming after the records already copied")
+            print_note("resuming after the records already copied")
         found = Replay(settings, copy.window, selection, offsets=copy.offsets, strict=True)
         with found, _resumable(found):
             copy.run(found, count)
     finally:
         copy.close()
-    say(f"{plural(copied, 'bet')} copied to {target}")
+    print_note(f"{plural(copied, 'bet')} copied to {target}")
     if not copied and copy.offsets is None:
         _say_nothing(selection)
 
@@ -322,7 +322,7 @@ def _selection(
     if gap:
         gaps = [found for found in read(GAPS, settings=settings) if found.feed == settings.feed.name]
         if not gaps:
-            say(f"no gap of the feed {settings.feed.name} has been declared: no bet lies in one")
+            print_note(f"no gap of the feed {settings.feed.name} has been declared: no bet lies in one")
             raise typer.Exit
     return Selection(
         bets=frozenset(bets or ()),
@@ -366,7 +366,7 @@ def _names(settings: Settings, language: str | None) -> Iterator[NamesOf]:
         return
     with Names(settings) as names:
         if missing := lacking(names, language):
-            say(missing)
+            print_note(missing)
         yield lambda bet: names.of(bet, language)
 
 
@@ -394,7 +394,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
 def _say_nothing(selection: Selection) -> None:
     """Say that nothing was found. Raises BridgeError where bets were asked for by their ids alone."""
     if not selection.bets or selection != type(selection)(selection.bets, selection.everywhere):
-        say("nothing found")
+        print_note("nothing found")
         return
     where = "" if selection.everywhere else " in the partition of its key; --all-partitions searches all"
     raise BridgeError(f"nothing found{where}. Is the id complete?")
@@ -417,7 +417,7 @@ def _resumable(replay: Replay) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted: repeat the command to resume")
+        print_note("interrupted: repeat the command to resume")
         raise
     finally:
         signal.signal(signal.SIGINT, before)

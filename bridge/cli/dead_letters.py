@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from bridge.cli.output import Config, Json, say, show
+from bridge.cli.output import Config, Json, print_note, show
 from bridge.config import load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -89,13 +89,13 @@ def show_(
         letter_as_lines,
         read_letters,
         read_messages,
-        the_one,
+        resolve_key,
     )
 
     if not key:
         raise SettingsError("KEY is empty: give a key or its beginning; `bridge deadletters list` shows keys")
     settings = load(config)
-    letter = the_one(read_letters(settings, Filter(key=key)), key)
+    letter = resolve_key(read_letters(settings, Filter(key=key)), key)
     message = read_messages(settings, [letter])[letter.place]
     show(letter_as_json(letter, message), letter_as_lines(letter, message), json=json)
 
@@ -124,7 +124,7 @@ def export(
 
     Prints one JSON object per line; bytes that are not UTF-8 are in `base64`, others in `value`.
     """
-    from bridge.inspection.dead_letters import in_portions, letter_as_json, read_letters, read_messages
+    from bridge.inspection.dead_letters import batches, letter_as_json, read_letters, read_messages
 
     settings, wanted = load(config), _filter(reason, field, from_, to, bet)
     if to_directory is not None:
@@ -134,9 +134,9 @@ def export(
             text = f"--dir {to_directory} cannot be created: {error.strerror}. Name another directory."
             raise SettingsError(text) from None
     letters = [letter for letter in read_letters(settings, wanted) if all_ or letter.open]
-    for portion in in_portions(letters, settings.batch):
-        messages = read_messages(settings, portion)
-        for letter in portion:
+    for batch in batches(letters, settings.batch):
+        messages = read_messages(settings, batch)
+        for letter in batch:
             message = messages[letter.place]
             whole = letter_as_json(letter, message)
             if to_directory is None:
@@ -154,7 +154,7 @@ def export(
         text = f"{plural(len(letters), 'dead letter')} exported to {to_directory}"
         show({"exported": len(letters), "directory": str(to_directory)}, text, json=json)
     elif not letters:
-        say("no matching dead letter")
+        print_note("no matching dead letter")
 
 
 @deadletters.command("redrive")

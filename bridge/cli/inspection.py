@@ -10,7 +10,7 @@ import typer
 
 from bridge.cli.output import Config, Json, print_json, print_text, progress, show
 from bridge.config import Settings, age_seconds, load
-from bridge.errors import BridgeError, SettingsError, of_option
+from bridge.errors import BridgeError, SettingsError, naming_option
 
 if TYPE_CHECKING:
     from bridge.records.checkpoint import Checkpoint
@@ -45,7 +45,7 @@ def doctor(
     Changes nothing, does not connect to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge
     run` would end) or finds trouble (~: it would start, and wait where it has to).
     """
-    from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines, legend
+    from bridge.doctor.finding import Verdict, finding_as_json, finding_as_lines, legend
     from bridge.doctor.runner import CHECKS, run_checks
 
     width = max(len(check.name) for check in CHECKS)
@@ -59,7 +59,7 @@ def doctor(
         print_json([finding_as_json(name, finding) for name, finding in findings.items()])
     elif explained := legend(findings):
         print_text(f"\n{explained}")
-    if found & ({Outcome.FAIL} if startup else {Outcome.FAIL, Outcome.TROUBLE}):
+    if found & ({Verdict.FAIL} if startup else {Verdict.FAIL, Verdict.TROUBLE}):
         raise typer.Exit(1)
 
 
@@ -87,11 +87,11 @@ def limits(
     from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines, parse_moment
 
     settings, now = load(config), clock.now().wall
-    with of_option("--at"):
+    with naming_option("--at"):
         then = math.ceil(now if at is None else parse_moment(at, now))
     if then < now:
         raise SettingsError(f"--at {at} is in the past: attempts before now are known, not forecast")
-    with of_option("--recover"):
+    with naming_option("--recover"):
         length = None if recover is None else age_seconds(recover)
     checkpoint = checkpoint_of(settings)
     revision = checkpoint.revision if length is None else then - length

@@ -62,7 +62,7 @@ def in_utf_8(value: Any) -> Any:
     return value
 
 
-def say(line: str) -> None:
+def print_note(line: str) -> None:
     """Print a line for a person on stderr, as `print_text`."""
     print_text(line, err=True)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bridge.cli.inspection import checkpoint_of
-from bridge.cli.output import Config, Json, in_utf_8, print_json, print_text, say, show
+from bridge.cli.output import Config, Json, in_utf_8, print_json, print_note, print_text, show
 from bridge.config import Settings, load
 from bridge.errors import SettingsError
 
@@ -96,7 +96,7 @@ def retire_feed(
     settings = load(config)
 
     def confirm(text: str) -> None:
-        say(text)
+        print_note(text)
         if not yes:
             question = f"Retire {name}? {settings.feed.name} uses its topics from now on."
             typer.confirm(question, abort=True)
@@ -107,7 +107,7 @@ def retire_feed(
     if not json:
         print_text(text)
         return
-    say(text)
+    print_note(text)
     print_json({"retired": name, "successor": checkpoint_as_json(succession.checkpoint)})
 
 
@@ -117,7 +117,7 @@ def _unknown_if_interrupted() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("Interrupted: `bridge checkpoint show` shows what was committed.")
+        print_note("Interrupted: `bridge checkpoint show` shows what was committed.")
         raise
 
 
@@ -127,7 +127,7 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
     from bridge.repair.position import commit_move, plan_as_json, plan_as_lines, plan_move
 
     ask = not (yes or dry_run)
-    settings.need("kafka.bootstrap_servers", "registry.url")
+    settings.require("kafka.bootstrap_servers", "registry.url")
     if not dry_run:  # the owner first: while there is one, no option helps
         refuse_members(settings, members(settings))
     if ask and (json or not sys.stdin.isatty()):
@@ -142,6 +142,6 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
         typer.confirm("Move the position?", abort=True)
     with _unknown_if_interrupted(), owning(settings) as owned:
         commit_move(owned, plan, reason)
-    say("The position has been moved. `bridge run` resumes from there.")
+    print_note("The position has been moved. `bridge run` resumes from there.")
     if json:
         print_json(plan_as_json(plan, changed=True))

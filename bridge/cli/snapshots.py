@@ -14,11 +14,11 @@ import typer
 from rich.console import Console, RenderableType
 
 from bridge import log
-from bridge.cli.output import Config, Json, beginning_with, print_json, say
+from bridge.cli.output import Config, Json, beginning_with, print_json, print_note
 from bridge.config import Settings, age_seconds, load
 from bridge.config.api import KINDS
 from bridge.config.fields import LONGEST_SECONDS
-from bridge.errors import SettingsError, of_option
+from bridge.errors import SettingsError, naming_option
 
 if TYPE_CHECKING:
     from bridge.snapshots.job import Task
@@ -125,7 +125,7 @@ def _do(
         )
     if plan and metrics_file:
         raise SettingsError("--plan cannot be combined with --metrics-file: it publishes no snapshot.")
-    with of_option("--every"):
+    with naming_option("--every"):
         seconds = None if every is None else age_seconds(every)
     if seconds is not None and not 0 < seconds <= LONGEST_SECONDS:
         raise SettingsError("--every must be between 1s and 366d")
@@ -177,7 +177,7 @@ def _stoppable() -> Iterator[threading.Event]:
     try:
         yield stop
     except KeyboardInterrupt:
-        say("interrupted; the last snapshot is unchanged, unless this one was just being committed")
+        print_note("interrupted; the last snapshot is unchanged, unless this one was just being committed")
         raise
     finally:
         signal.signal(signal.SIGTERM, former)

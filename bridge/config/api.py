@@ -18,7 +18,7 @@ from bridge.config.fields import (
     only_one,
     secret_of,
 )
-from bridge.config.secrets import Form, secret_trouble
+from bridge.config.secrets import Form, secret_problem
 
 Listed = Literal["sport", "region", "league", "competitor"]
 """The kinds of names with list endpoints."""
@@ -188,6 +188,6 @@ class ApiSettings(TlsSection):
         """Return the current token; a file is read at each call. Raises SettingsError like `read_secret`."""
         return secret_of("BRIDGE_API__TOKEN", self.token, self.token_file, form=Form.BEARER)
 
-    def token_trouble(self) -> str:
+    def token_problem(self) -> str:
         """Return why the token's file cannot be used now, "" if it can, or there is none."""
-        return "" if self.token_file is None else secret_trouble(self.token_file, Form.BEARER)
+        return "" if self.token_file is None else secret_problem(self.token_file, Form.BEARER)

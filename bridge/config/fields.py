@@ -161,6 +161,6 @@ def secret_of(
     if file is not None:
         secret = read_secret(f"{name}_FILE", file, form)
     conceal(secret, name, user)
-    if trouble := form.trouble(secret):
-        raise SettingsError(f"{name} {trouble}")
+    if problem := form.problem(secret):
+        raise SettingsError(f"{name} {problem}")
     return secret

@@ -131,7 +131,7 @@ class Settings(BaseSettings):
             )
         return self
 
-    def need(self, *names: str) -> None:
+    def require(self, *names: str) -> None:
         """Raise SettingsError if a setting named (`feed.base_url`) or a file of its section is unusable."""
         sections = dict.fromkeys(name.partition(".")[0] for name in names)
         if problems := self.missing(*names) + self.unusable(*sections):

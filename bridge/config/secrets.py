@@ -26,7 +26,7 @@ class Form(Enum):
     HEADER = "[ -~]*"
     BEARER = "[!-~]*"
 
-    def trouble(self, secret: str) -> str:
+    def problem(self, secret: str) -> str:
         """Return why a secret is not of this form, "" if it is or is empty."""
         if re.fullmatch(self.value, secret, re.DOTALL):
             return ""
@@ -47,18 +47,18 @@ def read_secret(name: str, file: Path, form: Form) -> str:
 
     Raises SettingsError, without the content, if the file could never be used.
     """
-    secret, trouble = _read(file, form)
+    secret, problem = _read(file, form)
     conceal(secret, name)
-    if not trouble:
+    if not problem:
         _last[file] = secret
         _warned.discard(file)
     elif file in _last:
         if file not in _warned:
-            get().warning("secret file unreadable, using the last secret", file=str(file), reason=trouble)
+            get().warning("secret file unreadable, using the last secret", file=str(file), reason=problem)
         _warned.add(file)
         return _last[file]
     else:
-        raise SettingsError(f"{name}: cannot read {file}: {trouble}")
+        raise SettingsError(f"{name}: cannot read {file}: {problem}")
     return secret
 
 
@@ -74,10 +74,10 @@ def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
     return found.digest()
 
 
-def secret_trouble(file: Path, form: Form) -> str:
+def secret_problem(file: Path, form: Form) -> str:
     """Return the file of a secret and why it cannot be used now, "" if it can."""
-    _, trouble = _read(file, form)
-    return trouble and f"{file}: {trouble}"
+    _, problem = _read(file, form)
+    return problem and f"{file}: {problem}"
 
 
 def _read(file: Path, form: Form) -> tuple[str, str]:
@@ -90,5 +90,5 @@ def _read(file: Path, form: Form) -> tuple[str, str]:
         return "", "it is not UTF-8 text"
     if not secret:
         return "", "it is empty"
-    trouble = form.trouble(secret)
-    return secret, trouble and f"it {trouble}"
+    problem = form.problem(secret)
+    return secret, problem and f"it {problem}"

@@ -23,7 +23,7 @@ from bridge.config.fields import (
     only_one,
     secret_of,
 )
-from bridge.config.secrets import Form, secret_trouble
+from bridge.config.secrets import Form, secret_problem
 from bridge.errors import SettingsError
 from bridge.formatting import parse_instant, shortened
 
@@ -191,10 +191,10 @@ class FeedSettings(TlsSection):
             "BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file, form=self._auth_form
         )
 
-    def auth_trouble(self) -> str:
+    def auth_problem(self) -> str:
         """Return why the credential's file cannot be read now, "" if it can, or there is none."""
         file = self.auth_value_file
-        return "" if file is None else secret_trouble(file, self._auth_form)
+        return "" if file is None else secret_problem(file, self._auth_form)
 
 
 class LimitsSettings(Section):

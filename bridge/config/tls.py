@@ -57,13 +57,13 @@ def _read(section: str, settings: TlsSection) -> ssl.SSLContext:
     lenient(context)
     if certificate is not None:
         key = settings.client_key_file or certificate
-        if reason := _trouble(context, certificate, key):
+        if reason := _problem(context, certificate, key):
             pair = f"{certificate} with the private key in {key}: {reason}"
             raise _unusable(section, "client_certificate_file", pair)
     return context
 
 
-def _trouble(context: ssl.SSLContext, certificate: Path, key: Path) -> str:
+def _problem(context: ssl.SSLContext, certificate: Path, key: Path) -> str:
     """Have the context identify itself by a certificate; return why it cannot, "" if it can."""
     try:
         is_encrypted = b"ENCRYPTED" in key.read_bytes()

@@ -107,15 +107,15 @@ class Deduplicator:
     def __len__(self) -> int:
         return len(self._table)
 
-    def connected(self, revision: float | None = None, *, awaiting: bool = False) -> None:
+    def connected(self, revision: float | None = None, *, replay_unproven: bool = False) -> None:
         """Begin a connection that replays from this revision: all known bets may be repeated.
 
-        While the last connection is still `awaiting` one that was known before it, what it has brought
-        itself shows nothing.
+        While the replay of the last one is unproven (`replay_unproven`), what that has brought itself shows
+        nothing.
         """
         self._connection += 1
         self._connected = self._table.end
-        if not awaiting:
+        if not replay_unproven:
             self._witnesses_end = self._connected
         self._horizon.connected(revision)
 
@@ -143,7 +143,7 @@ class Deduplicator:
             return DedupResult.DUPLICATE if same else DedupResult.UNDECIDED
         return DedupResult.DUPLICATE if same else DedupResult.CORRECTION
 
-    def knew(self, key: bytes) -> bool:
+    def proves_replay(self, key: bytes) -> bool:
         """Return whether the last version of a bet shows, when it comes again, that a replay is whole."""
         _, digest, row = self._find(key)
         chain = self._chain(digest)
@@ -177,8 +177,8 @@ class Deduplicator:
         row = self._table.find(_of_dead_letter(content))
         return _DEAD_ROW.unpack(self._table.payload(row))[0] if row else None
 
-    def knew_dead_letter(self, content: bytes, since: float) -> bool:
-        """Return whether a dead letter received since then shows that a replay is whole, as `knew` does."""
+    def letter_proves_replay(self, content: bytes, since: float) -> bool:
+        """Return, as `proves_replay`, whether a dead letter received since then shows a whole replay."""
         row = self._table.find(_of_dead_letter(content))
         return 0 < row < self._witnesses_end and _DEAD_ROW.unpack(self._table.payload(row))[0] >= since
 

@@ -14,7 +14,7 @@ _KAFKA_PORT: Final = 9092
 _PORTS: Final = {"http": 80, "https": 443}
 
 
-class Address(NamedTuple):
+class HostAddress(NamedTuple):
     """A host and port, with the setting that names them."""
 
     setting: str
@@ -27,7 +27,7 @@ class Address(NamedTuple):
         return f"{self.host}:{self.port} ({self.setting})"
 
 
-def addresses(settings: Settings) -> list[Address]:
+def addresses(settings: Settings) -> list[HostAddress]:
     """Return the addresses of Kafka, registry and provider, without those that a proxy connects to."""
     found = brokers(settings)
     for setting, url, proxy in servers(settings):
@@ -35,7 +35,7 @@ def addresses(settings: Settings) -> list[Address]:
         scheme = http_scheme(parts.scheme)
         if parts.hostname and proxy is None:
             port = parts.port or _PORTS[scheme]
-            found.append(Address(setting, parts.hostname, port, scheme == "https"))
+            found.append(HostAddress(setting, parts.hostname, port, scheme == "https"))
     return found
 
 
@@ -55,7 +55,7 @@ def servers(settings: Settings) -> Iterator[tuple[str, str, str | None]]:
                 yield setting, url, proxy_of(setting.partition(".")[0], url, given)
 
 
-def brokers(settings: Settings) -> list[Address]:
+def brokers(settings: Settings) -> list[HostAddress]:
     """Return the addresses of Kafka; librdkafka reports what is none."""
     protocol = str(settings.kafka.public_properties().get("security.protocol", "plaintext")).lower()
     found = []
@@ -65,6 +65,6 @@ def brokers(settings: Settings) -> list[Address]:
             if parts.hostname:
                 port = parts.port or _KAFKA_PORT
                 found.append(
-                    Address("kafka.bootstrap_servers", parts.hostname, port, protocol.endswith("ssl"))
+                    HostAddress("kafka.bootstrap_servers", parts.hostname, port, protocol.endswith("ssl"))
                 )
     return found

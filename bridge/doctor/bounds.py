@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from bridge.config import Settings
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 from bridge.doctor.kafka_checks import ask_members
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
@@ -28,7 +28,7 @@ def check_bounds(settings: Settings) -> Finding:
     try:
         found = [_of_broker(client, broker) for broker in seen.brokers]
     except TopologyError as error:  # nothing else needs this right
-        return Finding(Outcome.SKIPPED, str(error))
+        return Finding(Verdict.SKIPPED, str(error))
     given = settings.kafka.public_properties()
     return assess_bounds(
         round(clients.session_seconds(settings.kafka) * 1000),
@@ -49,24 +49,24 @@ def assess_bounds(
     least, longest = _bound(brokers, LEAST_SESSION, max), _bound(brokers, LONGEST_SESSION)
     lasting, largest = _bound(brokers, LONGEST_TRANSACTION), _bound(brokers, LARGEST_GROUP)
     if least is None or longest is None or lasting is None or largest is None:
-        return Finding(Outcome.SKIPPED, "the brokers do not show their bounds")
+        return Finding(Verdict.SKIPPED, "the brokers do not show their bounds")
     if transaction > lasting:
         text = f"kafka.transaction_timeout_ms = {transaction} is more than {LONGEST_TRANSACTION} = {lasting}"
-        return Finding(Outcome.FAIL, text, "Lower the one, or have the brokers allow more.")
+        return Finding(Verdict.FAIL, text, "Lower the one, or have the brokers allow more.")
     if is_first and (copies := _bound(brokers, COPIES) or 0) > len(brokers):
         text = f"no transaction can begin: the brokers are {len(brokers)}, and {COPIES} = {copies}"
-        return Finding(Outcome.TROUBLE, text, "Start more brokers, or lower it for all of them.")
+        return Finding(Verdict.TROUBLE, text, "Start more brokers, or lower it for all of them.")
     if not least <= session <= longest:
         return Finding(
-            Outcome.TROUBLE,
+            Verdict.TROUBLE,
             f"kafka.session_timeout_ms = {session}: the brokers take {least} to {longest} "
             f"({LEAST_SESSION}, {LONGEST_SESSION}), and no bridge into the owner group",
             "Set one that they take.",
         )
     if members >= largest:
         text = f"the owner group is full: {members} of {largest} members ({LARGEST_GROUP})"
-        return Finding(Outcome.WARN, text, "A further bridge is refused.")
-    return Finding(Outcome.OK, f"a session of {session} ms and transactions of {transaction} ms are allowed")
+        return Finding(Verdict.WARN, text, "A further bridge is refused.")
+    return Finding(Verdict.OK, f"a session of {session} ms and transactions of {transaction} ms are allowed")
 
 
 def _bound(

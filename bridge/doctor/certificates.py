@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from bridge.config import Settings
 from bridge.config.files import read_bytes
-from bridge.doctor.addresses import Address, addresses
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.addresses import HostAddress, addresses
+from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import SettingsError
 from bridge.formatting import format_duration, format_utc, plain_error, plural
 from bridge.kafka.blocking import Worker
@@ -73,13 +73,13 @@ def assess_certificates(found: Mapping[str, Validity], unread: Mapping[str, str]
     lines = [*invalid, *soon, *(f"{name}: could not be read: {reason}" for name, reason in unread.items())]
     if lines:
         advice = "Renew it where it is issued; no restart is needed."
-        worst = Outcome.TROUBLE if invalid else Outcome.WARN
+        worst = Verdict.TROUBLE if invalid else Verdict.WARN
         return Finding(worst, "\n".join(lines), advice if invalid or soon else "")
     if not found:
-        return Finding(Outcome.OK, "no address uses TLS, or only through a proxy")
+        return Finding(Verdict.OK, "no address uses TLS, or only through a proxy")
     name, first = min(found.items(), key=lambda item: item[1].ends)
     count = plural(len(found), "certificate")
-    return Finding(Outcome.OK, f"{count}; the first to end: {name}, at {format_utc(first.ends)}")
+    return Finding(Verdict.OK, f"{count}; the first to end: {name}, at {format_utc(first.ends)}")
 
 
 def _invalid(name: str, validity: Validity, now: float) -> str:
@@ -108,7 +108,7 @@ def of_key_store(content: bytes, password: bytes | None) -> Validity:
     return _validity(entry.certificate)
 
 
-def of_server(address: Address) -> Validity:
+def of_server(address: HostAddress) -> Validity:
     """Return the validity of a server's own certificate. Raises OSError if it shows none."""
     context = ssl.create_default_context()
     context.check_hostname = False

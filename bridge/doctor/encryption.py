@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from bridge.config import Settings
 from bridge.doctor.addresses import brokers, servers
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 
 _FALSE = ("false", "f", "0")
 """As librdkafka reads it."""
@@ -23,8 +23,8 @@ def check_encryption(settings: Settings) -> Finding:
             "Use TLS with verified certificates: without it, anyone on the network path can read or change "
             "what is sent."
         )
-        return Finding(Outcome.WARN, "\n".join(exposed), advice)
-    return Finding(Outcome.OK, "no credential is sent unencrypted, and certificates are verified")
+        return Finding(Verdict.WARN, "\n".join(exposed), advice)
+    return Finding(Verdict.OK, "no credential is sent unencrypted, and certificates are verified")
 
 
 def _unencrypted(settings: Settings) -> Iterator[str]:

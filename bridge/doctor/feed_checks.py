@@ -9,7 +9,7 @@ from functools import partial
 
 from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings, parse_start
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_skew, format_utc
 from bridge.inspection.limits import LimitForecast
@@ -31,19 +31,19 @@ AHEAD = "it lies in the future (PositionInFuture); `bridge run` declares a gap, 
 def assess_clock(feed: FeedSettings, skew: Skew | None) -> Finding:
     """Whether the provider's clock is near enough to ours; None if the provider does not send its time."""
     if skew is None:
-        return Finding(Outcome.WARN, "the provider answers without its time: the clock skew is unknown")
+        return Finding(Verdict.WARN, "the provider answers without its time: the clock skew is unknown")
     seconds, limit = skew.seconds, feed.max_clock_skew_seconds
     message = f"the provider answers, and its clock {format_skew(seconds)}"
     if abs(seconds) <= limit:
-        return Finding(Outcome.OK, message)
+        return Finding(Verdict.OK, message)
     advice = "Correct this machine's clock by NTP; if it is correct, tell the provider."
-    return Finding(Outcome.FAIL, f"{message}; more than {format_duration(limit)} stop the bridge", advice)
+    return Finding(Verdict.FAIL, f"{message}; more than {format_duration(limit)} stop the bridge", advice)
 
 
 def check_feeds(settings: Settings) -> Finding:
     """Whether no other feed uses the topics. Raises TopologyError, which names it, and as the readers."""
     declared = topics.declare(settings)
-    alone = Finding(Outcome.OK, f"no other feed uses {settings.topics.prefix}.…")
+    alone = Finding(Verdict.OK, f"no other feed uses {settings.topics.prefix}.…")
     if admin.topic_id(clients.admin(settings.kafka), declared.checkpoints.name, admin.USER_SECONDS) is None:
         return alone
     with Registry(settings.registry) as registry:
@@ -69,7 +69,7 @@ def check_checkpoint(settings: Settings, now: float) -> Finding:
         for name, used in used_partitions(reaches).items()
         if (count := admin.partition_count(client, name)) > used
     ]
-    outcome = Outcome.WARN if lines and found.outcome is Outcome.OK else found.outcome
+    outcome = Verdict.WARN if lines and found.outcome is Verdict.OK else found.outcome
     return Finding(outcome, "\n".join([found.message, *lines]), found.advice)
 
 
@@ -79,11 +79,11 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
         begins = f"none yet: the first run begins with feed.start = {settings.feed.start}"
         start = parse_start(settings.feed.start, now)
         if start is not None and start < Limiter.of(settings).oldest_replayable(now):
-            return Finding(Outcome.TROUBLE, f"{begins}: {LOST}", SEE)
+            return Finding(Verdict.TROUBLE, f"{begins}: {LOST}", SEE)
         if start is not None:
-            return Finding(Outcome.OK, begins)
+            return Finding(Verdict.OK, begins)
         return Finding(
-            Outcome.WARN,
+            Verdict.WARN,
             f"{begins}: the provider decides what it replays, and what it leaves out is no gap",
             "To get everything it still has, set feed.start (BRIDGE_FEED__START) to an age, such as 71h.",
         )
@@ -94,13 +94,13 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
     until, reason = format_utc(limits.reconnect.until), limits.reconnect.reason
     wait = f"the limits allow a reconnect at {until}: {reason}; used: {used}"
-    worst = outcome if outcome is Outcome.FAIL else Outcome.TROUBLE
+    worst = outcome if outcome is Verdict.FAIL else Verdict.TROUBLE
     return Finding(worst, f"{message}\n{wait}", advice)
 
 
 def _position(settings: Settings, checkpoint: Checkpoint, now: float, oldest: int) -> Finding:
     if checkpoint.state is State.STOPPED_ON_GAP and settings.feed.on_gap == "stop":
-        return Finding(Outcome.FAIL, f"StoppedOnGap: {checkpoint.reason}", SEE)
+        return Finding(Verdict.FAIL, f"StoppedOnGap: {checkpoint.reason}", SEE)
     memory = settings.limits.memory_seconds
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
     ended = checkpoint.reason if checkpoint.state is State.STOPPED else ""
@@ -110,14 +110,14 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float, oldest: in
     asks_for_all = checkpoint.starting and settings.feed.start == "0"
     if is_ahead or (checkpoint.revision < oldest and not asks_for_all):
         # No failure, although the bridge may stop on the gap: it has to start to declare it.
-        return Finding(Outcome.TROUBLE, f"{message}: {AHEAD if is_ahead else LOST}", SEE)
+        return Finding(Verdict.TROUBLE, f"{message}: {AHEAD if is_ahead else LOST}", SEE)
     still = now - max(checkpoint.updated_at, checkpoint.until or 0.0)
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(
-            Outcome.WARN,
+            Verdict.WARN,
             f"{message}; no commit for {format_duration(now - checkpoint.updated_at)}",
             "If nobody owns the feed (`leadership`), start a bridge before "
             f"{format_utc(checkpoint.revision + memory)}: from then on the provider discards messages that "
             "are not published.",
         )
-    return Finding(Outcome.WARN if ended else Outcome.OK, message)
+    return Finding(Verdict.WARN if ended else Verdict.OK, message)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bridge.masking import concealed
 
 
-class Outcome(Enum):
+class Verdict(Enum):
     """How a check ended, best first."""
 
     OK = "ok"
@@ -23,13 +23,13 @@ class Outcome(Enum):
     """A setting is missing, or a check that it depends on has not succeeded."""
 
 
-_MARKS = {Outcome.OK: "✓", Outcome.WARN: "!", Outcome.TROUBLE: "~", Outcome.FAIL: "✗", Outcome.SKIPPED: "-"}
+_MARKS = {Verdict.OK: "✓", Verdict.WARN: "!", Verdict.TROUBLE: "~", Verdict.FAIL: "✗", Verdict.SKIPPED: "-"}
 
 
 class Finding(NamedTuple):
     """What a check found, and what to do about it."""
 
-    outcome: Outcome
+    outcome: Verdict
     message: str
     advice: str = ""
 
@@ -58,10 +58,10 @@ def legend(findings: Mapping[str, Finding]) -> str:
     """Return what follows for `bridge run`, where a mark needs to be explained; "" if nowhere."""
     named = {
         outcome: ", ".join(name for name, finding in findings.items() if finding.outcome is outcome)
-        for outcome in (Outcome.TROUBLE, Outcome.FAIL)
+        for outcome in (Verdict.TROUBLE, Verdict.FAIL)
     }
     lines = [
-        named[Outcome.TROUBLE] and f"~ `bridge run` would start; not in order: {named[Outcome.TROUBLE]}",
-        named[Outcome.FAIL] and f"✗ `bridge run` would end: {named[Outcome.FAIL]}",
+        named[Verdict.TROUBLE] and f"~ `bridge run` would start; not in order: {named[Verdict.TROUBLE]}",
+        named[Verdict.FAIL] and f"✗ `bridge run` would end: {named[Verdict.FAIL]}",
     ]
     return "\n".join(filter(None, lines))

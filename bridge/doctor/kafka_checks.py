@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient, PartitionMetadata, ResourceType
 from bridge import clock
 from bridge.avro.schemas import TOPICS
 from bridge.config import KafkaSettings, Settings
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients
-from bridge.kafka.blocking import discard
+from bridge.kafka.blocking import destroy_in_background
 from bridge.kafka.errors import coordinated, explained, unanswered
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
 from bridge.kafka.reader import reading_clients
@@ -23,7 +23,7 @@ from bridge.ownership import batch_writer
 from bridge.ownership.election import group_of, group_of_job, is_owner_id, look
 from bridge.ownership.group import Group, Member
 from bridge.records import rights, topics
-from bridge.registry import OF_OWNER, TO_UPGRADE, Registry, RegistryUnavailable, Standing
+from bridge.registry import OF_OWNER, TO_UPGRADE, Compatibility, Registry, RegistryUnavailable
 from bridge.stored.restore import PublishedReader
 
 GROUP_SECONDS = 15.0
@@ -61,11 +61,11 @@ class Needed(NamedTuple):
 
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers, and `bridge run` could make its clients."""
-    discard(batch_writer.transactional(settings))
+    destroy_in_background(batch_writer.transactional(settings))
     reading_clients(settings).close()
     found = admin.metadata(clients.admin(settings.kafka), admin.USER_SECONDS)
     count = plural(len(found.brokers), "broker")
-    return Finding(Outcome.OK, f"{count}, controller: broker {found.controller_id}")
+    return Finding(Verdict.OK, f"{count}, controller: broker {found.controller_id}")
 
 
 def check_topics(settings: Settings) -> Finding:
@@ -75,7 +75,7 @@ def check_topics(settings: Settings) -> Finding:
     try:
         return assess_topics(topics.plan(client, declared))
     except TopologyError as error:  # `bridge run` does not notice it
-        return Finding(Outcome.TROUBLE, f"{error}\n{OF_JOBS}")
+        return Finding(Verdict.TROUBLE, f"{error}\n{OF_JOBS}")
 
 
 def assess_topics(changes: list[topics.Change]) -> Finding:
@@ -83,10 +83,10 @@ def assess_topics(changes: list[topics.Change]) -> Finding:
     message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
     advice = "Run `bridge topics apply`."
     if any(change.harmful for change in changes):
-        return Finding(Outcome.TROUBLE, f"{message}\n{OF_JOBS}", advice)
+        return Finding(Verdict.TROUBLE, f"{message}\n{OF_JOBS}", advice)
     if any(change.action not in topics.STANDING for change in changes):
-        return Finding(Outcome.WARN, message, f"{advice} `bridge run` creates missing ones.")
-    return Finding(Outcome.OK, message or "match the settings")
+        return Finding(Verdict.WARN, message, f"{advice} `bridge run` creates missing ones.")
+    return Finding(Verdict.OK, message or "match the settings")
 
 
 def check_replicas(settings: Settings) -> Finding:
@@ -99,7 +99,7 @@ def check_replicas(settings: Settings) -> Finding:
     try:
         least = topics.min_insync_replicas(client, present)
     except TopologyError as error:  # `topics` tells what the lack of this right means
-        return Finding(Outcome.SKIPPED, str(error))
+        return Finding(Verdict.SKIPPED, str(error))
     return assess_replicas(partitions, least, wanted, set(found.brokers))
 
 
@@ -140,8 +140,8 @@ def assess_replicas(
         )
     lines = [*_first(refusing), *_first(lagging), *_first(few)]
     if not lines:
-        return Finding(Outcome.OK, f"{wanted} of each partition, in sync" if partitions else "no topic yet")
-    return Finding(Outcome.TROUBLE if refusing else Outcome.WARN, "\n".join(lines), "\n".join(advice))
+        return Finding(Verdict.OK, f"{wanted} of each partition, in sync" if partitions else "no topic yet")
+    return Finding(Verdict.TROUBLE if refusing else Verdict.WARN, "\n".join(lines), "\n".join(advice))
 
 
 def _named(ids: Iterable[int], brokers: Collection[int]) -> str:
@@ -161,9 +161,9 @@ def check_published(settings: Settings) -> Finding:
         known, foreign = reader.check_last(LAST_BETS)
     message = f"the last bets of {declared.bets.name} can be read: {known:,}" if known else "no bets yet"
     if not foreign.count:
-        return Finding(Outcome.OK, message)
+        return Finding(Verdict.OK, message)
     advice = '"Foreign records" in docs/operations.md says who skips them.'
-    return Finding(Outcome.WARN, f"{message}; {foreign.count:,} foreign: {foreign.first}", advice)
+    return Finding(Verdict.WARN, f"{message}; {foreign.count:,} foreign: {foreign.first}", advice)
 
 
 def check_rights(settings: Settings) -> Finding:
@@ -199,16 +199,16 @@ def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = (), *, has
         message = "\n".join(f"{r.name}: missing {', '.join(sorted(r.missing))}" for r in lacking)
         advice = 'Grant it: "Rights" in docs/kafka.md lists what is needed, with the commands.'
         is_spare = all(resource.missing <= resource.spare for resource in lacking)
-        outcome = Outcome.TROUBLE if is_spare else Outcome.FAIL
+        outcome = Verdict.TROUBLE if is_spare else Verdict.FAIL
         return Finding(outcome, message, advice)
     unchecked = ["Write on the transactional id, which would fence the owner"] if has_owner else []
     if unseen:
         unchecked.append(f"topics that are missing or hidden: {', '.join(unseen)}")
     rest = f"\nnot checked: {'; '.join(unchecked)}" if unchecked else ""
     if any(resource.allowed is None for resource in needed):
-        return Finding(Outcome.WARN, f"the cluster does not report all of them{rest}")
+        return Finding(Verdict.WARN, f"the cluster does not report all of them{rest}")
     names = ", ".join(resource.name for resource in needed)
-    return Finding(Outcome.OK, f"all required rights granted on {names}{rest}")
+    return Finding(Verdict.OK, f"all required rights granted on {names}{rest}")
 
 
 def ask_members(settings: Settings) -> Group:
@@ -234,28 +234,28 @@ def assess_leadership(name: str, group: Group) -> Finding:
     """Whether a member of the owner group of that name owns the feed."""
     members = len(group.members)
     if not members:
-        return Finding(Outcome.WARN, f"{name} has no members", "Start `bridge run`: nobody owns the feed.")
+        return Finding(Verdict.WARN, f"{name} has no members", "Start `bridge run`: nobody owns the feed.")
     if strangers := [member for member in group.members if not is_owner_id(member.name)]:
         names = ", ".join(f"{member.name} from {member.host}" for member in strangers)
         return Finding(
-            Outcome.TROUBLE,
+            Verdict.TROUBLE,
             f"{name} has members that are no bridges: {names}",
             "Give them another group.id: they take the feed from the bridges, or have Kafka refuse these.",
         )
     if group.protocol not in ("", clients.ASSIGNOR):
         return Finding(
-            Outcome.TROUBLE,
+            Verdict.TROUBLE,
             f"the members of {name} use {group.protocol}, not {clients.ASSIGNOR}: Kafka refuses bridges",
             "Stop those that are no bridges, or give them another group.id.",
         )
     if not group.owner_hosts:
         return Finding(
-            Outcome.WARN,
+            Verdict.WARN,
             f"{name} has {members} members, none of which owns the feed",
             "Run this again: an assignment takes seconds. If nothing changes, check the logs of the bridges.",
         )
     return Finding(
-        Outcome.OK, f"owned from {', '.join(group.owner_hosts)}, {plural(group.standbys, 'standby')}"
+        Verdict.OK, f"owned from {', '.join(group.owner_hosts)}, {plural(group.standbys, 'standby')}"
     )
 
 
@@ -276,14 +276,14 @@ def check_transactions(settings: Settings) -> Finding:
 def assess_transactions(settings: KafkaSettings, look: Look, now: float) -> Finding:
     """Whether a transaction hides records from readers and from the next owner, at `now`, Unix seconds."""
     if not look.open and not look.unknown:
-        return Finding(Outcome.OK, "no transaction stays open")
+        return Finding(Verdict.OK, "no transaction stays open")
     lines = [
         f"{transaction}: open for {format_duration(max(0.0, now - transaction.began))} by its first record"
         for transaction in look.open
     ]
     lines += dict.fromkeys(look.unknown.values())
     if not look.open:
-        return Finding(Outcome.TROUBLE, "\n".join(lines))
+        return Finding(Verdict.TROUBLE, "\n".join(lines))
     steps = [
         "Run this again in a minute: transactions of bridges, even of dead ones, have ended by then.",
         "If one has not, find its producer; `ProducerId` is in the row with that offset:",
@@ -291,7 +291,7 @@ def assess_transactions(settings: KafkaSettings, look: Look, now: float) -> Find
         'Continue as in "A transaction hangs" in docs/operations.md.',
         "Never abort a transaction of a running bridge: bets would be lost.",
     ]
-    return Finding(Outcome.TROUBLE, "\n".join(lines), "\n".join(steps))
+    return Finding(Verdict.TROUBLE, "\n".join(lines), "\n".join(steps))
 
 
 @coordinated
@@ -308,33 +308,33 @@ def check_registry(settings: Settings) -> Finding:
     """Whether the registry has our schemas, or would take them. Raises as `Registry.register`."""
     prefix = settings.topics.prefix
     with Registry(settings.registry) as registry:
-        standings = registry.standings(prefix, OF_OWNER)
+        compatibility = registry.compatibility(prefix, OF_OWNER)
         try:
-            return assess_schemas(standings | registry.standings(prefix, TOPICS.keys() - {*OF_OWNER}))
+            return assess_schemas(compatibility | registry.compatibility(prefix, TOPICS.keys() - {*OF_OWNER}))
         except RegistryUnavailable:
             raise
         except TopologyError as error:
-            return Finding(Outcome.TROUBLE, f"{error}\n{OF_JOBS}")
+            return Finding(Verdict.TROUBLE, f"{error}\n{OF_JOBS}")
 
 
-def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
+def assess_schemas(compatibility: Mapping[str, Compatibility]) -> Finding:
     """Whether the registry has our schemas, or would take them.
 
     An incompatible one ends `bridge run` only if the snapshot jobs do not register it.
     """
-    others = {name: how for name, how in standings.items() if how is not Standing.REGISTERED}
-    if refused := [name for name, how in others.items() if how is Standing.INCOMPATIBLE]:
-        outcome = Outcome.TROUBLE if all(n.endswith(SUBJECTS_OF_JOBS) for n in refused) else Outcome.FAIL
+    others = {name: how for name, how in compatibility.items() if how is not Compatibility.REGISTERED}
+    if refused := [name for name, how in others.items() if how is Compatibility.INCOMPATIBLE]:
+        outcome = Verdict.TROUBLE if all(n.endswith(SUBJECTS_OF_JOBS) for n in refused) else Verdict.FAIL
         return Finding(outcome, "\n".join(f"{n}: {how.value}" for n, how in others.items()), TO_UPGRADE)
     if not others:
-        return Finding(Outcome.OK, f"the registry answers, and has all {len(standings)} schemas")
+        return Finding(Verdict.OK, f"the registry answers, and has all {len(compatibility)} schemas")
     missing = f"{len(others)} schemas are" if len(others) > 1 else "1 schema is"
     lines = [f"the registry answers; {missing} not registered yet:"]
     for name, how in others.items():
-        version = "" if how is Standing.NEW else f"{how.value}; "
+        version = "" if how is Compatibility.NEW else f"{how.value}; "
         registers = (
             "the snapshot jobs register" if name.endswith(SUBJECTS_OF_JOBS) else "`bridge run` registers"
         )
         lines.append(f"{name}: {version}{registers} it")
-    unknown = Standing.UNKNOWN in others.values()
-    return Finding(Outcome.WARN if unknown else Outcome.OK, "\n".join(lines))
+    unknown = Compatibility.UNKNOWN in others.values()
+    return Finding(Verdict.WARN if unknown else Verdict.OK, "\n".join(lines))

@@ -8,7 +8,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from bridge.config import Settings
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import SettingsError
 from bridge.rest.token import SOON_SECONDS, expiry, validity_of
 
@@ -33,10 +33,10 @@ def check_settings(settings: Settings) -> Finding:
     of_jobs += settings.unusable(*(name for name in sections if name not in OF_RUN))
     if missing or unusable or of_jobs:
         advice = "Give a secret as a value or as the path of a readable file." if unusable or of_jobs else ""
-        outcome = Outcome.FAIL if missing or unusable else Outcome.TROUBLE
+        outcome = Verdict.FAIL if missing or unusable else Verdict.TROUBLE
         return Finding(outcome, "\n".join(missing + unusable + of_jobs), advice)
     readable = f"readable secrets: {', '.join(secrets)}" if secrets else "no secrets configured"
-    return Finding(Outcome.OK, f"file: {settings.file or 'none'}\nset: {', '.join(names)}\n{readable}")
+    return Finding(Verdict.OK, f"file: {settings.file or 'none'}\nset: {', '.join(names)}\n{readable}")
 
 
 def outdated(package: Path) -> list[str]:
@@ -62,7 +62,7 @@ def assess_form(is_compiled: bool, outdated: Collection[str]) -> Finding:
     """Whether the modules that handle every message are compiled, and from sources that are current."""
     if not is_compiled:
         return Finding(
-            Outcome.WARN,
+            Verdict.WARN,
             "the hot path runs as plain Python, which is slower",
             "Install a C compiler and Python's headers (Debian: build-essential, python3-dev), then run "
             "`make -B setup` in a checkout, which says how to see what fails; or install a wheel built "
@@ -70,11 +70,11 @@ def assess_form(is_compiled: bool, outdated: Collection[str]) -> Finding:
         )
     if outdated:
         return Finding(
-            Outcome.WARN,
+            Verdict.WARN,
             f"the compiled hot path is what runs, but it is older than the source of {', '.join(outdated)}",
             "Run `make setup` to compile the current sources.",
         )
-    return Finding(Outcome.OK, "the hot path is compiled")
+    return Finding(Verdict.OK, "the hot path is compiled")
 
 
 def check_tokens(settings: Settings, now: float) -> Finding:
@@ -97,10 +97,10 @@ def check_tokens(settings: Settings, now: float) -> Finding:
     left = {name: end - now for name, token in tokens.items() if (end := expiry(token)) is not None}
     advice = "Give a new token; one in a file is read again without a restart."
     if expired := [name for name, seconds in left.items() if seconds <= 0]:
-        outcome = Outcome.FAIL if "feed.auth_value" in expired else Outcome.TROUBLE
+        outcome = Verdict.FAIL if "feed.auth_value" in expired else Verdict.TROUBLE
         return Finding(outcome, message, advice)
     if any(seconds <= SOON_SECONDS for seconds in left.values()):
-        return Finding(Outcome.WARN, message, advice)
+        return Finding(Verdict.WARN, message, advice)
     if len(tokens) < len(read):
-        return Finding(Outcome.SKIPPED, message)
-    return Finding(Outcome.OK, message or "no token is configured")
+        return Finding(Verdict.SKIPPED, message)
+    return Finding(Verdict.OK, message or "no token is configured")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bridge.config import ApiSettings, Settings
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import SettingsError
 from bridge.rest.transport import Transport, Unavailable
 
@@ -16,11 +16,11 @@ def check_rest(settings: Settings) -> Finding:
         status = asyncio.run(_knock(settings.api))
     except (Unavailable, SettingsError) as error:
         advice = "Check api.base_url, api.proxy and api.ca_file; `bridge run` does not need it."
-        return Finding(Outcome.TROUBLE, f"the provider's REST side cannot be reached: {error}", advice)
+        return Finding(Verdict.TROUBLE, f"the provider's REST side cannot be reached: {error}", advice)
     message = f"the provider's REST side answers (HTTP {status}); no endpoint was asked"
     if status >= 500:
-        return Finding(Outcome.WARN, message, "If this persists, the snapshot jobs fail: ask the provider.")
-    return Finding(Outcome.OK, message)
+        return Finding(Verdict.WARN, message, "If this persists, the snapshot jobs fail: ask the provider.")
+    return Finding(Verdict.OK, message)
 
 
 async def _knock(settings: ApiSettings) -> int:

@@ -19,7 +19,7 @@ from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.doctor import bounds, certificates, feed_checks, kafka_checks, local_checks, network_checks
 from bridge.doctor.encryption import check_encryption
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import BridgeError, FeedError, SettingsError
 from bridge.feed.provider_clock import ask
 from bridge.formatting import format_duration
@@ -93,7 +93,7 @@ def run_checks(
     except SettingsError as error:
         yield (
             "settings",
-            Finding(Outcome.FAIL, str(error), "Nothing else is checked without them.").concealed(),
+            Finding(Verdict.FAIL, str(error), "Nothing else is checked without them.").concealed(),
         )
         return
     unmet: set[str] = set()
@@ -101,10 +101,10 @@ def run_checks(
         missing = [name for name in check.settings if not attrgetter(name)(settings)]
         missing += [name for name in check.after if name in unmet]
         if missing:
-            finding = Finding(Outcome.SKIPPED, f"needs {' and '.join(missing)}")
+            finding = Finding(Verdict.SKIPPED, f"needs {' and '.join(missing)}")
         else:
             finding = _run(check, settings, patience).concealed()
-        if finding.outcome not in (Outcome.OK, Outcome.WARN):
+        if finding.outcome not in (Verdict.OK, Verdict.WARN):
             unmet.add(check.name)
         yield check.name, finding
 
@@ -114,13 +114,13 @@ def _run(check: Check, settings: Settings, patience: float) -> Finding:
     try:
         return worker.submit(partial(check.run, settings)).result(patience)
     except TimeoutError:
-        return Finding(Outcome.TROUBLE, f"no answer in {format_duration(patience)}")
+        return Finding(Verdict.TROUBLE, f"no answer in {format_duration(patience)}")
     except AWAITED as error:
-        return Finding(Outcome.TROUBLE, str(error))
+        return Finding(Verdict.TROUBLE, str(error))
     except BridgeError as error:
-        return Finding(Outcome.FAIL, str(error))
+        return Finding(Verdict.FAIL, str(error))
     except Exception as error:  # noqa: BLE001  # whatever it is, the other checks still run
         # No failure: a defect here says nothing about `bridge run`.
-        return Finding(Outcome.TROUBLE, f"unexpected: {error!r}", "Please report it.")
+        return Finding(Verdict.TROUBLE, f"unexpected: {error!r}", "Please report it.")
     finally:
         worker.close(0)

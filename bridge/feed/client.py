@@ -22,7 +22,7 @@ from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings, proxy_of, tls
 from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
 from bridge.feed.framing import Inbox, Reader
-from bridge.feed.protocol import Request
+from bridge.feed.protocol import HandshakeRequest
 from bridge.feed.received import Received
 from bridge.formatting import plain_error, retry_after, shortened
 from bridge.masking import concealed
@@ -250,7 +250,7 @@ class Connection(ClientConnection):
 
 
 async def connect(
-    settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
+    settings: FeedSettings, request: HandshakeRequest, wake: Callable[[], None], clock: Clock
 ) -> Connection:
     """Open a connection, in one attempt.
 

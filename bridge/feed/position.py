@@ -54,7 +54,7 @@ PINGS_ALONE_SECONDS = 3600.0
 """How long pings alone must last unless the feed was live and its last bet near now."""
 
 
-class _Window:
+class _TimeWindow:
     """The last WINDOW times. Constant time on average, and at every message: so no search for the lowest."""
 
     def __init__(self) -> None:
@@ -97,11 +97,11 @@ class Position:
         self._revision = float(revision)
         self.held = False
         """Whether the revision stays: a message that was received is not handled yet."""
-        self.taken_back = False
+        self.rewound = False
         """Whether the revision was taken back since the last checkpoint."""
         self._advanced_at = 0.0
         """When the revision last followed now."""
-        self._window = _Window()
+        self._window = _TimeWindow()
         """The last plausible settlementTimes."""
         self._leads: list[float] = []
         """Seconds by which the last bets were ahead of now, while all were by more than `_ahead`."""
@@ -125,15 +125,15 @@ class Position:
         """Return whether a message may be a repetition: catching up, or shortly after."""
         return self._live_since is None or at - self._live_since <= self._max_out_of_orderness + self._margin
 
-    def rested(self, at: float) -> bool:
+    def has_only_pings(self, at: float) -> bool:
         """Return whether pings came alone for so long that no replay is to come any more."""
         return self._pings_since is not None and at - self._pings_since >= PINGS_ALONE_SECONDS
 
-    def quiet(self, now: float) -> bool:
+    def is_silent(self, now: float) -> bool:
         """Return whether the feed is live but had no data for long."""
         return self.live and (self.last_data is None or now - self.last_data > self._live_after_pings)
 
-    def stagnant(self, now: float) -> bool:
+    def is_stalled(self, now: float) -> bool:
         """Return whether it is live but has not advanced for long: the feed may have fallen behind."""
         return self.live and now - self._advanced_at > self._live_after_pings
 
@@ -182,14 +182,14 @@ class Position:
         """Continue from a later revision; the caller declares the gap."""
         self._revision = max(self._revision, float(revision))
 
-    def take_back(self, revision: int) -> None:
+    def rewind_to(self, revision: int) -> None:
         """Go back to an earlier revision, from one in the future; the caller declares the gap."""
         self._revision = float(revision)
-        self.taken_back = True
+        self.rewound = True
 
     def data(self, at: float, settled_at: float) -> None:
         """Note a settled bet; `settled_at` is its settlementTime."""
-        self._hear(at)
+        self._note_arrival(at)
         self.last_data = at
         self._pings_since = None
         self._after_invalid = False
@@ -201,7 +201,7 @@ class Position:
         else:
             self._streak = min(self._streak, 0) - 1
             self._near_since_live = False
-            if self.live and (self._streak <= -WINDOW or self.stagnant(at)):
+            if self.live and (self._streak <= -WINDOW or self.is_stalled(at)):
                 self.catch_up()
         if self._revision < settled_at <= at + self._ahead:
             self._window.append(settled_at)
@@ -210,14 +210,14 @@ class Position:
 
     def invalid(self, at: float) -> None:
         """Note a message that is neither a valid bet nor a plain ping."""
-        self._hear(at)
+        self._note_arrival(at)
         self.last_data = at
         self._pings_since = None
         self._after_invalid = True
 
     def ping(self, at: float) -> None:
         """Note a ping."""
-        self._hear(at)
+        self._note_arrival(at)
         if self._pings_since is None:
             self._pings_since = at
         patience = self._live_after_pings if self._near_since_live else PINGS_ALONE_SECONDS
@@ -227,7 +227,7 @@ class Position:
             self._go_live(at)
         self._advance(at)
 
-    def _hear(self, at: float) -> None:
+    def _note_arrival(self, at: float) -> None:
         """Note that a message has arrived. After silence the network may have held back more after it.
 
         Up to the margins, a position that follows now stays before the silence.

@@ -18,7 +18,7 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Request:
+class HandshakeRequest:
     """The handshake's request. Any part may hold a secret: it is never shown."""
 
     url: str
@@ -26,7 +26,7 @@ class Request:
     secret: str = ""
 
 
-def request(settings: FeedSettings, revision: int | None) -> Request:
+def request(settings: FeedSettings, revision: int | None) -> HandshakeRequest:
     """Return the request for the messages from `revision` on, Unix seconds; None sends the interface's 0.
 
     Raises SettingsError if the credential's file cannot be read.
@@ -47,7 +47,7 @@ def request(settings: FeedSettings, revision: int | None) -> Request:
         case "none":
             pass
     url = f"{_SCHEMES[scheme]}://{rest.rstrip('/')}{PATH}?{urlencode(query, quote_via=quote)}"
-    return Request(url, headers, secret)
+    return HandshakeRequest(url, headers, secret)
 
 
 def ping_reply(setting: str, ping_id: str, body: bytes) -> str | None:

@@ -24,7 +24,7 @@ from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, coordinated, denied, lacks_right, triage
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.kafka.transactions import error_of
 from bridge.records import topics
 
@@ -50,7 +50,7 @@ class TopicCopy:
         source = declared.bets.name
         if target in {topic.name for topic in declared.all()}:
             raise SettingsError(f"--to-topic {target}: this is a topic of the bridge itself; choose another")
-        client = admin.look_for(settings.kafka, source)
+        client = admin.require_topic(settings.kafka, source)
         count = admin.partition_count(client, source)
         if is_new := admin.topic_id(client, target) is None:
             if not create:
@@ -67,7 +67,7 @@ class TopicCopy:
         self.group = f"{settings.topics.prefix}.replay.{target}.{admin.topic_id(client, target)}"
         self._target, self._source = target, source
         self._consumer = clients.reader(settings.kafka, name=self.group)
-        self._pace = Pace(BATCH_BYTES)
+        self._pace = KafkaPace(BATCH_BYTES)
         self._producer: Producer = clients.producer(
             settings.kafka,
             transactional_id=self.group,

@@ -12,11 +12,11 @@ import orjson
 from confluent_kafka import Message
 
 from bridge.config import BatchSettings, Settings
-from bridge.errors import NotOurs, SettingsError
+from bridge.errors import ForeignRecord, SettingsError
 from bridge.formatting import format_utc
 from bridge.inspection.replay import Window
 from bridge.kafka import admin
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.records import topics
 from bridge.records.dead_letter import (
@@ -24,10 +24,10 @@ from bridge.records.dead_letter import (
     DeadLetterKind,
     LetterHeaders,
     MarkHeaders,
-    Outcome,
+    RedriveOutcome,
     cause_of,
 )
-from bridge.records.message import Foreign, at, headers_of, key_of, place_of
+from bridge.records.message import SkippedRecords, at, headers_of, key_of, place_of
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -55,7 +55,7 @@ class Letter:
     partition: int
     offset: int
     tries: int = 0
-    outcome: Outcome | None = None
+    outcome: RedriveOutcome | None = None
     """The outcome of the last try; None before the first."""
     redriven: float | None = None
     """When it was last tried."""
@@ -63,14 +63,14 @@ class Letter:
     @property
     def open(self) -> bool:
         """Whether it has not been redriven, or failed again."""
-        return self.outcome in (None, Outcome.FAILED)
+        return self.outcome in (None, RedriveOutcome.FAILED)
 
     @property
     def place(self) -> tuple[int, int]:
         """Partition and offset."""
         return self.partition, self.offset
 
-    def come_again(self, found: LetterHeaders, place: tuple[int, int]) -> bool:
+    def merge_repeat(self, found: LetterHeaders, place: tuple[int, int]) -> bool:
         """Take over another letter of the same message. Return whether only that one has all of its bytes.
 
         The later receipt counts: other content of the bet may have come between. What has all bytes is kept.
@@ -124,16 +124,16 @@ def read_letters(
     Waits for open transactions unless `visible`. Skips records that no bridge can have written, and logs
     their number. Raises KafkaUnavailable if no broker answers, TopologyError if there is no topic.
     """
-    settings.need("kafka.bootstrap_servers")
+    settings.require("kafka.bootstrap_servers")
     topic = topics.declare(settings).deadletters.name
-    admin.look_for(settings.kafka, topic)
+    admin.require_topic(settings.kafka, topic)
     letters: dict[str, Letter] = {}
-    foreign, feed = Foreign(), settings.feed.name
+    foreign, feed = SkippedRecords(), settings.feed.name
 
     def take(message: Message) -> None:
         try:
             letter = letter_after(message, feed, letters)
-        except NotOurs as error:
+        except ForeignRecord as error:
             foreign.add(at(message, error))
             return
         body = message.value() or b""
@@ -149,20 +149,20 @@ def read_letters(
 def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> Letter | None:
     """Return the feed's letter in a record, None if its bytes are not new. A mark changes the one before it.
 
-    Raises NotOurs for a record that no bridge has written.
+    Raises ForeignRecord for a record that no bridge has written.
     """
     headers = headers_of(message)
     if headers.get("feed", feed) != feed:
         return None
     key = key_of(message).decode()
     if not _DIGEST.fullmatch(key):
-        raise NotOurs("its key is not a SHA-256")
+        raise ForeignRecord("its key is not a SHA-256")
     known = letters.get(key)
     if headers.get("kind") == DeadLetterKind.REDRIVE.value:
         mark = MarkHeaders.read(headers)
         if known is not None:
             known.outcome, known.tries, known.redriven = mark.outcome, mark.tries, mark.redriven
-            if mark.outcome is Outcome.FAILED:
+            if mark.outcome is RedriveOutcome.FAILED:
                 known.reason = mark.reason or known.reason
         return None
     found = LetterHeaders.read(headers)
@@ -170,7 +170,7 @@ def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> 
         return None
     place = place_of(message)
     if known is not None and known.open:
-        return known if known.come_again(found, place) else None
+        return known if known.merge_repeat(found, place) else None
     return Letter(key, found.kind, found.reason, found.received, found.revision, found.size, *place)
 
 
@@ -183,22 +183,22 @@ def bet_id(body: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def in_portions(
-    letters: Iterable[Letter], limits: BatchSettings, pace: Pace | None = None
+def batches(
+    letters: Iterable[Letter], limits: BatchSettings, pace: KafkaPace | None = None
 ) -> Iterator[list[Letter]]:
     """Yield letters in transactions: at most two records a letter and a checkpoint, at a `pace` if given."""
-    portion: list[Letter] = []
+    batch: list[Letter] = []
     size = 0
     for letter in letters:
-        records = 2 * (len(portion) + 1) + 1
+        records = 2 * (len(batch) + 1) + 1
         most = limits.max_bytes if pace is None else pace.bytes
-        if portion and (records > limits.max_records or size + letter.size > most):
-            yield portion
-            portion, size = [], 0
-        portion.append(letter)
+        if batch and (records > limits.max_records or size + letter.size > most):
+            yield batch
+            batch, size = [], 0
+        batch.append(letter)
         size += letter.size
-    if portion:
-        yield portion
+    if batch:
+        yield batch
 
 
 def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[int, int], Message]:
@@ -290,7 +290,7 @@ def causes_as_lines(summaries: Sequence[CauseSummary], redriven: int) -> str:
     return "\n".join(lines)
 
 
-def the_one(letters: Sequence[Letter], key: str) -> Letter:
+def resolve_key(letters: Sequence[Letter], key: str) -> Letter:
     """Return the only letter of a key or the beginning of one. Raises SettingsError for none or several."""
     if len({letter.key for letter in letters}) == 1:
         return letters[-1]

@@ -12,29 +12,29 @@ from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.records import topics
-from bridge.records.gap import Gap
-from bridge.records.message import Foreign, decode
+from bridge.records.gap import FeedGap
+from bridge.records.message import SkippedRecords, decode
 from bridge.registry import Registry
 
 
-def read_gaps(settings: Settings, feed: str | None) -> list[Gap]:
+def read_gaps(settings: Settings, feed: str | None) -> list[FeedGap]:
     """Return all gaps declared under the prefix, or those of one feed, in the order of detection.
 
     Skips records that no bridge can have written, and logs their number. Raises KafkaUnavailable if no broker
     answers, TopologyError if the topic is missing, SettingsError if the feed has no checkpoint and no gap.
     """
-    settings.need("kafka.bootstrap_servers", "registry.url")
+    settings.require("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
-    admin.look_for(settings.kafka, declared.gaps.name)
-    gaps: list[Gap] = []
-    foreign = Foreign()
+    admin.require_topic(settings.kafka, declared.gaps.name)
+    gaps: list[FeedGap] = []
+    foreign = SkippedRecords()
     with Registry(settings.registry) as registry:
         codec = registry.codec("feed-gap")
 
         def take(message: Message) -> None:
             if (value := message.value()) is not None:
                 try:
-                    gaps.append(Gap.from_avro(decode(codec, message, value)))
+                    gaps.append(FeedGap.from_avro(decode(codec, message, value)))
                 except SchemaError as error:
                     foreign.add(error)
 
@@ -57,7 +57,7 @@ def read_gaps(settings: Settings, feed: str | None) -> list[Gap]:
     return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
 
 
-def gap_as_json(gap: Gap) -> dict[str, Any]:
+def gap_as_json(gap: FeedGap) -> dict[str, Any]:
     """Return a gap for scripts: its times in ISO 8601, its length in seconds."""
     return {
         "feed": gap.feed,
@@ -69,7 +69,7 @@ def gap_as_json(gap: Gap) -> dict[str, Any]:
     }
 
 
-def gap_as_line(gap: Gap) -> str:
+def gap_as_line(gap: FeedGap) -> str:
     """Return a gap for people, on one line."""
     return (
         f"{gap.feed}  {format_utc(gap.start)} to {format_utc(gap.end)}  {format_duration(gap.seconds)}  "

@@ -37,9 +37,9 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
 
     Raises KafkaUnavailable when it cannot be read within `ANSWER_SECONDS`, TopologyError otherwise.
     """
-    settings.need("kafka.bootstrap_servers", "registry.url")
+    settings.require("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
-    admin.look_for(settings.kafka, declared.checkpoints.name)
+    admin.require_topic(settings.kafka, declared.checkpoints.name)
     with Registry(settings.registry) as registry:
         checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
         value = read_in_time(declared.checkpoints.name, partial(checkpoints.last, visible=True))

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from confluent_kafka import Message
 
 from bridge.config import Settings, parse_time
-from bridge.errors import SchemaError, SchemaNotFound, SettingsError, of_option
+from bridge.errors import SchemaError, SchemaNotFound, SettingsError, naming_option
 from bridge.formatting import format_utc
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients
@@ -22,7 +22,7 @@ from bridge.kafka.reader import IN_VAIN_SECONDS, Cursor
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder
 from bridge.records import topics
-from bridge.records.message import Foreign
+from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
@@ -57,7 +57,7 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
 
 
 def _seconds(option: str, text: str, now: float) -> float:
-    with of_option(option):
+    with naming_option(option):
         return parse_time(text, now)
 
 
@@ -66,9 +66,9 @@ def identity(settings: Settings) -> dict[str, Any]:
 
     Raises as `Replay`.
     """
-    settings.need("kafka.bootstrap_servers")
+    settings.require("kafka.bootstrap_servers")
     topic = topics.declare(settings).bets.name
-    client = admin.look_for(settings.kafka, topic)
+    client = admin.require_topic(settings.kafka, topic)
     found = admin.topic_id(client, topic)
     return {"topic": topic, "id": found, "partitions": admin.partition_count(client, topic)}
 
@@ -95,18 +95,18 @@ class Replay:
         ends: Sequence[int] | None = None,
         strict: bool = False,
     ) -> None:
-        settings.need("kafka.bootstrap_servers", "registry.url")
+        settings.require("kafka.bootstrap_servers", "registry.url")
         self._strict = strict
         self._window = window
         self._selection = selection
         self.topic = topics.declare(settings).bets.name
-        client = admin.look_for(settings.kafka, self.topic)
+        client = admin.require_topic(settings.kafka, self.topic)
         count = admin.partition_count(client, self.topic)
         self.ends = list(ends or admin.end_offsets(client, self.topic, count, visible=True))
         """Where each partition ends."""
         self._consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
         try:
-            clients.meet(self._consumer, self.topic)
+            clients.warm_up(self._consumer, self.topic)
             self._registry = Registry(settings.registry)
             if offsets is None:
                 begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)
@@ -154,7 +154,7 @@ class Replay:
         return (message for _, message in self._found())
 
     def _found(self) -> Iterator[tuple[Bet, Message]]:
-        foreign = Foreign()
+        foreign = SkippedRecords()
         decoder = Decoder(BETS, self._registry)
         wants = self._wants()
         try:

@@ -67,7 +67,7 @@ def learn_brokers(client: AdminClient) -> None:
         client.list_topics(clients.TRANSACTIONS, timeout=ASK_SECONDS * patience.factor)
 
 
-def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
+def require_topic(settings: KafkaSettings, topic: str) -> AdminClient:
     """Return a client for a cluster, after checking that it has the topic.
 
     Raises TopologyError, with the fix, when the topic is missing; otherwise as `explained`.

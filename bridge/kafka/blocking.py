@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 CLOSE_SECONDS = 5.0
 HANG_SECONDS = 60.0
-"""After how long a look hangs, which is longer than the time-outs of its requests."""
+"""After how long a call hangs, which is longer than the time-outs of its requests."""
 MOST_LEFT = 3
-"""Threads of a `Looker` that hang, each with the threads and the memory of a client."""
+"""Threads of a `BackgroundProbe` that hang, each with the threads and the memory of a client."""
 
 
 def checked(call: Callable[[], T]) -> T:
@@ -93,7 +93,7 @@ def _without_frames(error: BridgeError | KafkaException) -> BaseException:
     return error.with_traceback(None)
 
 
-class Watchdog:
+class CallTimeout:
     """Runs calls of the transactional producer on a separate thread, and waits `seconds` for each, or more.
 
     Seen: `send_offsets_to_transaction` called again after a time-out, while the coordinator was away.
@@ -119,15 +119,15 @@ class Watchdog:
         self._calls.close(0)
 
 
-class Looker:
-    """Looks at Kafka on a separate thread, and leaves that behind, with its client, when a look hangs."""
+class BackgroundProbe:
+    """Asks Kafka on a separate thread, and leaves that behind, with its client, when a call hangs."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._worker = Worker(name)
         self._left: list[Worker] = []
 
-    async def look(self, call: Callable[[], T]) -> T:
+    async def run(self, call: Callable[[], T]) -> T:
         """Make the call. Raises what it raises, and KafkaUnavailable after HANG_SECONDS.
 
         While MOST_LEFT threads hang already, a further one is kept, and its call awaited.
@@ -153,7 +153,7 @@ class Looker:
         self._worker.close(0)
 
 
-def discard(producer: Producer) -> None:
+def destroy_in_background(producer: Producer) -> None:
     """Destroy a producer, which may block too, on a thread that is not waited for."""
     _end(producer.purge, 0)
 

@@ -22,7 +22,7 @@ from bridge.config.secrets import digest
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import lacks_trust, outage
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.kafka.patience import patience
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ STATISTICS_MS = 5_000
 TRANSACTION_MS = 30_000
 """Of `bridge run`. Short, because a transaction left open by a dead owner hides later records."""
 ASSIGNOR = "cooperative-sticky"
-MEET_SECONDS = 2.0
+WARM_UP_SECONDS = 2.0
 _PROBE = "probe"
 """Instead of a path: librdkafka looks for the authorities of the system."""
 REFUSED_SECONDS = 60.0
@@ -63,7 +63,7 @@ class Brokers:
         """Whether the client is of no use any more."""
         return self._without > 1
 
-    def hear(self, statistics: str) -> None:
+    def on_statistics(self, statistics: str) -> None:
         """Take the client's statistics, in librdkafka's JSON."""
         sources = {broker["source"] for broker in orjson.loads(statistics)["brokers"].values()}
         self._without = 0 if sources & {"configured", "learned"} else self._without + 1
@@ -87,7 +87,7 @@ class Credentials:
             return False
         return _digest(self._settings) not in (self._used, None)
 
-    def hear(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
         """Take an error of the client."""
         if lacks_trust(error):
             self._refused_at = time.monotonic()
@@ -115,13 +115,13 @@ class WatchedConsumer(Consumer):
     def __init__(self, properties: dict[str, Any], *, credentials: Credentials, **options: Any) -> None:
         # Neither is a method of this object, which would keep itself alive.
         self._brokers, self._credentials = Brokers(), credentials
-        statistics = {"statistics.interval.ms": STATISTICS_MS, "stats_cb": self._brokers.hear}
+        statistics = {"statistics.interval.ms": STATISTICS_MS, "stats_cb": self._brokers.on_statistics}
 
-        def hear(error: KafkaError) -> None:
-            credentials.hear(error)
-            outage.hear(error)
+        def on_error(error: KafkaError) -> None:
+            credentials.on_error(error)
+            outage.on_error(error)
 
-        super().__init__({**properties, **statistics, "error_cb": hear}, **options)
+        super().__init__({**properties, **statistics, "error_cb": on_error}, **options)
 
     @property
     def stranded(self) -> str:
@@ -138,7 +138,7 @@ def producer(
     max_record_bytes: int,
     transaction_ms: int = TRANSACTION_MS,
     queue_kbytes: int = 131_072,
-    pace: Pace | None = None,
+    pace: KafkaPace | None = None,
 ) -> Producer:
     """Create an idempotent transactional producer that partitions as Java does.
 
@@ -146,9 +146,9 @@ def producer(
     `pace` learns for how long a broker answers nothing because of a quota.
     """
 
-    def hear(event: ThrottleEvent) -> None:
+    def on_throttle(event: ThrottleEvent) -> None:
         if pace is not None:
-            pace.hear(event.broker_id, event.throttle_time, time.monotonic())
+            pace.on_throttle(event.broker_id, event.throttle_time, time.monotonic())
 
     return _create(
         Producer,
@@ -168,7 +168,7 @@ def producer(
             "acks": "all",
             "message.max.bytes": max_record_bytes,
             "partitioner": "murmur2_random",
-            "throttle_cb": hear,
+            "throttle_cb": on_throttle,
         },
     )
 
@@ -229,7 +229,7 @@ def member(
     )
 
 
-def meet(client: Consumer | Producer, topic: str = TRANSACTIONS) -> None:
+def warm_up(client: Consumer | Producer, topic: str = TRANSACTIONS) -> None:
     """Have a new client find the brokers, and the leaders of a topic. Leaves errors to the calls that follow.
 
     librdkafka drops its first connection when it has learnt the brokers, and with it what was asked there; so
@@ -238,7 +238,7 @@ def meet(client: Consumer | Producer, topic: str = TRANSACTIONS) -> None:
     """
     with suppress(KafkaException):
         for _ in range(2):
-            client.list_topics(topic, timeout=MEET_SECONDS * patience.factor)
+            client.list_topics(topic, timeout=WARM_UP_SECONDS * patience.factor)
 
 
 def session_seconds(settings: KafkaSettings) -> float:
@@ -283,7 +283,7 @@ def _create(
         for file in _files(properties):
             if reason := hazard(file):  # librdkafka would hold the interpreter, too
                 raise ValueError(f"{file}: {reason}")
-        hearing = {"throttle_cb": outage.hear_throttle, "error_cb": outage.hear}
+        hearing = {"throttle_cb": outage.on_throttle, "error_cb": outage.on_error}
         client = kind({**hearing, **properties}, logger=LOG, **(options or {}))
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)

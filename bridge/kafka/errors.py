@@ -39,7 +39,7 @@ class Stalled(KafkaUnavailable):
     """A reader receives nothing although it has not reached its end. The text gives the likely cause."""
 
 
-class Hidden(Stalled):
+class BlockedByOpenTransaction(Stalled):
     """An open transaction hides what is to be read. `places` are topic, partition and offset of its start."""
 
     def __init__(self, topic: str, places: Sequence[tuple[int, int]]) -> None:
@@ -87,7 +87,7 @@ _PASSING = {
 """Transient errors while brokers start, stop or elect leaders."""
 
 
-def passes(error: KafkaError) -> bool:
+def is_transient(error: KafkaError) -> bool:
     """Return whether the error of a request may be gone when it is repeated."""
     return error.retriable() or error.code() in _PASSING
 
@@ -96,7 +96,9 @@ COORDINATOR_SECONDS = 15.0
 """Within so long a cluster has its coordinators' topic, which it makes at the first request for one."""
 coordinated = retry(
     retry=retry_if_exception(
-        lambda it: isinstance(it, KafkaUnavailable) or (isinstance(it, KafkaException) and passes(it.args[0]))
+        lambda it: (
+            isinstance(it, KafkaUnavailable) or (isinstance(it, KafkaException) and is_transient(it.args[0]))
+        )
     ),
     stop=stop_after_delay(COORDINATOR_SECONDS),
     wait=wait_fixed(0.25),
@@ -138,7 +140,7 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
         patience.answered(time.monotonic() - began)
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
-        if passes(error):
+        if is_transient(error):
             patience.unanswered(time.monotonic() - began)
             raise unanswered(what, error.str()) from None
         if lacks_right(error):
@@ -210,7 +212,7 @@ def triage(error: KafkaError) -> ErrorAction:
     return ErrorAction.REOPEN
 
 
-def follows(error: KafkaError) -> bool:
+def is_consequence(error: KafkaError) -> bool:
     """Return whether the error is only a consequence of another one."""
     return error.code() in _FOLLOWING
 
@@ -218,15 +220,15 @@ def follows(error: KafkaError) -> bool:
 def cause(producer: Producer, error: KafkaError) -> KafkaError:
     """Return the error that caused this consequence, if the producer knows it; otherwise `error`."""
     # Seen: of many records with a wrong time, the broker reports one as invalid, the others as a consequence.
-    if not follows(error) and error.code() != KafkaError.INVALID_RECORD:
+    if not is_consequence(error) and error.code() != KafkaError.INVALID_RECORD:
         return error
     try:
         # Asks no broker. Within a failed transaction it raises the error that failed it.
         producer.begin_transaction()
     except KafkaException as exception:
         found: KafkaError = exception.args[0]
-        return error if follows(found) else found
-    if not follows(error):
+        return error if is_consequence(found) else found
+    if not is_consequence(error):
         return error
     # No transaction was open, so the outcome of the last one is unknown.
     return KafkaError(KafkaError._INCONSISTENT, f"{error.str()}, and no transaction is open")

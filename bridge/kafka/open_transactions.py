@@ -33,7 +33,7 @@ HANGING_SECONDS = 45
 """A bridge's own transaction is open for at most 30 s, and Kafka ends it within 10 s after that."""
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """The first record that an open transaction hides."""
 
     topic: str
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 class OpenTransaction(NamedTuple):
     """A transaction that hides the rest of a partition."""
 
-    place: Place
+    place: RecordPlace
     began: float
     """The timestamp of its first record, Unix seconds; if later or unknown, when it was found.
 
@@ -82,7 +82,7 @@ class Look(NamedTuple):
 class Visibility(NamedTuple):
     """How far readers see now."""
 
-    places: list[Place]
+    places: list[RecordPlace]
     """Where open transactions hide the rest, those that are written at this moment included."""
     unknown: dict[str, str]
     """The topics that do not tell → why."""
@@ -105,15 +105,15 @@ def hidden(client: AdminClient, topics: Iterable[str]) -> Visibility:
             found.unknown[topic] = str(error)
         else:
             both = enumerate(zip(stable, written, strict=True))
-            found.places.extend(Place(topic, p, first) for p, (first, end) in both if first < end)
+            found.places.extend(RecordPlace(topic, p, first) for p, (first, end) in both if first < end)
             found.stable[topic], found.seen[topic] = stable, seen
     return found
 
 
-def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, float]:
+def first_times(settings: Settings, places: Sequence[RecordPlace]) -> dict[RecordPlace, float]:
     """Return the timestamps of the records at these places, Unix seconds, as far as they can be read soon."""
     wanted = {(place.topic, place.partition): place for place in places}
-    found: dict[Place, float] = {}
+    found: dict[RecordPlace, float] = {}
     try:
         reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", committed=False)
         reading = Clients(clients.admin(settings.kafka), reader)
@@ -146,9 +146,9 @@ class TransactionWatch:
         self._topics = topics
         self._clock = clock
         self._client: AdminClient | None = None
-        self._seen: Mapping[Place, Instant] = {}
+        self._seen: Mapping[RecordPlace, Instant] = {}
         """When each place was first seen."""
-        self._times: Mapping[Place, float] = {}
+        self._times: Mapping[RecordPlace, float] = {}
         """The timestamps of the first records, as far as they could be read."""
 
     def look(self) -> Look:
@@ -179,7 +179,7 @@ class TransactionWatch:
         self._client = None
 
 
-def show_producer(settings: KafkaSettings, place: Place) -> str:
+def show_producer(settings: KafkaSettings, place: RecordPlace) -> str:
     """Return the command of Kafka's tool that shows the producer of a transaction."""
     tool = f"kafka-transactions.sh --bootstrap-server {shlex.quote(settings.bootstrap_servers or '')}"
     if str(settings.public_properties().get("security.protocol", "plaintext")).lower() != "plaintext":
@@ -187,7 +187,7 @@ def show_producer(settings: KafkaSettings, place: Place) -> str:
     return f"{tool} describe-producers --topic {shlex.quote(place.topic)} --partition {place.partition}"
 
 
-def what_to_do(settings: KafkaSettings, places: Sequence[Place]) -> str:
+def what_to_do(settings: KafkaSettings, places: Sequence[RecordPlace]) -> str:
     """Return, in one line, the command for the first place, and where to read on.
 
     It does not say how to end the transaction: a live bridge's own would lose bets.

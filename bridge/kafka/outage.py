@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka.admin import AdminClient
 
 from bridge.config import env_name
-from bridge.kafka.pace import QUICK_SECONDS, Pace
+from bridge.kafka.pace import QUICK_SECONDS, KafkaPace
 from bridge.log import get
 
 POLL_SECONDS = 0.1
@@ -80,12 +80,12 @@ class Outage:
         self._reported: set[str] = set()
         self._slow_at = -inf
         """When it was last reported that an answer takes long, monotonic seconds."""
-        self._pace = Pace()
+        self._pace = KafkaPace()
         """What brokers say of quotas to clients that are not a transaction's."""
         self._verified: dict[str, str] = {}
         """A broker's error about its certificate → why TLS rejects it; until that is known, the error."""
 
-    def hear(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
         """Note the cause from a client's error, without blocking. Logs it unless it may be transient."""
         kind = _kind(error)
         if kind in ("", self._kind) or (self._kind and kind == "_ALL_BROKERS_DOWN"):
@@ -99,10 +99,10 @@ class Outage:
         elif kind not in _PASSING:
             self.report()
 
-    def hear_throttle(self, event: ThrottleEvent) -> None:
+    def on_throttle(self, event: ThrottleEvent) -> None:
         """Note that a broker answers nothing for so long, because of a quota. Logs it once in a while."""
         now = time.monotonic()
-        self._pace.hear(event.broker_id, event.throttle_time, now)
+        self._pace.on_throttle(event.broker_id, event.throttle_time, now)
         if event.throttle_time > QUICK_SECONDS and self._is_due(now):
             get().warning("Kafka is slow", reason=self._pace.reason(now))
 

@@ -31,7 +31,7 @@ _CHANGED = 1.5
 """Factor by which a rate changes before it is told anew."""
 
 
-class Pace:
+class KafkaPace:
     """What Kafka takes. `most` bytes is the limit of the settings; times are monotonic seconds.
 
     The thread of the writer and the event loop share it.
@@ -54,7 +54,7 @@ class Pace:
         self._throttled: dict[int, float] = {}
         """Broker → when its quota lets it answer again."""
 
-    def hear(self, broker: int, seconds: float, now: float) -> None:
+    def on_throttle(self, broker: int, seconds: float, now: float) -> None:
         """Take a broker's word that it answers nothing for so long, because of a quota.
 
         A coordinator, whose number is negative here, is one of the brokers, and may be another one's word.

@@ -22,8 +22,8 @@ from bridge.errors import TopologyError
 from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
-from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, lacks_right
-from bridge.kafka.open_transactions import Place, first_times, what_to_do
+from bridge.kafka.errors import BlockedByOpenTransaction, KafkaUnavailable, Stalled, denied, lacks_right
+from bridge.kafka.open_transactions import RecordPlace, first_times, what_to_do
 from bridge.kafka.outage import outage
 from bridge.log import get
 from bridge.registry import RegistryUnavailable
@@ -75,7 +75,7 @@ def with_fresh_clients(
     while not give_up():
         if stalled:
             get().warning("reader stalled, recreating Kafka clients", reason=reason)
-        attempt, hidden = None, list[Place]()
+        attempt, hidden = None, list[RecordPlace]()
         try:
             attempt = reading_clients(settings, committed=committed)
             read(attempt.admin, attempt.consumer)
@@ -84,8 +84,8 @@ def with_fresh_clients(
             reason, stalled = str(error), isinstance(error, Stalled)
             if not isinstance(error, RegistryUnavailable):
                 reason = outage.explain(error.args[0])
-            if isinstance(error, Hidden):
-                hidden = [Place(*place) for place in error.places]
+            if isinstance(error, BlockedByOpenTransaction):
+                hidden = [RecordPlace(*place) for place in error.places]
             else:
                 on_status(reason)
         finally:
@@ -100,7 +100,7 @@ def with_fresh_clients(
     return reason
 
 
-def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
+def explain_hidden(settings: Settings, places: Sequence[RecordPlace]) -> str:
     """Return since when an open transaction hides records, as far as known, and how to find its producer."""
     times = first_times(settings, places)
     oldest = min(times, key=times.__getitem__, default=places[0])
@@ -228,7 +228,7 @@ class TopicScan:
             self._begun_at = self._reached = self.cursor.reached
         cursor, begun = self.cursor, self.clock().monotonic
         if left := cursor.left:
-            clients.meet(consumer, self.topic)
+            clients.warm_up(consumer, self.topic)
             consumer.assign(left)
         while cursor.left:
             self._check_progress(client, cursor, begun)
@@ -286,7 +286,9 @@ class TopicScan:
             least = self._least_stall_seconds
             self.stall_seconds = min(self.stall_seconds + least, MAX_STALL_FACTOR * least)
             return Stalled(f"the broker has more of {self.topic} than its client gets")
-        return Hidden(self.topic, [(place.partition, stable[place.partition]) for place in cursor.left])
+        return BlockedByOpenTransaction(
+            self.topic, [(place.partition, stable[place.partition]) for place in cursor.left]
+        )
 
     def _report(self, cursor: Cursor, reached: int) -> None:
         if self.progress is not None:

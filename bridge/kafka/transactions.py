@@ -1,6 +1,6 @@
 """Writes transactions exactly once, whatever errors the producer raises.
 
-A transaction is the records of the caller, a marker among them. The marker (a checkpoint, a Snapshot
+A transaction is the records of the caller, a sentinel among them. The sentinel (a checkpoint, a Snapshot
 record) is unique, so reading it back shows whether a commit took place. The transactional id fences every
 earlier writer; where the caller asks for it, an offset of the owner group also fences one that the group has
 replaced (decision 0021). An error leads to one of these (`ErrorAction`):
@@ -9,7 +9,7 @@ replaced (decision 0021). An error leads to one of these (`ErrorAction`):
     abort      abort, write and abort once more what Kafka may have left open (decision 0009), write again
     reopen     confirm that this process still holds the lease, so that a paused one never fences the rightful
                owner; create a producer with the same transactional id, which ends the old one's transaction;
-               read the marker back. If it is this transaction's, the commit took place; if it is the one
+               read the sentinel back. If it is this transaction's, the commit took place; if it is the one
                before, go on as after an abort; any other was written by another owner
     give up    raise TooMuch instead of either, where the caller may write less: what is slow is written in
                smaller pieces (decision 0047)
@@ -34,10 +34,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from bridge.errors import SinkBroken, TopologyError
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
-from bridge.kafka.blocking import Watchdog, checked, discard
-from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, cause, follows, refusal, triage
+from bridge.kafka.blocking import CallTimeout, checked, destroy_in_background
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, cause, is_consequence, refusal, triage
 from bridge.kafka.outage import outage
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.kafka.patience import patience
 from bridge.log import get
 
@@ -71,10 +71,10 @@ def _note_offset(offsets: dict[tuple[str, int], int], error: KafkaError | None, 
 
 
 class _Phase(enum.Enum):
-    CLOSED = "no producer that has fenced its predecessors, and whose last marker was read"
+    CLOSED = "no producer that has fenced its predecessors, and whose last sentinel was read"
     EMPTY = "no transaction is open"
     OPEN = "records may be produced"
-    SEALED = "complete; the commit is missing"
+    DELIVERED = "complete; the commit is missing"
     FAILED = "must be aborted"
 
 
@@ -85,13 +85,13 @@ class Lease(Protocol):
         """Return when the coordinator has confirmed that this process holds the lease."""
 
     def committed(self, *, visible: bool) -> bytes | None:
-        """Read back the last committed marker; None before the first.
+        """Read back the last committed sentinel; None before the first.
 
         Waits for open transactions to end, unless only what is `visible` now is wanted.
         """
 
-    def check_marker(self, found: bytes | None, last: bytes | None) -> None:
-        """Raise if the marker `found` is not the `last` one of this process."""
+    def check_sentinel(self, found: bytes | None, last: bytes | None) -> None:
+        """Raise if the sentinel `found` is not the `last` one of this process."""
 
     def offsets(self) -> tuple[list[TopicPartition], Any]:
         """Return the arguments of `send_offsets_to_transaction` that fail the commit of a stale holder."""
@@ -118,7 +118,7 @@ class TransactionalWriter:
         transactional_id: str,
         make: Callable[[], Producer],
         lease: Lease,
-        pace: Pace,
+        pace: KafkaPace,
         *,
         call_seconds: float,
         stuck_seconds: float,
@@ -128,15 +128,15 @@ class TransactionalWriter:
         self.written = 0
         """Records in the open transaction."""
         self.asked: bytes | None = None
-        """The marker whose commit was requested, until the outcome is known."""
+        """The sentinel whose commit was requested, until the outcome is known."""
         self.last: bytes | None = None
-        """The last marker known to be committed."""
+        """The last sentinel known to be committed."""
         self._make = make
         self._lease = lease
         self._pace = pace
         self._call_seconds = call_seconds
         self._max_failures = max_failures
-        self._watchdog = Watchdog(stuck_seconds)
+        self._calls = CallTimeout(stuck_seconds)
         self._producer: Producer | None = None
         self._polling = threading.Lock()
         """Held while `poll` has a reference to the producer, which must not be the last."""
@@ -170,11 +170,11 @@ class TransactionalWriter:
             recover()
 
     def reopen(self) -> bytes | None:
-        """Fence all other producers of the transactional id; return the last committed marker, now final."""
+        """Fence all other producers of the transactional id; return its last sentinel, now final."""
         self._discard()
         self._lease.confirm()
         self._producer = self._make()
-        self._call(clients.meet, self._producer)
+        self._call(clients.warm_up, self._producer)
         self._call(
             self._producer.init_transactions, min(INIT_SECONDS * patience.factor, LONGEST_INIT_SECONDS)
         )
@@ -194,13 +194,13 @@ class TransactionalWriter:
     ) -> None:
         """Commit the transaction that `fill` completes; return when `read_committed` consumers can see it.
 
-        `fill` produces the missing records and returns the marker. It is called again after an abort or with
-        a new producer. Without a marker, a transaction whose commit was not answered is written again. With
-        `check_generation`, the coordinator of the owner group must accept this process as a member before the
-        commit is requested. `aborted` is called after an abort, before the transaction is written again.
-        `mend` replaces `fill` for what only reaches the partitions of a transaction that was left open.
-        Raises as `retry` and `aborted`; `asked` is then the marker whose outcome is unknown. TooMuch if it is
-        `divisible` and was not delivered in time: the next commit has to `mend` its partitions.
+        `fill` produces the missing records and returns the sentinel. It is called again after an abort or
+        with a new producer. Without a sentinel, a transaction whose commit was not answered is written again.
+        With `check_generation`, the coordinator of the owner group must accept this process as a member
+        before the commit is requested. `aborted` is called after an abort, before the transaction is written
+        again. `mend` replaces `fill` for what only reaches the partitions of a transaction that was left
+        open. Raises as `retry` and `aborted`; `asked` is then the sentinel whose outcome is unknown. TooMuch
+        if it is `divisible` and was not delivered in time: the next commit has to `mend` its partitions.
         """
         self.asked = None
         self._divisible, self._slow = divisible, None
@@ -272,7 +272,7 @@ class TransactionalWriter:
             except (KafkaException, SystemError) as exception:
                 get().debug("abort failed, the transaction will time out", error=str(exception.args[0]))
         self._discard()
-        self._watchdog.close()
+        self._calls.close()
 
     def _attempt(
         self,
@@ -283,41 +283,42 @@ class TransactionalWriter:
     ) -> None:
         """Commit, from where the last attempt has failed.
 
-        1. Without a producer, open one and read the marker back. If it is this transaction's, the commit took
+        1. Without a producer, open one and read the sentinel back. If it is this transaction's, the commit
+        took
            place; if it is neither that nor the last one, another owner has written.
         2. End what Kafka may have left open, by an abort with a record in each of its partitions.
-        3. `fill` writes the records, and after them the marker; all are delivered.
+        3. `fill` writes the records, and after them the sentinel; all are delivered.
         4. An offset of the owner group joins them, if asked for or after a failure: the coordinator refuses
            it from an owner that was replaced, and from a transaction that has ended.
-        5. Request the commit. Its answer makes the marker the last one.
+        5. Request the commit. Its answer makes the sentinel the last one.
         """
         if self._phase is _Phase.CLOSED:  # 1
             found = self.reopen()
             if self.asked is not None and found == self.asked:
                 self.last = found
                 return
-            self._lease.check_marker(found, self.last)
+            self._lease.check_sentinel(found, self.last)
             self.asked = None
         if self._left_open:  # 2
-            self._seal(mend, send_offsets=True)
+            self._deliver_all(mend, send_offsets=True)
             self._abort()
             aborted()
             self._left_open = False
-        if self._phase is not _Phase.SEALED:  # 3, 4
-            # Without a failure, the coordinator has just added the marker's partition to the transaction.
+        if self._phase is not _Phase.DELIVERED:  # 3, 4
+            # Without a failure, the coordinator has just added the sentinel's partition to the transaction.
             send_offsets = check_generation or self._failures > 0
-            self.asked, self._phase = self._seal(fill, send_offsets=send_offsets), _Phase.SEALED
+            self.asked, self._phase = self._deliver_all(fill, send_offsets=send_offsets), _Phase.DELIVERED
         self._call(self._need().commit_transaction, self._seconds)  # 5
         if self.asked is not None:
             self.last = self.asked
 
-    def _seal(self, fill: Callable[[], bytes | None], *, send_offsets: bool) -> bytes | None:
-        marker = fill()  # 3
+    def _deliver_all(self, fill: Callable[[], bytes | None], *, send_offsets: bool) -> bytes | None:
+        sentinel = fill()  # 3
         self.flush()
         if send_offsets:  # 4
             offsets = self._lease.offsets()
             self._call(self._need().send_offsets_to_transaction, *offsets, self._seconds)
-        return marker
+        return sentinel
 
     def flush(self) -> None:
         """Wait until all records are delivered, as long as some are or a broker has said when they will be.
@@ -367,7 +368,7 @@ class TransactionalWriter:
 
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
         began = time.monotonic()
-        self._watchdog.call(partial(call, *arguments))
+        self._calls.call(partial(call, *arguments))
         patience.answered(time.monotonic() - began)
 
     def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> bool:
@@ -386,7 +387,7 @@ class TransactionalWriter:
         return True
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        if self._undelivered is None or follows(self._undelivered):
+        if self._undelivered is None or is_consequence(self._undelivered):
             self._undelivered = error or self._undelivered
 
     def _recover(self, error: KafkaError) -> None:
@@ -432,7 +433,7 @@ class TransactionalWriter:
         self._left_open |= self._phase not in (_Phase.CLOSED, _Phase.EMPTY)
         with self._polling:
             if self._producer is not None:
-                discard(self._producer)
+                destroy_in_background(self._producer)
             self._producer = None
         self._reset(_Phase.CLOSED)
 

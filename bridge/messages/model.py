@@ -115,7 +115,7 @@ _AS_SENT = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=Fal
 
 
 @_AS_SENT
-class EventInfo(TypedDict):
+class EventInfoModel(TypedDict):
     """EventInfoViewModel."""
 
     id: Int64
@@ -125,7 +125,7 @@ class EventInfo(TypedDict):
 
 
 @_AS_SENT
-class Market(TypedDict):
+class MarketModel(TypedDict):
     """MarketViewModel."""
 
     id: Int64
@@ -135,7 +135,7 @@ class Market(TypedDict):
 
 
 @_AS_SENT
-class SettlementInfo(TypedDict):
+class SettlementInfoModel(TypedDict):
     """SettlementInfoViewModel."""
 
     settlementResult: SettlementResult
@@ -145,7 +145,7 @@ class SettlementInfo(TypedDict):
 
 
 @_AS_SENT
-class EachWayPrice(TypedDict):
+class EachWayPriceModel(TypedDict):
     """EachWayPriceModel."""
 
     win: NotRequired[Nullable[Double]]
@@ -153,16 +153,16 @@ class EachWayPrice(TypedDict):
 
 
 @_AS_SENT
-class BetBuilderItem(TypedDict):
+class BetBuilderItemModel(TypedDict):
     """SettledBetBuilderItemViewModel."""
 
-    market: NotRequired[Nullable[Market]]
+    market: NotRequired[Nullable[MarketModel]]
     selectionId: Int64
-    settlement: NotRequired[Nullable[SettlementInfo]]
+    settlement: NotRequired[Nullable[SettlementInfoModel]]
 
 
 @_AS_SENT
-class BetAmount(TypedDict):
+class BetAmountModel(TypedDict):
     """BetAmountViewModel."""
 
     currency: NotRequired[Nullable[str]]
@@ -173,18 +173,18 @@ class BetAmount(TypedDict):
 
 
 @_AS_SENT
-class SettledBetItem(TypedDict):
+class SettledBetItemModel(TypedDict):
     """SettledBetItemViewModel."""
 
-    event: NotRequired[Nullable[EventInfo]]
-    market: NotRequired[Nullable[Market]]
+    event: NotRequired[Nullable[EventInfoModel]]
+    market: NotRequired[Nullable[MarketModel]]
     selectionId: Int64
     competitionId: Int64
     countryId: Int64
     sportId: Int64
-    settlement: NotRequired[Nullable[SettlementInfo]]
+    settlement: NotRequired[Nullable[SettlementInfoModel]]
     price: NotRequired[Nullable[Double]]
-    eachWayPrice: NotRequired[Nullable[EachWayPrice]]
+    eachWayPrice: NotRequired[Nullable[EachWayPriceModel]]
     limitsRatingId: NotRequired[Nullable[Int64]]
     limitsFactor: Double
     hasLineDeviation: Boolean
@@ -196,24 +196,24 @@ class SettledBetItem(TypedDict):
     manualPrice: NotRequired[Nullable[Double]]
     alternativePrice: NotRequired[Nullable[Double]]
     type: BetItemType
-    betBuilderItems: NotRequired[Nullable[Items[BetBuilderItem]]]
+    betBuilderItems: NotRequired[Nullable[Items[BetBuilderItemModel]]]
 
 
 @_AS_SENT
-class SettledBet(TypedDict):
+class SettledBetModel(TypedDict):
     """SettledBetViewModelV3."""
 
     betId: BetId
     betSettlement: SettlementResult
     payoutMultiplier: Double
     isCancelled: Boolean
-    selections: NotRequired[Nullable[Items[SettledBetItem]]]
+    selections: NotRequired[Nullable[Items[SettledBetItemModel]]]
     isRejected: Boolean
     settlementTime: DateTime
     payout: Double
     partialRefund: Double
     settlementVersion: Int32
-    amount: NotRequired[Nullable[BetAmount]]
+    amount: NotRequired[Nullable[BetAmountModel]]
 
 
 @_AS_SENT
@@ -221,7 +221,7 @@ class FeedMessage(TypedDict):
     """SettlementFeedMessageDto: a ping, a settled bet, both or neither."""
 
     pingId: NotRequired[Nullable[str]]
-    data: NotRequired[Nullable[SettledBet]]
+    data: NotRequired[Nullable[SettledBetModel]]
 
 
 read_feed_message: Final[Callable[[bytes], FeedMessage]] = TypeAdapter(FeedMessage).validator.validate_json

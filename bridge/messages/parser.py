@@ -20,7 +20,13 @@ from pydantic_core import ErrorDetails, from_json, to_json
 
 from bridge.errors import ConversionError
 from bridge.messages.extras import NAME_LENGTH, Extras, cut
-from bridge.messages.model import FeedMessage, SettledBet, nested_records, omittable_fields, read_feed_message
+from bridge.messages.model import (
+    FeedMessage,
+    SettledBetModel,
+    nested_records,
+    omittable_fields,
+    read_feed_message,
+)
 
 SMALL_BYTES: Final = 32 * 1024
 """Smaller messages need no check: they are harmless, whatever they hold."""
@@ -55,7 +61,7 @@ class Message(NamedTuple):
     """A message of the feed (interface, "Events"): a ping, a bet, both, or empty."""
 
     ping_id: str | None
-    bet: SettledBet | None
+    bet: SettledBetModel | None
     """The Avro datum of the schema `SettledBet`."""
     extras: tuple[str, ...]
     """Distinct paths of fields that the interface does not document, such as `data.selections[].foo`."""

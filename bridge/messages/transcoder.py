@@ -42,7 +42,7 @@ class Transcoder:
     """
 
     def __init__(
-        self, bet: Record, key: Key, version: Integer, settled_at: DateTime, extras: Extras, header: bytes
+        self, bet: Object, key: Key, version: Integer, settled_at: DateTime, extras: Extras, header: bytes
     ) -> None:
         self._bet: Final = bet
         self._key: Final = key
@@ -318,7 +318,7 @@ class Field:
         self.zero: Final = zero
 
 
-class Record(Type):
+class Object(Type):
     """An object of these fields, and of others, which are noted as extras."""
 
     def __init__(self, fields: list[Field], path: str, extras: Extras) -> None:

@@ -35,15 +35,15 @@ _ANY_LENGTH: Final = 2**62
 def make_transcoder(codec: Codec, zeros: Mapping[str, Any]) -> to.Transcoder:
     """Make a transcoder that writes bets as the codec does; `zeros`: path → JSON value of a missing field.
 
-    Raises UnknownSchema if the codec's schema does not match `bridge.messages.model.SettledBet`.
+    Raises UnknownSchema if the codec's schema does not match `bridge.messages.model.SettledBetModel`.
     """
     extras = Extras()
     pairing = _Pairing(codec.named, zeros, extras)
-    bet = pairing.type(model.SettledBet, codec.schema, "data")
+    bet = pairing.type(model.SettledBetModel, codec.schema, "data")
     key = pairing.types["data.betId"]
     version = pairing.types["data.settlementVersion"]
     settled_at = pairing.types["data.settlementTime"]
-    assert isinstance(bet, to.Record)
+    assert isinstance(bet, to.Object)
     assert isinstance(key, to.Key)
     assert isinstance(version, to.Integer)
     assert isinstance(settled_at, to.DateTime)
@@ -88,7 +88,7 @@ class _Pairing:
         if hints.keys() != {field["name"] for field in fields}:
             raise _disagreement(hint, [field["name"] for field in fields], path)
         made = [self._field(hints[field["name"]], field, path) for field in fields]
-        return to.Record(made, f"{path}.", self._extras)
+        return to.Object(made, f"{path}.", self._extras)
 
     def _field(self, hint: Any, field: Any, path: str) -> to.Field:
         path = f"{path}.{field['name']}"

@@ -42,7 +42,7 @@ _NOT_OURS = (
 )
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What a path answers: a body, or pieces of one that has no end yet."""
 
     status: HTTPStatus
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 RETRY_SECONDS = 2.0
 COMPUTING = threading.Lock()
 """Held while an answer, or a piece of one, is computed: one thread at most competes with the event loop."""
-Page = Callable[[str], Answer]
+Page = Callable[[str], HttpAnswer]
 """Answers a request with this `Accept` header; called on a thread of the server."""
 
 
@@ -74,19 +74,19 @@ def make_app(
     """
 
     def probe(choose: Callable[[Health], HealthStatus]) -> Page:
-        def answer(accept: str) -> Answer:
+        def answer(accept: str) -> HttpAnswer:
             found = health(clock().wall)
             ok, reason = choose(found)
             # A reason may quote what a provider has answered, and that the request with its token.
             body = orjson.dumps({"ok": ok, "reason": concealed(reason), **found.report})
             status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
-            return Answer(status, "application/json", body)
+            return HttpAnswer(status, "application/json", body)
 
         return answer
 
-    def scrape(accept: str) -> Answer:
+    def scrape(accept: str) -> HttpAnswer:
         body, content_type = exposition(metrics(clock().wall), labels, accept)
-        return Answer(HTTPStatus.OK, content_type, body)
+        return HttpAnswer(HTTPStatus.OK, content_type, body)
 
     pages: dict[str, Page] = {
         "/healthz": probe(attrgetter("healthy")),
@@ -94,17 +94,17 @@ def make_app(
         "/metrics": scrape,
     }
     index = "".join(f"{path}\n" for path in pages).encode()
-    pages = {"/": lambda accept: Answer(HTTPStatus.OK, _TEXT, index), **pages, **more}
+    pages = {"/": lambda accept: HttpAnswer(HTTPStatus.OK, _TEXT, index), **pages, **more}
     names = {name.lower() for name in ("localhost", socket.gethostname(), web.host, *web.hosts)}
 
-    def answer(environ: WSGIEnvironment) -> Answer:
+    def answer(environ: WSGIEnvironment) -> HttpAnswer:
         host, page = environ.get("HTTP_HOST"), pages.get(environ.get("PATH_INFO") or "/")
         if not is_ours(host, names):
-            return Answer(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NOT_OURS)
+            return HttpAnswer(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NOT_OURS)
         if page is None:
-            return Answer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
+            return HttpAnswer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return Answer(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n")
+            return HttpAnswer(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n")
         with COMPUTING:
             return page(environ.get("HTTP_ACCEPT", ""))
 
@@ -133,7 +133,7 @@ def served(app: WSGIApplication, web: WebSettings) -> Iterator[None]:
     """Serve inside the block; while the address is taken, try again: publishing does not wait for it."""
     over, servers = threading.Event(), list[WsgiServer]()
 
-    def trouble() -> str:
+    def problem() -> str:
         try:
             servers.append(WsgiServer(app, web.host, web.port))
         except OSError as error:
@@ -142,11 +142,11 @@ def served(app: WSGIApplication, web: WebSettings) -> Iterator[None]:
         return ""
 
     def try_again() -> None:
-        while not over.wait(RETRY_SECONDS) and trouble():
+        while not over.wait(RETRY_SECONDS) and problem():
             pass
 
     trying = threading.Thread(target=try_again, name="web", daemon=True)
-    if reason := trouble():
+    if reason := problem():
         what = "health and metrics unavailable until the address is free; or set web.port (BRIDGE_WEB__PORT)"
         get().warning(what, reason=reason)
         trying.start()

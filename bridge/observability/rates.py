@@ -17,7 +17,7 @@ class Rates(NamedTuple):
     written: float = 0.0
 
 
-class _Sample(NamedTuple):
+class _RateSample(NamedTuple):
     at: float
     received: int
     written: int
@@ -27,13 +27,13 @@ class RateMeter:
     """Samples two counts that only grow. Times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._samples: deque[_Sample] = deque()
+        self._samples: deque[_RateSample] = deque()
 
     def observe(self, now: float, received: int, written: int) -> Rates:
         """Take a sample if one is due, and return the rates."""
         samples = self._samples
         if not samples or now - samples[-1].at >= SAMPLE_SECONDS:
-            samples.append(_Sample(now, received, written))
+            samples.append(_RateSample(now, received, written))
         while now - samples[0].at > SPAN_SECONDS:
             samples.popleft()
         seconds = now - samples[0].at

@@ -19,7 +19,7 @@ from bridge.ownership.group import Group
 from bridge.records.checkpoint import State
 from bridge.records.counters import Counters
 from bridge.records.dead_letter import DeadLetterCause
-from bridge.records.gap import Gap
+from bridge.records.gap import FeedGap
 
 BOUNDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets, seconds: a commit takes 5 ms at best, and 30 s while a broker is replaced."""
@@ -92,7 +92,7 @@ class KnownStatus:
     """How far the provider's clock is ahead of ours."""
     gaps: int = 0
     """Gaps declared since this process last became owner."""
-    declared: tuple[Gap, ...] = ()
+    declared: tuple[FeedGap, ...] = ()
     """The last ones, those of former owners included."""
     dead_letters: Mapping[DeadLetterCause, int] = field(default_factory=dict)
     """Dead letters written by this process, by their cause."""

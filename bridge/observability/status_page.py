@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bridge import __version__
 from bridge.formatting import format_duration, format_utc, shortened
 from bridge.masking import concealed
-from bridge.observability.endpoints import COMPUTING, Answer, Page
+from bridge.observability.endpoints import COMPUTING, HttpAnswer, Page
 from bridge.observability.http_server import max_connections
 
 _INTERVAL_SECONDS = 1.0
@@ -57,9 +57,9 @@ def status_page(
     def context() -> dict[str, object]:
         return {"view": view(), "version": f"settlement-bridge {__version__}"}
 
-    def page(accept: str) -> Answer:
+    def page(accept: str) -> HttpAnswer:
         body = template.render(context()).encode("utf-8", "replace")
-        return Answer(HTTPStatus.OK, "text/html; charset=utf-8", body)
+        return HttpAnswer(HTTPStatus.OK, "text/html; charset=utf-8", body)
 
     def blocks() -> dict[str, str]:
         with COMPUTING:
@@ -83,13 +83,13 @@ def status_page(
 
     pages: dict[str, Page] = {f"/{name}": partial(_static, name) for name in _STATIC}
     pages["/"] = page
-    pages["/events"] = lambda accept: Answer(HTTPStatus.OK, "text/event-stream", events())
+    pages["/events"] = lambda accept: HttpAnswer(HTTPStatus.OK, "text/event-stream", events())
     return pages
 
 
-def _static(name: str, accept: str) -> Answer:
+def _static(name: str, accept: str) -> HttpAnswer:
     body = (files("bridge.observability") / "page" / name).read_bytes()
-    return Answer(HTTPStatus.OK, f"{_STATIC[name]}; charset=utf-8", body)
+    return HttpAnswer(HTTPStatus.OK, f"{_STATIC[name]}; charset=utf-8", body)
 
 
 def _message(changed: Mapping[str, str]) -> bytes:

@@ -17,7 +17,7 @@ from bridge.observability.health import LOOP_SECONDS, healthy
 from bridge.observability.status import StatusSnapshot
 from bridge.records.checkpoint import State
 from bridge.records.dead_letter import DeadLetterCause
-from bridge.records.gap import Gap
+from bridge.records.gap import FeedGap
 
 WIDTH = 1000
 """Length of the line, in its own unit."""
@@ -259,7 +259,7 @@ def _line(status: StatusSnapshot, now: float) -> Line:
     def place(at: float) -> float:
         return round(min(max(at - oldest, 0.0) / status.process.memory_seconds, 1.0) * WIDTH, 1)
 
-    def stretch(gap: Gap) -> Stretch:
+    def stretch(gap: FeedGap) -> Stretch:
         start, end = place(gap.start), place(gap.end)
         width = max(end - start, NARROWEST)
         return Stretch(min(start, WIDTH - width), width)

@@ -18,15 +18,15 @@ from bridge.config import Settings
 from bridge.errors import NotOwner, SinkBroken
 from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Reached, Record
-from bridge.kafka.blocking import Worker, discard
+from bridge.kafka.blocking import Worker, destroy_in_background
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, refusal, triage
 from bridge.kafka.outage import outage
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.kafka.patience import CALL_SECONDS
 from bridge.kafka.transactions import LONGEST_INIT_SECONDS, TransactionalWriter
 from bridge.log import get
-from bridge.ownership.acknowledged import Acknowledged
 from bridge.ownership.election import LeaderElection
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.topics import max_record_bytes
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def transactional_id(settings: Settings) -> str:
     return f"{settings.topics.prefix}.{settings.feed.name}"
 
 
-def transactional(settings: Settings, pace: Pace | None = None) -> Producer:
+def transactional(settings: Settings, pace: KafkaPace | None = None) -> Producer:
     """Create the feed's producer, which fences no other before its `init_transactions`."""
     return clients.producer(
         settings.kafka,
@@ -59,7 +59,7 @@ def try_open(settings: Settings) -> None:
     """Open a writer of a feed that has no owner, and close it. Raises SinkBroken if Kafka refuses it."""
     producer = transactional(settings)
     try:
-        clients.meet(producer)
+        clients.warm_up(producer)
         producer.init_transactions(LONGEST_INIT_SECONDS)
     except KafkaException as exception:
         error = exception.args[0]
@@ -67,7 +67,7 @@ def try_open(settings: Settings) -> None:
             raise SinkBroken(refusal(transactional_id(settings), error)) from None
         raise KafkaUnavailable(outage.explain(error)) from None
     finally:
-        discard(producer)
+        destroy_in_background(producer)
 
 
 class _Term:
@@ -91,7 +91,7 @@ class _Term:
         self.check()
         return found
 
-    def check_marker(self, found: bytes | None, last: bytes | None) -> None:
+    def check_sentinel(self, found: bytes | None, last: bytes | None) -> None:
         if found != last:
             raise NotOwner("another process has written a checkpoint of this feed")
 
@@ -118,8 +118,8 @@ class _Term:
 class BatchWriter:
     """Writes batches one after the other.
 
-    The worker thread calls `on_error` with Kafka's error before each further attempt. What Kafka discards
-    after it was `acknowledged` is written again.
+    The worker thread calls `on_error` with Kafka's error before each further attempt. What the `guard`
+    finds lost is written again.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class BatchWriter:
         election: LeaderElection,
         committed: ReadMarker,
         on_error: Callable[[str], None],
-        acknowledged: Acknowledged,
+        guard: LostRecordGuard,
     ) -> None:
         self._term = _Term(election, committed, on_error)
-        self._acknowledged = acknowledged
-        self.pace = Pace(settings.batch.max_bytes)
+        self._guard = guard
+        self.pace = KafkaPace(settings.batch.max_bytes)
         self._given_up: dict[int, Record] = {}
         """What was too much and is not committed yet, in parts, by its identity."""
         self._worker = Worker("kafka")
@@ -179,7 +179,7 @@ class BatchWriter:
 
     def _reopen(self) -> bytes | None:
         found = self._writer.reopen()
-        self._acknowledged.begin()
+        self._guard.begin()
         return found
 
     def commit(
@@ -209,7 +209,7 @@ class BatchWriter:
 
         def restore() -> None:
             """Write again what an abort has discarded although Kafka had acknowledged it, before the rest."""
-            if lost := self._acknowledged.discarded([*self._given_up.values(), *records]):
+            if lost := self._guard.find_lost([*self._given_up.values(), *records]):
                 get().warning("acknowledged records were discarded, writing them again", count=len(lost))
             batch.restore(lost)
 
@@ -227,7 +227,7 @@ class BatchWriter:
             raise
         for record in records if self._given_up else ():
             self._given_up.pop(id(record), None)
-        self._acknowledged.accept(records)
+        self._guard.note_commit(records)
 
 
 def _one_a_partition(records: Iterable[Record]) -> list[Record]:

@@ -34,8 +34,8 @@ from bridge import clock
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
-from bridge.kafka.blocking import Looker
-from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right, passes
+from bridge.kafka.blocking import BackgroundProbe
+from bridge.kafka.errors import KafkaUnavailable, denied, explained, is_transient, lacks_right
 from bridge.kafka.patience import ASK_SECONDS, patience
 from bridge.log import get
 from bridge.ownership.group import Group, Member, Refusal
@@ -316,16 +316,16 @@ class LeaderElection:
         if error is not None and lacks_right(error):
             self._lacks_right(error)
         elif error is not None:
-            self._hear(error)
+            self._on_error(error)
         self._metadata = self._consumer.consumer_group_metadata()
         if self._question.taken():
             self._ask()
 
-    def _hear(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         hint = _HINTS.get(error.code(), "`bridge doctor` may tell more")
         text = f"Kafka refuses this member of {self.group}: {error.str()}: {hint}"
-        settles = passes(error) or error.code() in _SETTLING
-        self._refusal.hear(text, clock.now().monotonic, passes=settles)
+        settles = is_transient(error) or error.code() in _SETTLING
+        self._refusal.on_error(text, clock.now().monotonic, transient=settles)
 
     def _lacks_right(self, error: KafkaError) -> None:
         rights = f"Read the group {self.group}", f"Read the topic {self._partition.topic}"
@@ -372,7 +372,7 @@ class LeaderElection:
         self._handover.wait_for(self._term, self._closing)
 
 
-class GroupLooks:
+class GroupProbe:
     """Looks at the group of an election, with a client that only the thread `name` holds.
 
     Where a client is destroyed, it waits for librdkafka's threads, and they for DNS.
@@ -382,18 +382,18 @@ class GroupLooks:
         self._settings = settings
         self._election = election
         self._client: AdminClient | None = None
-        self._looker = Looker(name)
+        self._probe = BackgroundProbe(name)
 
-    async def look(self) -> Group | None:
-        """Return the group; None if Kafka refuses. After an error the next look has a new client.
+    async def run(self) -> Group | None:
+        """Return the group; None if Kafka refuses. After an error the next run has a new client.
 
         Raises KafkaUnavailable when no broker answers, or the call does not return.
         """
-        return await self._looker.look(self._look)
+        return await self._probe.run(self._look)
 
     def close(self) -> None:
         """Destroy the client, without waiting for that."""
-        self._looker.close(self._let_go)
+        self._probe.close(self._let_go)
 
     def _look(self) -> Group | None:
         client, self._client = self._client or clients.admin(self._settings), None

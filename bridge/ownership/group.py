@@ -82,14 +82,14 @@ class Refusal:
 
     def __init__(self) -> None:
         self._text = ""
-        self._passes = False
+        self._transient = False
         self._began = self._heard = -math.inf
 
-    def hear(self, text: str, now: float, *, passes: bool) -> None:
-        """Take an error; one that `passes`, such as that of a rebalance, is one only once it lasts."""
+    def on_error(self, text: str, now: float, *, transient: bool) -> None:
+        """Take an error; one that is `transient`, such as that of a rebalance, counts only once it lasts."""
         if now > self._heard + REFUSED_SECONDS:
             self._began = now
-        self._text, self._heard, self._passes = text, now, passes
+        self._text, self._heard, self._transient = text, now, transient
 
     def over(self) -> None:
         """Kafka has let the member in."""
@@ -97,11 +97,11 @@ class Refusal:
 
     def text(self, now: float) -> str:
         """Return the error, "" for none."""
-        lasts = now >= self._began + (REFUSED_SECONDS if self._passes else 0.0)
+        lasts = now >= self._began + (REFUSED_SECONDS if self._transient else 0.0)
         return self._text if lasts and now <= self._heard + REFUSED_SECONDS else ""
 
 
-class Wait(NamedTuple):
+class WaitEstimate(NamedTuple):
     """The members that a standby waits for, in words, and when a dead one's place is free, Unix seconds."""
 
     reason: str = ""
@@ -114,7 +114,7 @@ _UNLISTED = (
 )
 
 
-class Watch:
+class StandbyWait:
     """Follows the group for a standby.
 
     Members may be dead for a session from the first look on, and again when some of them have changed or a
@@ -128,12 +128,12 @@ class Watch:
         self._seen: frozenset[str] | None = None
         self._joining = False
 
-    def look(self, group: Group, now: Instant) -> Wait:
+    def estimate(self, group: Group, now: Instant) -> WaitEstimate:
         """Return the members that this one waits for, as of `now`."""
         if group.gone:
-            return Wait(f"nobody can own the feed: the topic {group.gone} is gone")
+            return WaitEstimate(f"nobody can own the feed: the topic {group.gone} is gone")
         if any(member.holds and member.name == self._name for member in group.members):
-            return Wait()  # its assignment is on the way
+            return WaitEstimate()  # its assignment is on the way
         others = group._replace(members=tuple(m for m in group.members if m.name != self._name))
         seen = frozenset(member.id for member in others.members)
         awaited = others.awaited()
@@ -142,10 +142,14 @@ class Watch:
             self._until = Instant(math.ceil(now.wall + patience), now.monotonic + patience)
         self._seen, self._joining = seen, group.joining
         if not awaited:
-            return Wait() if group.members or now.monotonic < self._until.monotonic else Wait(_UNLISTED)
+            return (
+                WaitEstimate()
+                if group.members or now.monotonic < self._until.monotonic
+                else WaitEstimate(_UNLISTED)
+            )
         names = ", ".join(sorted(member.name for member in awaited))
         if now.monotonic < self._until.monotonic:
-            return Wait(f"waits for {names}; {release(awaited, self._until.wall)}", self._until.wall)
+            return WaitEstimate(f"waits for {names}; {release(awaited, self._until.wall)}", self._until.wall)
         if others.owner_hosts:
-            return Wait(f"{names} owns the feed")
-        return Wait(f"waits for the group to settle, with {names}")
+            return WaitEstimate(f"{names} owns the feed")
+        return WaitEstimate(f"waits for the group to settle, with {names}")

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from confluent_kafka import Message
 
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import ForeignRecord, SchemaError
 from bridge.formatting import is_time, parse_whole
 from bridge.reader.records import (
     Bet,
@@ -52,7 +52,8 @@ class Decoder(Generic[T_co]):
     def decode(self, message: Message) -> T_co | Removed:
         """Return the record of a message.
 
-        Raises NotOurs if no bridge has written it, SchemaError if it cannot be read; both name its place.
+        Raises ForeignRecord if no bridge has written it, SchemaError if it cannot be read; both name its
+        place.
         """
         value = message.value()
         try:
@@ -143,7 +144,7 @@ def _dead_letter(place: _Place, message: Message) -> DeadLetter:
             size=size,
         )
     except (LookupError, ValueError) as error:
-        raise NotOurs(f"its headers are not those of a dead letter: {error!r}") from None
+        raise ForeignRecord(f"its headers are not those of a dead letter: {error!r}") from None
 
 
 def _time(micros: int) -> datetime:

@@ -12,7 +12,7 @@ from bridge.errors import SchemaError
 from bridge.reader.decoding import TRANSLATIONS
 from bridge.reader.records import Bet, BetBuilderItem, Market, SettledBetItem
 from bridge.reader.source import Source
-from bridge.records.message import Foreign
+from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
 
 LOOK_SECONDS: Final = 1.0
@@ -53,7 +53,7 @@ class Names:
         settings = settings or load(None)
         self._values: dict[str, bytes] = {}
         self._recreated = 0
-        self._foreign = Foreign()
+        self._foreign = SkippedRecords()
         self._registry = Registry(settings.registry)
         try:
             assert TRANSLATIONS.schema is not None

@@ -11,7 +11,7 @@ from bridge.log import get
 from bridge.reader.decoding import Decoder, T_co, Topic
 from bridge.reader.records import Removed
 from bridge.reader.source import Source, Start, Until
-from bridge.records.message import Foreign
+from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
 
 
@@ -49,7 +49,7 @@ def changes(
 ) -> Iterator[T_co | Removed]:
     """Yield as `read`, but tombstones too, as `Removed`."""
     settings = settings or load(None)
-    foreign = Foreign()
+    foreign = SkippedRecords()
     with Registry(settings.registry) as registry:
         decoder = Decoder(topic, registry)
         source = Source(settings, topic.name, from_, None if follow else until)

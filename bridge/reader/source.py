@@ -52,11 +52,11 @@ class Source:
     """
 
     def __init__(self, settings: Settings, name: str, start: Start, until: Until) -> None:
-        settings.need("kafka.bootstrap_servers")
+        settings.require("kafka.bootstrap_servers")
         self._settings = settings
         self.topic = topic = f"{settings.topics.prefix}.{name}"
         self._follows = until is None
-        self._admin = admin.look_for(settings.kafka, topic)
+        self._admin = admin.require_topic(settings.kafka, topic)
         self._id = admin.topic_id(self._admin, topic)
         self.recreated = 0
         """How often the topic was recreated: what comes is of another topic than what came."""
@@ -163,7 +163,7 @@ class Source:
     def _client(self, cursor: Cursor) -> clients.WatchedConsumer:
         consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
         try:
-            clients.meet(consumer, self.topic)
+            clients.warm_up(consumer, self.topic)
             consumer.assign(cursor.left)
         except BaseException:
             consumer.close()

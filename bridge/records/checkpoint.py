@@ -118,13 +118,13 @@ class Checkpoint:
         """Return the ledger of both: the provider counts all attempts, whatever we call the feed."""
         return tuple(sorted({*self.ledger, *other.ledger}, key=attrgetter("at")))
 
-    def follows(self, other: Checkpoint, *, taken_back: bool = False) -> bool:
+    def follows(self, other: Checkpoint, *, rewound: bool = False) -> bool:
         """Return whether this checkpoint may be written after `other`: neither position nor counters go back.
 
-        The position may if it was `taken_back`, with a gap.
+        The position may if it was `rewound`, with a gap.
         """
         pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
-        goes_on = self.revision >= other.revision or taken_back
+        goes_on = self.revision >= other.revision or rewound
         return goes_on and all(before <= after for before, after in pairs)
 
     def reaching(self, reached: Reached) -> Checkpoint:

@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from bridge.errors import NotOurs
+from bridge.errors import ForeignRecord
 from bridge.feed.received import Oversized, Received
 from bridge.formatting import is_time, parse_unix, parse_whole, shortened
 from bridge.kafka.batch import Header, Record
@@ -51,7 +51,7 @@ class DeadLetterKind(Enum):
     REDRIVE = "redrive"
 
 
-class Outcome(Enum):
+class RedriveOutcome(Enum):
     """What became of a dead letter that was redriven."""
 
     PUBLISHED = "published"
@@ -135,7 +135,7 @@ def is_sample(letter: Record) -> bool:
 def redrive_mark(
     topic: str,
     key: bytes,
-    outcome: Outcome,
+    outcome: RedriveOutcome,
     *,
     feed: str,
     at: float,
@@ -173,7 +173,7 @@ class LetterHeaders(NamedTuple):
 
     @classmethod
     def read(cls, headers: Mapping[str, str]) -> LetterHeaders:
-        """Read the headers of a record. Raises NotOurs for any that no bridge has written."""
+        """Read the headers of a record. Raises ForeignRecord for any that no bridge has written."""
         try:
             kind, revision, size = (
                 DeadLetterKind(headers["kind"]),
@@ -192,7 +192,7 @@ class LetterHeaders(NamedTuple):
 class MarkHeaders(NamedTuple):
     """The headers of the mark of a redriven dead letter, as above, without those of the bet."""
 
-    outcome: Outcome
+    outcome: RedriveOutcome
     tries: int
     redriven: float
     feed: str
@@ -201,9 +201,9 @@ class MarkHeaders(NamedTuple):
 
     @classmethod
     def read(cls, headers: Mapping[str, str]) -> MarkHeaders:
-        """Read the headers of a record. Raises NotOurs for any that no bridge has written."""
+        """Read the headers of a record. Raises ForeignRecord for any that no bridge has written."""
         try:
-            outcome, tries = Outcome(headers["outcome"]), parse_whole(headers["tries"])
+            outcome, tries = RedriveOutcome(headers["outcome"]), parse_whole(headers["tries"])
             if not 0 <= tries < MOST_TRIES:
                 raise ValueError(f"tries {tries}")
             redriven = parse_unix(headers["redriven"])
@@ -212,8 +212,8 @@ class MarkHeaders(NamedTuple):
             raise _no_headers("redriven dead letter", error) from None
 
 
-def _no_headers(what: str, error: Exception) -> NotOurs:
-    return NotOurs(f"its headers are not those of a {what}: {shortened(repr(error))}")
+def _no_headers(what: str, error: Exception) -> ForeignRecord:
+    return ForeignRecord(f"its headers are not those of a {what}: {shortened(repr(error))}")
 
 
 def _cut(reason: str) -> bytes:

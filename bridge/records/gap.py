@@ -32,7 +32,7 @@ class Cause(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class FeedGap:
     """Messages published in [start, end) may be missing. Times are Unix seconds.
 
     `start` and `end` are of the provider's clock, like every revision, `detected_at` is of ours.
@@ -60,7 +60,7 @@ class Gap:
         }
 
     @classmethod
-    def from_avro(cls, datum: Mapping[str, Any]) -> Gap:
+    def from_avro(cls, datum: Mapping[str, Any]) -> FeedGap:
         """Return the gap of such a datum. Raises SchemaError, with the field, for a time that is none."""
         for name in ("from", "to", "detectedAt"):
             if not is_time(datum[name] / MICROS):
@@ -74,7 +74,7 @@ class Gap:
         )
 
 
-def gap_record(topic: str, codec: Codec, gap: Gap) -> Record:
+def gap_record(topic: str, codec: Codec, gap: FeedGap) -> Record:
     """Return the record of a gap."""
     at = int(gap.detected_at * 1000)
     return Record(topic, gap.feed.encode(), codec.encode(gap.to_avro()), at, partition=0)

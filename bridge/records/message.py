@@ -8,7 +8,7 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import ForeignRecord, SchemaError
 from bridge.formatting import parse_unix
 from bridge.log import get
 
@@ -17,14 +17,14 @@ RECEIVED: Final = "received"
 
 
 def key_of(message: Message) -> bytes:
-    """Return the key of a record. Raises NotOurs where it is not UTF-8 text, as all of ours are."""
+    """Return the key of a record. Raises ForeignRecord where it is not UTF-8 text, as all of ours are."""
     key = message.key()
     try:
         if isinstance(key, bytes) and key.decode():
             return key
     except UnicodeDecodeError:
         pass
-    raise NotOurs("its key is not UTF-8 text" if key else "it has no key")
+    raise ForeignRecord("its key is not UTF-8 text" if key else "it has no key")
 
 
 def headers_of(message: Message) -> dict[str, str]:
@@ -54,7 +54,7 @@ def original_receipt(headers: Mapping[str, str]) -> float | None:
 
 
 def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
-    """Decode a message's value. Raises SchemaError or NotOurs, which name the record's place."""
+    """Decode a message's value. Raises SchemaError or ForeignRecord, which name the record's place."""
     try:
         return codec.decode(value)
     except SchemaError as error:
@@ -64,12 +64,12 @@ def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
 def at(message: Message, error: SchemaError) -> SchemaError:
     """Return the error with the place of the record that cannot be read."""
     place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
-    if isinstance(error, NotOurs):
-        return NotOurs(f"{place} was not written by a bridge: {error}")
+    if isinstance(error, ForeignRecord):
+        return ForeignRecord(f"{place} was not written by a bridge: {error}")
     return type(error)(f"{place} cannot be read: {error}")
 
 
-class Foreign:
+class SkippedRecords:
     """Counts the records that a reader skips because no bridge wrote them, and keeps the first."""
 
     def __init__(self) -> None:

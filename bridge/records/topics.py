@@ -54,7 +54,7 @@ FRAMING_BYTES = 1024
 
 
 @dataclass(frozen=True)
-class Topic:
+class DeclaredTopic:
     """A topic as the bridge needs it; docs/topics.md says what for."""
 
     name: str
@@ -72,28 +72,28 @@ class Topic:
 class Topics:
     """All topics of the bridge under one prefix."""
 
-    bets: Topic
-    checkpoints: Topic
-    deadletters: Topic
-    gaps: Topic
-    translations: Topic
-    currencies: Topic
-    snapshots: Topic
-    snapshot_state: Topic
+    bets: DeclaredTopic
+    checkpoints: DeclaredTopic
+    deadletters: DeclaredTopic
+    gaps: DeclaredTopic
+    translations: DeclaredTopic
+    currencies: DeclaredTopic
+    snapshots: DeclaredTopic
+    snapshot_state: DeclaredTopic
 
-    def of_feed(self) -> tuple[Topic, ...]:
+    def of_feed(self) -> tuple[DeclaredTopic, ...]:
         """Return the topics that `bridge run` writes to."""
         return self.checkpoints, *self.of_messages()
 
-    def of_messages(self) -> tuple[Topic, ...]:
+    def of_messages(self) -> tuple[DeclaredTopic, ...]:
         """Return those of them that have what was received, or why it is missing: all but the checkpoints."""
         return self.bets, self.deadletters, self.gaps
 
-    def of_jobs(self) -> tuple[Topic, ...]:
+    def of_jobs(self) -> tuple[DeclaredTopic, ...]:
         """Return the topics that the snapshot jobs write to."""
         return self.snapshots, self.snapshot_state, self.translations, self.currencies
 
-    def all(self) -> tuple[Topic, ...]:
+    def all(self) -> tuple[DeclaredTopic, ...]:
         """Return all topics in the order of their creation."""
         return *self.of_feed(), *self.of_jobs()
 
@@ -105,7 +105,7 @@ def declare(settings: Settings) -> Topics:
     lag = str(int(settings.topics.min_compaction_lag_days * DAY_MS))
     keep = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
     return Topics(
-        bets=Topic(
+        bets=DeclaredTopic(
             f"{prefix}.bets",
             partitions,
             {**COMPACT, **CREATE_TIME, "min.compaction.lag.ms": lag, "max.message.bytes": str(largest)},
@@ -113,22 +113,24 @@ def declare(settings: Settings) -> Topics:
             {**PUNCTUAL, "segment.bytes": largest},
         ),
         # Rewritten with each transaction: small segments let the cleaner keep up with it.
-        checkpoints=Topic(
+        checkpoints=DeclaredTopic(
             f"{prefix}.checkpoints", 1, {**COMPACT, **SMALL_SEGMENTS}, _MUST, ROOM, wished=SEGMENTS
         ),
-        deadletters=Topic(
+        deadletters=DeclaredTopic(
             f"{prefix}.deadletters",
             partitions,
             {**keep, **CREATE_TIME, "max.message.bytes": str(largest)},
             frozenset({*keep, *_OF_MESSAGES}),
             {**PUNCTUAL, "segment.bytes": largest},
         ),
-        gaps=Topic(f"{prefix}.gaps", 1, keep, _MUST | keep.keys(), ROOM),
-        translations=Topic(f"{prefix}.translations", partitions, SNAPSHOTS),
-        currencies=Topic(f"{prefix}.currencies", 1, SNAPSHOTS),
-        snapshots=Topic(f"{prefix}.snapshots", 1, COMPACT),
+        gaps=DeclaredTopic(f"{prefix}.gaps", 1, keep, _MUST | keep.keys(), ROOM),
+        translations=DeclaredTopic(f"{prefix}.translations", partitions, SNAPSHOTS),
+        currencies=DeclaredTopic(f"{prefix}.currencies", 1, SNAPSHOTS),
+        snapshots=DeclaredTopic(f"{prefix}.snapshots", 1, COMPACT),
         # The ids in bets are written again each hour.
-        snapshot_state=Topic(f"{prefix}.snapshot-state", 1, {**COMPACT, **SMALL_SEGMENTS}, wished=SEGMENTS),
+        snapshot_state=DeclaredTopic(
+            f"{prefix}.snapshot-state", 1, {**COMPACT, **SMALL_SEGMENTS}, wished=SEGMENTS
+        ),
     )
 
 
@@ -142,7 +144,7 @@ def largest_bet(feed: FeedSettings) -> int:
     return max_record_bytes(feed) - FRAMING_BYTES
 
 
-def as_created(topic: Topic, copies: int) -> dict[str, str]:
+def as_created(topic: DeclaredTopic, copies: int) -> dict[str, str]:
     """Return the settings of a new topic; with three or more copies, two acknowledge a record."""
     return topic.config | ({"min.insync.replicas": "2"} if copies >= 3 else {})
 
@@ -166,7 +168,7 @@ STANDING = frozenset({Action.LEAVE, Action.ACCEPT})
 class Change:
     """A difference between a declared topic and the one in the cluster."""
 
-    topic: Topic
+    topic: DeclaredTopic
     action: Action
     detail: str
     config: dict[str, str] = field(default_factory=dict)
@@ -174,7 +176,7 @@ class Change:
     """Without this change data would be lost, so `bridge run` refuses to start."""
 
 
-def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = None) -> list[Change]:
+def plan(client: AdminClient, topics: Topics, needed: Sequence[DeclaredTopic] | None = None) -> list[Change]:
     """Return the differences from the declaration of the topics in `needed`, of all without it.
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
@@ -241,7 +243,10 @@ def apply(
 
 
 def _take_what_is_allowed(
-    topic: Topic, config: dict[str, str], ask: Callable[[dict[str, str], bool], None], only_validate: bool
+    topic: DeclaredTopic,
+    config: dict[str, str],
+    ask: Callable[[dict[str, str], bool], None],
+    only_validate: bool,
 ) -> None:
     """Ask for all settings; if that is refused, for those that must be with each other one that is allowed.
 
@@ -267,7 +272,7 @@ def _take_what_is_allowed(
 
 
 def _create(
-    client: AdminClient, topic: Topic, copies: int, config: dict[str, str], only_validate: bool
+    client: AdminClient, topic: DeclaredTopic, copies: int, config: dict[str, str], only_validate: bool
 ) -> None:
     new = NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=copies, config=config)
     with explained(f"creating {topic.name}", client, f"Create the topic {topic.name}"):
@@ -301,7 +306,7 @@ def _await_listed(client: AdminClient, names: set[str]) -> None:
 def ensure(
     client: AdminClient,
     settings: Settings,
-    needed: Callable[[Topics], Sequence[Topic]],
+    needed: Callable[[Topics], Sequence[DeclaredTopic]],
     *,
     only_validate: bool = False,
 ) -> Topics:
@@ -384,13 +389,13 @@ def refuse_lost_position(
     )
 
 
-def min_insync_replicas(client: AdminClient, topics: list[Topic]) -> dict[str, int]:
+def min_insync_replicas(client: AdminClient, topics: list[DeclaredTopic]) -> dict[str, int]:
     """Return by topic how many replicas must have a record before it counts. Raises as `plan`."""
     found = zip(topics, _configs(client, topics), strict=True)
     return {topic.name: int(config.get("min.insync.replicas", 1)) for topic, config in found}
 
 
-def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:
+def _configs(client: AdminClient, topics: list[DeclaredTopic]) -> list[dict[str, str]]:
     if not topics:
         return []
     resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]

@@ -5,7 +5,7 @@
 
 from bridge.registry.client import OF_OWNER as OF_OWNER
 from bridge.registry.client import TO_UPGRADE as TO_UPGRADE
+from bridge.registry.client import Compatibility as Compatibility
 from bridge.registry.client import Registry as Registry
 from bridge.registry.client import RegistryUnavailable as RegistryUnavailable
-from bridge.registry.client import Standing as Standing
 from bridge.registry.client import confirm_ids as confirm_ids

@@ -29,8 +29,8 @@ from bridge.config.files import hazard
 from bridge.config.secrets import digest
 from bridge.errors import (
     BridgeError,
+    ForeignRecord,
     IdsChanged,
-    NotOurs,
     SchemaError,
     SchemaNotFound,
     SettingsError,
@@ -73,7 +73,7 @@ _accepted: set[RegistrySettings] = set()
 """Settings with which a client could be created before."""
 
 
-class Standing(Enum):
+class Compatibility(Enum):
     """Whether a registry has, or would accept, one of our schemas."""
 
     REGISTERED = "registered"
@@ -174,9 +174,9 @@ class Registry:
         """
         return {name: self._register(name, subject(topic_prefix, name)) for name in names}
 
-    def standings(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, Standing]:
+    def compatibility(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, Compatibility]:
         """Return subject → standing of its schema, without registering it. Raises like `register`."""
-        return {(key := subject(topic_prefix, name)): self._standing(key, load(name)) for name in names}
+        return {(key := subject(topic_prefix, name)): self._compatibility(key, load(name)) for name in names}
 
     def codec(self, name: str) -> Codec:
         """Return a codec that reads records of any version of a schema. Asks nothing before the first one."""
@@ -188,7 +188,7 @@ class Registry:
         return Codecs(*(Codec(load(name), ids[name], self.schema_by_id) for name in OF_OWNER))
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""
+        """Return the schema of an id, from the cache once read. Raises like `register`, and ForeignRecord."""
         if schema_id not in self._schemas:
             since, reason = self._unknown.get(schema_id, (-inf, ""))
             if time.monotonic() - since < _UNKNOWN_SECONDS:
@@ -197,7 +197,7 @@ class Registry:
             try:
                 self._schemas[schema_id] = json.loads(text)
             except (ValueError, RecursionError):  # Protobuf, for example
-                raise NotOurs(f"schema {schema_id} is not an Avro schema") from None
+                raise ForeignRecord(f"schema {schema_id} is not an Avro schema") from None
         return self._schemas[schema_id]
 
     def _ask(self, schema_id: int) -> str:
@@ -215,19 +215,19 @@ class Registry:
             self._waited_at = began
             time.sleep(_LAG_STEP_SECONDS)
 
-    def _standing(self, name: str, schema: Schema) -> Standing:
+    def _compatibility(self, name: str, schema: Schema) -> Compatibility:
         with self._explained(f"subject {name}"):
             _, versions, schema_id = self._look_up(name, schema)
-            return Standing.REGISTERED if schema_id is not None else self._judge(name, versions, schema)
+            return Compatibility.REGISTERED if schema_id is not None else self._judge(name, versions, schema)
 
-    def _judge(self, name: str, versions: Sequence[int], schema: Schema) -> Standing:
+    def _judge(self, name: str, versions: Sequence[int], schema: Schema) -> Compatibility:
         """Return whether our schema may join these versions: by our rule, whatever the registry has."""
         found = [_read(partial(self._client.get_version, name, version)) for version in versions]
         if not all(one is None or _is_compatible(schema, one.schema) for one in found):
-            return Standing.INCOMPATIBLE
+            return Compatibility.INCOMPATIBLE
         if None in found:
-            return Standing.UNKNOWN
-        return Standing.COMPATIBLE if found else Standing.NEW
+            return Compatibility.UNKNOWN
+        return Compatibility.COMPATIBLE if found else Compatibility.NEW
 
     def _register(self, name: str, subject_name: str) -> int:
         schema = load(name)
@@ -236,8 +236,10 @@ class Registry:
             if versions:
                 self._set_rule(subject_name)
             if schema_id is None:
-                if self._judge(subject_name, versions, schema) is Standing.INCOMPATIBLE:
-                    raise SchemaError(f"subject {subject_name}: {Standing.INCOMPATIBLE.value}. {TO_UPGRADE}")
+                if self._judge(subject_name, versions, schema) is Compatibility.INCOMPATIBLE:
+                    raise SchemaError(
+                        f"subject {subject_name}: {Compatibility.INCOMPATIBLE.value}. {TO_UPGRADE}"
+                    )
                 register = partial(
                     self._client.register_schema, subject_name, written, normalize_schemas=True
                 )

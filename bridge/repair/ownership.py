@@ -25,10 +25,10 @@ from bridge.kafka import admin, clients
 from bridge.kafka.batch import Batch, Header, Reached, Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
-from bridge.ownership.acknowledged import Acknowledged
 from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, look, new_owner_id
 from bridge.ownership.group import Group, release
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.checkpoint import Checkpoint, checkpoint_record
 from bridge.records.topics import Topics, declare
 from bridge.registry import Registry
@@ -98,16 +98,16 @@ class OwnedFeed:
 
 
 @contextmanager
-def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
+def owning(settings: Settings, *, ignoring: str = "") -> Iterator[OwnedFeed]:
     """Own the feed in the block. Registers the schemas of an owner.
 
     Raises NotOwner at once if the owner group has a member, ClockError if this machine's clock is wrong,
-    TopologyError if a topic or a right is missing or another feed than the one `beside` this one uses the
-    topics, KafkaUnavailable if no broker answers, SinkBroken if Kafka refuses to write.
+    TopologyError if a topic or a right is missing or a feed other than the one named by
+    `ignoring` uses the topics, KafkaUnavailable if no broker answers, SinkBroken if Kafka refuses to write.
     """
-    settings.need("kafka.bootstrap_servers", "registry.url")
+    settings.require("kafka.bootstrap_servers", "registry.url")
     topics = declare(settings)
-    client = admin.look_for(settings.kafka, topics.checkpoints.name)
+    client = admin.require_topic(settings.kafka, topics.checkpoints.name)
     refuse_members(settings, look(client, group_of(settings), topics.checkpoints.name))
     _refuse_wrong_clock(settings.feed)
     owner_id = new_owner_id()
@@ -121,14 +121,14 @@ def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
         )
         try:
             _wait_for_feed(settings, election, client, changed, owner_id)
-            acknowledged = Acknowledged(settings, [topic.name for topic in topics.of_messages()])
-            writer = BatchWriter(settings, election, checkpoints.last, report, acknowledged)
+            guard = LostRecordGuard(settings, [topic.name for topic in topics.of_messages()])
+            writer = BatchWriter(settings, election, checkpoints.last, report, guard)
             done = False
             try:
                 owned = OwnedFeed(
                     settings, topics, codecs, owner_id, checkpoints, published, writer, election
                 )
-                checkpoints.refuse_other_feeds(owned.lost, report, beside=beside)
+                checkpoints.refuse_other_feeds(owned.lost, report, ignoring=ignoring)
                 yield owned
                 done = True
             finally:

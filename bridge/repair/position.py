@@ -16,7 +16,7 @@ from typing import Any
 
 from bridge import clock
 from bridge.config import FeedSettings, Settings, parse_start, parse_time
-from bridge.errors import BridgeError, SettingsError, of_option
+from bridge.errors import BridgeError, SettingsError, naming_option
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.gaps import gap_as_json
 from bridge.inspection.limits import LimitForecast, forecast_as_json
@@ -27,7 +27,7 @@ from bridge.log import get
 from bridge.ownership.group import Group
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint, Move, State
-from bridge.records.gap import Cause, Gap, gap_record
+from bridge.records.gap import Cause, FeedGap, gap_record
 from bridge.records.reach import TopicReach
 from bridge.records.topics import DAY_MS
 from bridge.registry import Registry
@@ -48,7 +48,7 @@ def parse_revision(text: str, now: float) -> int:
     """
     if re.fullmatch(r"\d{1,12}", text):
         return int(text)
-    with of_option("--revision"):
+    with naming_option("--revision"):
         if text.isdecimal() and (unit := _FINER.get(len(text))):
             raise SettingsError(f"{text} is in {unit}: give seconds, {text[:10]}")
         return int(parse_time(text, now))
@@ -89,20 +89,20 @@ class MovePlan:
     """What they lack."""
 
     @property
-    def lost_gap(self) -> Gap | None:
+    def lost_gap(self) -> FeedGap | None:
         """What the topics lack; None if that is nothing of what was received."""
         if self.lost is None or self.lost.revision >= self.checkpoint.revision:
             return None
         start, end = self.lost.revision, self.checkpoint.revision
-        return Gap(self.checkpoint.feed, start, end, Cause.RECORDS_LOST, self.at)
+        return FeedGap(self.checkpoint.feed, start, end, Cause.RECORDS_LOST, self.at)
 
     @property
-    def gap(self) -> Gap | None:
+    def gap(self) -> FeedGap | None:
         """The interval that is skipped; None when moving back."""
         start, end = self.checkpoint.revision, self.revision
         if end <= start:
             return None
-        return Gap(self.checkpoint.feed, start, end, Cause.MOVED_BY_OPERATOR, self.at)
+        return FeedGap(self.checkpoint.feed, start, end, Cause.MOVED_BY_OPERATOR, self.at)
 
     @property
     def changes(self) -> bool:
@@ -171,7 +171,7 @@ def _compare_topics(settings: Settings, checkpoint: Checkpoint) -> tuple[tuple[T
 def _records_since(settings: Settings, since: float) -> int:
     """Count the offsets in the topic of bets from this time of receipt on."""
     topic = topics.declare(settings).bets.name
-    client = admin.look_for(settings.kafka, topic)
+    client = admin.require_topic(settings.kafka, topic)
     ends = admin.end_offsets(client, topic, admin.partition_count(client, topic))
     return sum(ends) - sum(admin.offsets_since(client, topic, since, ends))
 

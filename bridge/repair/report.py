@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.formatting import plural
-from bridge.records.dead_letter import DeadLetterCause, Outcome
+from bridge.records.dead_letter import DeadLetterCause, RedriveOutcome
 
 
 @dataclass
-class Report:
+class RedriveReport:
     """What became of the dead letters, by what was wrong with them."""
 
-    outcomes: dict[DeadLetterCause, Counter[Outcome]] = field(default_factory=dict)
+    outcomes: dict[DeadLetterCause, Counter[RedriveOutcome]] = field(default_factory=dict)
     oversized: int = 0
     """Not tried, because their bytes are not there."""
     corrections: int = 0
@@ -22,16 +22,16 @@ class Report:
     transactions: int = 0
 
     @property
-    def total(self) -> Counter[Outcome]:
+    def total(self) -> Counter[RedriveOutcome]:
         """The outcomes of all."""
         return sum(self.outcomes.values(), Counter())
 
-    def add(self, cause: DeadLetterCause, outcome: Outcome) -> None:
+    def add(self, cause: DeadLetterCause, outcome: RedriveOutcome) -> None:
         """Count a letter."""
         self.outcomes.setdefault(cause, Counter())[outcome] += 1
 
 
-def report_as_json(report: Report, dry_run: bool) -> dict[str, Any]:
+def report_as_json(report: RedriveReport, dry_run: bool) -> dict[str, Any]:
     """Return a report for scripts."""
     return {
         "dryRun": dry_run,
@@ -47,7 +47,7 @@ def report_as_json(report: Report, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def report_as_lines(report: Report, dry_run: bool) -> str:
+def report_as_lines(report: RedriveReport, dry_run: bool) -> str:
     """Return a report for people."""
     lines = [
         f"{cause.field or 'the whole message'}: {cause.reason}\n    {_counts(outcomes)}"
@@ -61,7 +61,7 @@ def report_as_lines(report: Report, dry_run: bool) -> str:
             "them (`bridge explain`), as a message that was dropped later leaves no trace"
         )
     total = report.total
-    failed = total[Outcome.FAILED]
+    failed = total[RedriveOutcome.FAILED]
     if dry_run:
         lines.append(
             f"{total.total() - failed:,} would be redriven, {failed:,} would fail; nothing was written"
@@ -72,9 +72,11 @@ def report_as_lines(report: Report, dry_run: bool) -> str:
     return "\n".join(lines)
 
 
-def _counts(outcomes: Counter[Outcome]) -> str:
-    return ", ".join(f"{outcomes[outcome]:,} {outcome.value}" for outcome in Outcome if outcomes[outcome])
+def _counts(outcomes: Counter[RedriveOutcome]) -> str:
+    return ", ".join(
+        f"{outcomes[outcome]:,} {outcome.value}" for outcome in RedriveOutcome if outcomes[outcome]
+    )
 
 
-def _by_name(outcomes: Counter[Outcome]) -> dict[str, int]:
-    return {outcome.value: outcomes[outcome] for outcome in Outcome}
+def _by_name(outcomes: Counter[RedriveOutcome]) -> dict[str, int]:
+    return {outcome.value: outcomes[outcome] for outcome in RedriveOutcome}

@@ -33,7 +33,7 @@ class Succession:
     """From which position it goes on, for the operator."""
 
 
-def succeed(
+def hand_over(
     feed: str,
     own: Checkpoint | None,
     last: Checkpoint,
@@ -94,10 +94,10 @@ def _apart(chosen: Checkpoint, other: Checkpoint | None, whose: str) -> str:
 def retire(settings: Settings, name: str, *, position: str, confirm: Callable[[str], object]) -> Succession:
     """Retire the feed of that name, once `confirm` has returned; it gets the text of the succession.
 
-    Returns how `feed.name` goes on. `position` as in `succeed`.
+    Returns how `feed.name` goes on. `position` as in `hand_over`.
 
-    Raises SettingsError for `feed.name` itself and as `succeed`, BridgeError if the feed has no checkpoint or
-    is over already, NotOwner while a bridge runs either feed, and as `owning` and `confirm`.
+    Raises SettingsError for `feed.name` itself and as `hand_over`, BridgeError if the feed has no checkpoint
+    or is over already, NotOwner while a bridge runs either feed, and as `owning` and `confirm`.
     """
     if name == settings.feed.name:
         raise SettingsError(
@@ -112,13 +112,13 @@ def retire(settings: Settings, name: str, *, position: str, confirm: Callable[[s
             f"topics.prefix (BRIDGE_TOPICS__PREFIX); the error of a refused feed has the name"
         )
     refuse_members(settings, members(settings))  # a bridge that takes over now would not know what follows
-    with owning(old, beside=settings.feed.name) as owned:
+    with owning(old, ignoring=settings.feed.name) as owned:
         last, batch = owned.checkpoint, Batch()
         if last is None or owned.checkpoints.is_retired(owned.lost, report):
             raise BridgeError(f"the feed {name} has already been retired: there is nothing to do")
         own = read_checkpoint(settings)
         is_over = own is not None and owned.checkpoints.of_feed(settings).is_retired(owned.lost, report)
-        succession = succeed(
+        succession = hand_over(
             settings.feed.name,
             own,
             last,

@@ -39,7 +39,7 @@ class Token:
     @property
     def trouble(self) -> str:
         """Why the file cannot be read now; empty if it can, or if there is no file."""
-        return self._settings.token_trouble()
+        return self._settings.token_problem()
 
     @property
     def accepted(self) -> str | None:

@@ -2,5 +2,5 @@
 
 `app` is the process: `startup`, standby, one term of ownership after the other, status. `owner` is one
 term: it fences, restores and assembles the parts around what the term knows (`term`). `connector` opens a
-connection, `pump` reads it, `pipeline` makes records of messages, `checkpointer` commits them.
+connection, `feed_loop` reads it, `pipeline` makes records of messages, `checkpointer` commits them.
 """

@@ -26,20 +26,20 @@ from bridge.observability.metrics import collect
 from bridge.observability.status import KnownStatus, ProcessStatus, StatusSnapshot, TermStatus
 from bridge.observability.status_page import status_page
 from bridge.observability.view import view
-from bridge.ownership.acknowledged import Acknowledged
 from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.service import last_bets, memory
 from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
 from bridge.service.members import Members
-from bridge.service.owner import FeedOwner, unless
+from bridge.service.owner import FeedOwner, run_until_raises
 from bridge.service.pulse import Pulse
 from bridge.service.startup import Prepared, prepare
 from bridge.service.status import Status
+from bridge.service.systemd_watchdog import watched
 from bridge.service.transaction_monitor import TransactionMonitor
-from bridge.service.watchdog import watched
 
 PAUSE_SECONDS = 0.5
 """Pause between two terms of leadership, in case a term ends at once."""
@@ -54,9 +54,9 @@ def run(settings: Settings, tell: Callable[[BridgeError], object]) -> None:
 
     `tell` gets the error where a thread that hangs would keep the process from its end.
     """
-    settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
+    settings.require("feed.base_url", "kafka.bootstrap_servers", "registry.url")
     sys.setswitchinterval(SWITCH_SECONDS)
-    memory.limit_kept()
+    memory.limit_heaps()
     service = _Service(settings)
     service.pulse.tell = tell
     with service.pulse.watched():
@@ -160,7 +160,7 @@ class _Service:
             self._members.owner_id,
         )
         self.pulse.leave = leadership.close
-        acknowledged = Acknowledged(self._settings, [topic.name for topic in found.topics.of_messages()])
+        guard = LostRecordGuard(self._settings, [topic.name for topic in found.topics.of_messages()])
         dependencies = Dependencies(
             settings=self._settings,
             status=self._status,
@@ -171,7 +171,7 @@ class _Service:
             leadership=leadership,
             leadership_changed=self._changed,
             writer=lambda on_error: BatchWriter(
-                self._settings, leadership, found.stored.refuse_other_feeds, on_error, acknowledged
+                self._settings, leadership, found.stored.refuse_other_feeds, on_error, guard
             ),
             provider=_Provider(),
             clock=self._clock,
@@ -179,7 +179,7 @@ class _Service:
         watch = asyncio.create_task(
             self._transactions.run(
                 found.topics,
-                acknowledged,
+                guard,
                 lambda: self._owner.topics if self._owner else (),
                 self._topics_differ,
             )
@@ -208,13 +208,13 @@ class _Service:
 
     async def _stand_by(self, leadership: LeaderElection) -> None:
         """Wait until leadership may have changed, even while Kafka does not answer."""
-        await unless(self._changed.wait(), self._members.watch_as_standby(leadership))
+        await run_until_raises(self._changed.wait(), self._members.watch_as_standby(leadership))
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         leadership.taken()
         self._owner = FeedOwner(dependencies, self._committed)
         oldest = self._clock().wall - self._settings.limits.memory_seconds
-        beside = (
+        background = (
             asyncio.create_task(self._members.watch_as_owner(leadership)),
             asyncio.create_task(self._gaps.read(dependencies.codecs.gaps, oldest)),
         )
@@ -223,7 +223,7 @@ class _Service:
         except NotOwner as error:
             get().warning("ownership lost", reason=str(error))
         finally:
-            for task in beside:
+            for task in background:
                 task.cancel()
             leadership.released(self._owner.term)
             self._committed = self._owner.committed

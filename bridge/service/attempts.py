@@ -56,7 +56,7 @@ class Attempts:
         if before != (True, self._failure):  # it may be tried each second
             get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
 
-    def rested(self, now: Instant) -> tuple[State, Decision]:
+    def pause(self, now: Instant) -> tuple[State, Decision]:
         """Return when the pause is over, and the state until then."""
         over_at = now.wall + self._backoff.left(now.monotonic)
         return State.BACKING_OFF, Decision(over_at, self._failure)

@@ -54,7 +54,7 @@ class Checkpointer:
         self._committing: Batch | None = None
         """What is being committed."""
         self._commits = 0
-        self._took_back = False
+        self._rewound = False
         """Whether its checkpoint takes the position back."""
         self._produced = 0
         """How many records of the pipeline's batch may have been produced."""
@@ -179,17 +179,17 @@ class Checkpointer:
         )
         batch.extend(self.pipeline.batch)
         self.pipeline.batch, self._committing, self._produced = batch, None, 0
-        self.term.position.taken_back |= self._took_back
+        self.term.position.rewound |= self._rewound
         self._latest = self.term.committed
 
     def _start(self, head: Batch | None, *, check_generation: bool = False) -> None:
         """Begin to commit a part of the batch, or all of it, with the checkpoint that covers it."""
         if head is None:
-            self._took_back = self.term.position.taken_back
+            self._rewound = self.term.position.rewound
             checkpoint, batch = self._checkpoint(), self.pipeline.take_batch()
         else:
             assert self._latest is not None
-            self._took_back = False
+            self._rewound = False
             checkpoint, batch = self._covering(head, self._latest), head
         self._produced = 0
         self._latest, self._committing = checkpoint, batch
@@ -228,9 +228,9 @@ class Checkpointer:
         """Return the checkpoint that covers all that was received."""
         checkpoint, position = self._described(), self.term.position
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
-        follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
+        follows = self._latest is None or checkpoint.follows(self._latest, rewound=position.rewound)
         assert follows, "the checkpoint would go back"
-        position.taken_back = False
+        position.rewound = False
         return checkpoint
 
     def _described(self) -> Checkpoint:

@@ -47,7 +47,7 @@ class Committer:
         self._committing: asyncio.Future[None] | None = None
         self._failed: BaseException | None = None
         """The error of the commit that failed. None may follow: its checkpoint would cover that batch too."""
-        self._trouble = self._doing = ""
+        self._problem = self._doing = ""
         self._since: float | None = None
         """Start of the running job, monotonic seconds."""
         self.next_begin_at = 0.0
@@ -69,7 +69,7 @@ class Committer:
         patience = TROUBLE_SECONDS + (SIGN_SECONDS if pace.reason(now) else 0)
         waiting = self._since is not None and now - self._since > patience and not pace.moves(now)
         if waiting:
-            self._on_blocked(self._trouble or outage.explain(self._doing))
+            self._on_blocked(self._problem or outage.explain(self._doing))
         return waiting
 
     def start(
@@ -126,7 +126,7 @@ class Committer:
 
     def _submit(self, job: Callable[[], T], doing: str = "it has not answered yet") -> asyncio.Future[T]:
         if self._since is None:
-            self._since, self._trouble = self._clock().monotonic, ""
+            self._since, self._problem = self._clock().monotonic, ""
         self._doing = doing
         future = asyncio.wrap_future(self.writer.run(job))
         future.add_done_callback(lambda _: self._wake.set())
@@ -139,6 +139,6 @@ class Committer:
 
     def report_error(self, reason: str) -> None:
         """Note what blocks the running job, "" for nothing. Called on its thread."""
-        if reason != self._trouble:
-            self._trouble = reason
+        if reason != self._problem:
+            self._problem = reason
             self._loop.call_soon_threadsafe(self._wake.set)

@@ -24,15 +24,15 @@ from bridge.errors import (
     SettingsError,
 )
 from bridge.feed.catch_up import CatchUpTracker
-from bridge.feed.protocol import Request, request
+from bridge.feed.protocol import HandshakeRequest, request
 from bridge.feed.rate_limits import DECIDED_SECONDS, Decision
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
 from bridge.records.checkpoint import State
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.service.attempts import Attempts
 from bridge.service.checkpointer import Checkpointer
-from bridge.service.interfaces import Connection, OwnerChecks, Provider
+from bridge.service.interfaces import FeedConnection, OwnerChecks, Provider
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
 
@@ -42,7 +42,7 @@ EDGE_SECONDS = 600
 """Distance kept to the oldest replayable revision, which advances until the connection is open."""
 CREDENTIAL_SECONDS = 5.0
 """How often the credential's file is read again after a refusal."""
-HOW_TO_GO_ON = (
+GAP_RECOVERY_HINT = (
     "Get that interval from the provider by other means; to go on after it, start with feed.on_gap "
     "(BRIDGE_FEED__ON_GAP) = continue. `bridge gaps` lists all gaps."
 )
@@ -67,7 +67,7 @@ class Connector:
         self._credential_read_again = False
         self.attempts = Attempts(self.term)
 
-    async def connect(self) -> Connection | None:
+    async def connect(self) -> FeedConnection | None:
         """Open a connection as soon as that is allowed. Returns None if the attempt failed or was put off.
 
         Every attempt is in the committed ledger before it is made. Raises GapError, ClockError, AuthError and
@@ -75,7 +75,7 @@ class Connector:
         """
         try:
             if self.term.timekeeper.stepped:
-                await self._wait(self.attempts.rested)  # no answer is a failure, too
+                await self._wait(self.attempts.pause)  # no answer is a failure, too
                 await self.term.timekeeper.settle()  # the limits compute ages by this clock
             await self._wait(self.next_attempt)
             if self.term.timekeeper.stepped or not await self._confirm_position():
@@ -115,8 +115,8 @@ class Connector:
     def next_attempt(self, now: Instant) -> tuple[State, Decision]:
         """Return the state until the next attempt, and when limits and backoff allow it."""
         decision = self.term.limiter.decide(now, self._revision(now))
-        pausing, rested = self.attempts.rested(now)
-        return (State.WAITING_FOR_LIMIT, decision) if decision.until >= rested.until else (pausing, rested)
+        pausing, pause = self.attempts.pause(now)
+        return (State.WAITING_FOR_LIMIT, decision) if decision.until >= pause.until else (pausing, pause)
 
     def caught_up(self) -> None:
         """Note that all that this connection replays has come.
@@ -129,7 +129,7 @@ class Connector:
             if self._provisional:
                 raise FeedLost("revision 0 has been received, asking for all since the first attempt")
 
-    async def report(self, gap: Gap) -> None:
+    async def report(self, gap: FeedGap) -> None:
         """Log a gap that is in the current batch; stop if `feed.on_gap` is stop.
 
         Raises GapError then, once the gap is committed with a checkpoint after it.
@@ -176,11 +176,11 @@ class Connector:
         Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
         a clock is wrong, FeedError if the provider does not tell its time.
         """
-        if self.term.certain_revision is not None or self.term.is_ahead:
+        if self.term.safe_revision is not None or self.term.is_ahead:
             await self.term.timekeeper.compare()
             if self.term.clock_was_wrong:  # then the position may well be right
-                self.term.certain_revision = self.term.certain()
-            if self.term.certain_revision is not None or self.term.is_ahead:
+                self.term.safe_revision = self.term.find_safe_revision()
+            if self.term.safe_revision is not None or self.term.is_ahead:
                 await self._take_back()
             return False
         oldest = self.term.limiter.oldest_replayable(self._clock().wall)
@@ -188,7 +188,7 @@ class Connector:
             return True
         # A clock that is days ahead would skip what the provider can still replay. A gateway may answer
         # nothing but connections to the feed: then the handshake confirms the clock before that.
-        if await self.term.timekeeper.compare_or_believe():
+        if await self.term.timekeeper.check_or_assume():
             return False
         if self._feed.on_gap == "stop" and self.term.timekeeper.skew is not None:
             await self._skip(self.term.limiter.oldest_replayable(self._clock().wall))
@@ -197,16 +197,16 @@ class Connector:
     async def _take_back(self) -> None:
         """Go back to the certain revision and declare the rest as a gap. Raises as `report`."""
         term, position, now = self.term, self.term.position, self._clock().wall
-        if term.certain_revision is None or term.clock_was_wrong:
+        if term.safe_revision is None or term.clock_was_wrong:
             raise ClockError(
                 f"the committed position {format_utc(position.revision)} is in the future: this machine's "
                 "clock is behind, or was wrong until now. Correct it (is NTP running?) and start the "
                 "bridge again: what was promised too early, if anything, is then received again and "
                 "declared as a gap."
             )
-        start, end = term.certain_revision, position.revision
-        position.take_back(max(start, self.term.limiter.oldest_replayable(now) + EDGE_SECONDS))
-        term.certain_revision = None  # no longer covered by the restored state, which is evicted from now on
+        start, end = term.safe_revision, position.revision
+        position.rewind_to(max(start, self.term.limiter.oldest_replayable(now) + EDGE_SECONDS))
+        term.safe_revision = None  # no longer covered by the restored state, which is evicted from now on
         await self._declare(start, end, Cause.POSITION_IN_FUTURE)
 
     async def _skip(self, revision: int) -> None:
@@ -217,11 +217,11 @@ class Connector:
         await self._declare(start, revision, Cause.TOO_OLD)
 
     async def _declare(self, start: int, end: int, cause: Cause) -> None:
-        gap = Gap(self._feed.name, start, end, cause, self._clock().wall)
+        gap = FeedGap(self._feed.name, start, end, cause, self._clock().wall)
         self.pipeline.declare(gap)
         await self.report(gap)
 
-    async def _open(self, asked: Request, decided: Instant) -> Connection:
+    async def _open(self, asked: HandshakeRequest, decided: Instant) -> FeedConnection:
         try:
             connection = await self.provider.connect(self._feed, asked, self.term.wake.set, self._clock)
         except FeedRefused as error:
@@ -247,7 +247,7 @@ class Connector:
         self.attempts.accepted(now)
         return connection
 
-    async def _accepted(self, connection: Connection, revision: int | None, decided: Instant) -> None:
+    async def _accepted(self, connection: FeedConnection, revision: int | None, decided: Instant) -> None:
         """Begin to use an accepted connection. Raises if what the attempt relied on no longer holds."""
         suspended = self._suspended_since(decided)
         # A process that was paused may have lost the feed without knowing it yet.
@@ -272,13 +272,15 @@ class Connector:
         took = self._clock().monotonic - decided.monotonic
         return took > DECIDED_SECONDS + self._feed.connect_timeout_seconds
 
-    async def _credential_refused(self, error: FeedRefused, asked: Request, revision: int | None) -> None:
+    async def _credential_refused(
+        self, error: FeedRefused, asked: HandshakeRequest, revision: int | None
+    ) -> None:
         """Read the credential again, once: its file may have been rotated. Raises AuthError.
 
         While the file cannot be read, no connection is attempted.
         """
-        while trouble := self._feed.auth_trouble():
-            reason = f"the credential was refused, and its file cannot be used: {trouble}"
+        while problem := self._feed.auth_problem():
+            reason = f"the credential was refused, and its file cannot be used: {problem}"
             if self._status.become(State.BACKING_OFF, reason):
                 await self.checkpointer.commit()
             await sleep(self.term.wake, CREDENTIAL_SECONDS)
@@ -291,11 +293,11 @@ class Connector:
         ) from None
 
 
-def gap_text(gap: Gap) -> str:
+def gap_text(gap: FeedGap) -> str:
     """Return what an operator has to know and do about a gap at which the bridge stopped."""
     return (
         f"a gap of {format_duration(gap.seconds)}: what the provider published from {format_utc(gap.start)} "
-        f"to {format_utc(gap.end)} may be missing ({gap.cause.value}). {HOW_TO_GO_ON}"
+        f"to {format_utc(gap.end)} may be missing ({gap.cause.value}). {GAP_RECOVERY_HINT}"
     )
 
 

@@ -11,7 +11,7 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.kafka.blocking import Worker
 from bridge.log import get
-from bridge.records.gap import Gap
+from bridge.records.gap import FeedGap
 from bridge.service.pipeline import GAPS
 from bridge.stored.gap_reader import gaps_since
 
@@ -21,7 +21,7 @@ class GapHistory:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._former: tuple[Gap, ...] = ()
+        self._former: tuple[FeedGap, ...] = ()
 
     async def read(self, codec: Codec, since: float) -> None:
         """Read the gaps detected since then, Unix seconds. The page does without them until Kafka answers."""
@@ -38,7 +38,7 @@ class GapHistory:
             ended.set()
             worker.close(0)
 
-    def and_own(self, declared: Iterable[Gap]) -> tuple[Gap, ...]:
+    def and_own(self, declared: Iterable[FeedGap]) -> tuple[FeedGap, ...]:
         """Return these gaps and those before them, in order, each once."""
         gaps = (*self._former, *declared)
         known = {(round(gap.start * MICROS), round(gap.end * MICROS)): gap for gap in gaps}

@@ -18,10 +18,10 @@ from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings
 from bridge.dedup.deduplicator import Deduplicator
 from bridge.errors import FeedError
-from bridge.feed.protocol import Request
+from bridge.feed.protocol import HandshakeRequest
 from bridge.feed.received import Received
 from bridge.kafka.batch import Batch
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.ownership.batch_writer import Complete
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.reach import TopicReach
@@ -33,7 +33,7 @@ GiveUp = Callable[[], bool]
 OnDelay = Callable[[str], None]
 
 
-class Connection(Protocol):
+class FeedConnection(Protocol):
     """An open connection to the feed, as `bridge.feed.client.Connection`."""
 
     skew: Skew | None
@@ -69,7 +69,7 @@ class Connection(Protocol):
 class Writer(Protocol):
     """Transactions into Kafka, as `bridge.ownership.batch_writer.BatchWriter`."""
 
-    pace: Pace
+    pace: KafkaPace
     """How much of a batch Kafka takes at once."""
 
     def run(self, job: Callable[[], T]) -> Future[T]:
@@ -115,8 +115,8 @@ class Provider(Protocol):
     """The provider of the feed, as `bridge.feed`."""
 
     async def connect(
-        self, settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock, /
-    ) -> Connection:
+        self, settings: FeedSettings, request: HandshakeRequest, wake: Callable[[], None], clock: Clock, /
+    ) -> FeedConnection:
         """Open a connection in one attempt; the clock stamps its messages. Raises FeedError."""
 
     async def ask_time(self, settings: FeedSettings, /) -> Skew | None:

@@ -10,8 +10,8 @@ from bridge.config import KafkaSettings
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
-from bridge.ownership.election import GroupLooks, LeaderElection
-from bridge.ownership.group import Group, Watch
+from bridge.ownership.election import GroupProbe, LeaderElection
+from bridge.ownership.group import Group, StandbyWait
 from bridge.records.checkpoint import State
 from bridge.service import memory
 from bridge.service.status import Status
@@ -40,12 +40,12 @@ class Members:
 
     async def watch_as_standby(self, leadership: LeaderElection) -> NoReturn:
         """Keep the state current: whom this process stands by for, or that Kafka is unreachable."""
-        looks = GroupLooks(self._settings, leadership, "standby")
-        watch = Watch(self.owner_id, clients.session_seconds(self._settings))
+        probe = GroupProbe(self._settings, leadership, "standby")
+        standby = StandbyWait(self.owner_id, clients.session_seconds(self._settings))
         try:
             while True:
                 try:
-                    self.group = group = await looks.look()
+                    self.group = group = await probe.run()
                 except KafkaUnavailable as error:
                     self.group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
@@ -55,25 +55,25 @@ class Members:
                     if self.refusal:
                         self._status.become(State.STANDBY, self.refusal)
                     elif group is not None:
-                        wait = watch.look(group, self._clock())
+                        wait = standby.estimate(group, self._clock())
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
                     else:  # an earlier reason may be outdated
                         self._status.become(State.STANDBY)
-                memory.give_back()
+                memory.release_free_memory()
                 await asyncio.sleep(STANDBY_SECONDS)
         finally:
             self.refusal = ""
-            looks.close()
+            probe.close()
 
     async def watch_as_owner(self, leadership: LeaderElection) -> NoReturn:
         """Keep the members current while this process owns the feed."""
         self.succeeded = False
-        looks = GroupLooks(self._settings, leadership, "group")
+        probe = GroupProbe(self._settings, leadership, "group")
         told = set[type[Exception]]()
         try:
             while True:
                 try:
-                    self.group = await looks.look()
+                    self.group = await probe.run()
                     told.clear()
                 except Exception as error:  # noqa: BLE001  # whatever it is, the feed goes on
                     self.group = None
@@ -82,4 +82,4 @@ class Members:
                         get().warning("members of the owner group unknown", reason=str(error) or repr(error))
                 await asyncio.sleep(OWNER_SECONDS)
         finally:
-            looks.close()
+            probe.close()

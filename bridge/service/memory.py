@@ -17,7 +17,7 @@ HEAPS = 2
 """For all threads. Each of librdkafka's would have its own, up to eight a processor."""
 
 
-def limit_kept() -> None:
+def limit_heaps() -> None:
     """Limit what glibc keeps: by default up to 64 MiB after a large message, and fragments beyond that."""
     with contextlib.suppress(AttributeError):  # another C library
         _LIBC.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
@@ -25,7 +25,7 @@ def limit_kept() -> None:
         _LIBC.mallopt(_M_ARENA_MAX, HEAPS)
 
 
-def give_back() -> None:
+def release_free_memory() -> None:
     """Give back what a lost term has left behind.
 
     Its parts refer to each other (decision 0033), and of a heap glibc gives back its end only.

@@ -32,10 +32,10 @@ from bridge.records.counters import Counters
 from bridge.records.reach import WHAT_TO_TYPE, TopicReach
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
-from bridge.service.connector import HOW_TO_GO_ON, Connector
+from bridge.service.connector import GAP_RECOVERY_HINT, Connector
+from bridge.service.feed_loop import FeedLoop
 from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
-from bridge.service.pump import Pump
 from bridge.service.term import Term
 from bridge.service.timekeeper import Timekeeper
 from bridge.stored.restore import deduplicated_from
@@ -63,12 +63,12 @@ class FeedOwner:
         """Why the topics are not those that this term has written."""
         self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.provider.ask_time)
         self._committer = Committer(dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away)
-        self._pump: Pump | None = None
+        self._feed_loop: FeedLoop | None = None
         """None until the state in Kafka was restored."""
 
     def seen(self) -> TermStatus:
         """Return what the term has come to."""
-        return self._pump.seen() if self._pump else TermStatus()
+        return self._feed_loop.seen() if self._feed_loop else TermStatus()
 
     async def run(self) -> NoReturn:
         """Own the feed until cancelled. What was received is then committed, if Kafka answers in time.
@@ -77,7 +77,7 @@ class FeedOwner:
         TopologyError and Unconvertible when an operator has to act.
         """
         try:
-            await unless(self._own(), self._loss())
+            await run_until_raises(self._own(), self._loss())
         except asyncio.CancelledError:
             self._status.become(State.STOPPED)
             await self._commit_last()
@@ -98,8 +98,8 @@ class FeedOwner:
             self._committer.close(abandon=not self._leads())
 
     async def _own(self) -> NoReturn:
-        self._pump = await self._take_over()
-        await self._pump.run()
+        self._feed_loop = await self._take_over()
+        await self._feed_loop.run()
 
     async def _loss(self) -> NoReturn:
         changed = self._dependencies.leadership_changed
@@ -113,12 +113,12 @@ class FeedOwner:
     @property
     def topics(self) -> tuple[TopicReach, ...]:
         """The topics that were written, and how far they reach; empty until they are compared."""
-        return self._pump.term.topics if self._pump else ()
+        return self._feed_loop.term.topics if self._feed_loop else ()
 
     @property
     def committed(self) -> Checkpoint | None:
         """The last checkpoint that this process has read or committed."""
-        return self._before if self._pump is None else self._pump.term.committed
+        return self._before if self._feed_loop is None else self._feed_loop.term.committed
 
     def topics_differ(self, reason: str) -> None:
         """End the term: the topics are not those that were written, or lack records."""
@@ -130,18 +130,18 @@ class FeedOwner:
     async def _commit_last(self) -> None:
         """Commit what was received and the final state, if there was an attempt and Kafka answers in time."""
         self._ending = True
-        if self._pump is not None and self._pump.term.committed is not None:
+        if self._feed_loop is not None and self._feed_loop.term.committed is not None:
             try:
                 async with asyncio.timeout(LAST_COMMIT_SECONDS):
-                    await self._pump.checkpointer.commit()
+                    await self._feed_loop.checkpointer.commit()
             except (TimeoutError, NotOwner):  # a commit gives up as soon as this process ends
                 get().warning("last commit failed, a replay brings back the uncommitted messages")
 
     def _stopped_on_gap(self) -> GapError:
         reason = self._status.reason
-        return GapError(f"the feed {self._feed.name} was stopped on a gap ({reason}). {HOW_TO_GO_ON}")
+        return GapError(f"the feed {self._feed.name} was stopped on a gap ({reason}). {GAP_RECOVERY_HINT}")
 
-    async def _take_over(self) -> Pump:
+    async def _take_over(self) -> FeedLoop:
         """Fence the former owner, restore the state, and assemble the parts around it."""
         dependencies, stored, committer = self._dependencies, self._dependencies.stored, self._committer
         gone, report = self._gone, committer.report_error
@@ -160,8 +160,8 @@ class FeedOwner:
         term = Term(
             dependencies.settings, self._status, self._timekeeper, self._wake, start, committed, topics
         )
-        certain = term.certain_revision
-        since = deduplicated_from(self._feed, start.revision if certain is None else certain)
+        safe = term.safe_revision
+        since = deduplicated_from(self._feed, start.revision if safe is None else safe)
         restore = partial(stored.restore, since, gone, report)
         deduplicator = await committer.run(restore, "restoring the published bets")
         pipeline = Pipeline(term, dependencies.topics, dependencies.codecs, deduplicator)
@@ -174,7 +174,7 @@ class FeedOwner:
             known=len(deduplicator),
             first=committed is None,
         )
-        return Pump(term, pipeline, committer, checkpointer, connector)
+        return FeedLoop(term, pipeline, committer, checkpointer, connector)
 
     def _accepted(self, value: bytes | None) -> Checkpoint | None:
         """Return the checkpoint of the former owner, if this one may go on from it. Raises as `run`."""
@@ -231,7 +231,7 @@ class FeedOwner:
             self._status.become(State.WAITING_FOR_KAFKA, reason)
 
 
-async def unless(job: Coroutine[Any, Any, T], end: Coroutine[Any, Any, NoReturn]) -> T:
+async def run_until_raises(job: Coroutine[Any, Any, T], end: Coroutine[Any, Any, NoReturn]) -> T:
     """Return the result of `job`, which is cancelled if `end` raises first. Neither is running afterwards."""
     tasks = asyncio.ensure_future(job), asyncio.ensure_future(end)
     try:

@@ -26,7 +26,7 @@ from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser, holds_objects
 from bridge.messages.transcoder import Bet
 from bridge.records.dead_letter import DeadLetterKind, dead_letter, identity
-from bridge.records.gap import Cause, Gap, gap_record
+from bridge.records.gap import Cause, FeedGap, gap_record
 from bridge.records.reach import TopicReach, used_partitions
 from bridge.records.topics import Topics, largest_bet
 from bridge.service.conversion_log import ConversionLog
@@ -71,7 +71,7 @@ class _Records:
             partitions=self._letters_partitions,
         )
 
-    def gap(self, gap: Gap) -> Record:
+    def gap(self, gap: FeedGap) -> Record:
         """Return that of a gap."""
         return gap_record(self._topics.gaps.name, self._gaps, gap)
 
@@ -119,9 +119,9 @@ class Pipeline:
         """Records of how many bytes are committed at once."""
         self.gaps = 0
         """Number of declared gaps."""
-        self.declared: deque[Gap] = deque(maxlen=GAPS)
+        self.declared: deque[FeedGap] = deque(maxlen=GAPS)
         """The last of them."""
-        self.missing_in_replay: Gap | None = None
+        self.missing_in_replay: FeedGap | None = None
         """A gap that a replay has shown, until the caller takes it."""
 
     @property
@@ -155,7 +155,7 @@ class Pipeline:
         self._position.connected(skew, inf if provisional else clock_corrected_at)
         self.replay.connected(revision, self.term.newest, provisional=provisional)
 
-    def declare(self, gap: Gap) -> None:
+    def declare(self, gap: FeedGap) -> None:
         """Add a gap to the batch, whose checkpoint continues after it."""
         self.declared.append(gap)
         self.gaps += 1
@@ -177,12 +177,12 @@ class Pipeline:
 
     def _declare_replay_gap(self, now: float) -> None:
         """Declare a gap: the position passed the revision, and the replay repeated nothing known."""
-        revision, self.replay.awaiting = self.replay.awaiting, None
+        revision, self.replay.unproven_from = self.replay.unproven_from, None
         assert revision is not None
         settings, newest = self._settings.feed, self._position.newest
         # The replay began at the newest message or before it.
         resumed = now if newest is None else min(now, newest + settings.max_out_of_orderness_seconds)
-        self.missing_in_replay = Gap(settings.name, revision, resumed, Cause.MISSING_IN_REPLAY, now)
+        self.missing_in_replay = FeedGap(settings.name, revision, resumed, Cause.MISSING_IN_REPLAY, now)
         self.declare(self.missing_in_replay)
 
     def _handle(self, message: Received, now: float) -> str | None:
@@ -249,7 +249,7 @@ class Pipeline:
                 if replay.held.bets:
                     self._repeated(key)
         else:
-            if replay.since < inf or replay.awaiting is not None:
+            if replay.since < inf or replay.unproven_from is not None:
                 replay.brought_new(identity(body))
             replay.news = replay.news + 1 if replay.since == inf else 0
             if replay.held.bets:

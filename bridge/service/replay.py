@@ -21,7 +21,7 @@ class ReplayTracker:
     ) -> None:
         self._position = position
         self._deduplicator = deduplicator
-        self.awaiting: int | None = None
+        self.unproven_from: int | None = None
         """The requested revision, until the replay repeats something known from after it."""
         self.provisional = False
         """Whether what was published before this connection may be lacking: `newest` does not follow it."""
@@ -42,13 +42,13 @@ class ReplayTracker:
         self.held, self.news = Held(), 0  # the replay brings it again
         self._position.held = False
         self.provisional = provisional
-        if self.awaiting is None:
+        if self.unproven_from is None:
             self._newest_known = newest
-        self._deduplicator.connected(revision, awaiting=self.awaiting is not None)
+        self._deduplicator.connected(revision, replay_unproven=self.unproven_from is not None)
         self.since = inf if revision is None else float(revision)
         known = self._newest_known
         must_repeat = revision is not None and known is not None and known > max(revision, self._moved_from)
-        self.awaiting = revision if must_repeat else None
+        self.unproven_from = revision if must_repeat else None
         self._stood_at = max(self._position.revision, self._moved_from)
 
     @property
@@ -59,11 +59,11 @@ class ReplayTracker:
     @property
     def is_unproven(self) -> bool:
         """Whether the position has passed the revision, and nothing known was repeated."""
-        return self.awaiting is not None and self._position.revision > self._stood_at
+        return self.unproven_from is not None and self._position.revision > self._stood_at
 
     def may_repeat(self, at: float) -> bool:
         """Return whether a message of this time may be a repetition."""
-        return self._position.replaying(at) or (self.since < inf and not self._position.rested(at))
+        return self._position.replaying(at) or (self.since < inf and not self._position.has_only_pings(at))
 
     def is_over(self, at: float) -> bool:
         """Return whether what is held will not be repeated any more."""
@@ -72,8 +72,8 @@ class ReplayTracker:
     def repeated(self, key: bytes) -> None:
         """Take note of a bet that was known, under this key."""
         self.news = 0
-        if self._deduplicator.knew(key):
-            self.awaiting = None
+        if self._deduplicator.proves_replay(key):
+            self.unproven_from = None
 
     def brought_new(self, letter: bytes) -> None:
         """Take note of something new, which known bets come before, because the feed is ordered.
@@ -81,8 +81,10 @@ class ReplayTracker:
         It is not as new as that if it was the dead letter of this identity until this version of the bridge
         could convert it, or if an operator moved the position back to where nothing was received.
         """
-        if self.awaiting is not None and self._deduplicator.knew_dead_letter(letter, since=self.awaiting):
-            self.awaiting = None
+        if self.unproven_from is not None and self._deduplicator.letter_proves_replay(
+            letter, since=self.unproven_from
+        ):
+            self.unproven_from = None
         was_letter = self._deduplicator.dead_letter_time(letter) is not None
         if not was_letter and not self.is_before_move:
             self.since = inf

@@ -11,7 +11,7 @@ from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, IdsChanged
 from bridge.kafka import clients
-from bridge.kafka.blocking import Worker, discard
+from bridge.kafka.blocking import Worker, destroy_in_background
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients, with_fresh_clients
@@ -139,7 +139,7 @@ async def prepare(settings: Settings, status: Status, clock: Clock) -> Prepared:
             lambda: registry.codecs_of_owner(settings.topics.prefix),
         )
         # Created only to validate their settings now: a later failure then means that a file is missing.
-        discard(transactional(settings))
+        destroy_in_background(transactional(settings))
         await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
     finally:
         worker.close(0)

@@ -50,7 +50,7 @@ class Term:
         self.progress = CatchUpTracker()
         self._restored_by = self.clock.offset
         """The offset of the clock by which the state is restored."""
-        self.certain_revision = self.certain()
+        self.safe_revision = self.find_safe_revision()
         """The revision to go back to if the position is in the future; None if it is not, or unknown."""
 
     @property
@@ -68,8 +68,8 @@ class Term:
         """Whether the position is ahead of the provider's clock."""
         return self.position.revision > self.clock().wall + self.settings.feed.max_clock_skew_seconds
 
-    def certain(self) -> int | None:
-        """Return `certain_revision` by the clock as it is now.
+    def find_safe_revision(self) -> int | None:
+        """Return `safe_revision` by the clock as it is now.
 
         Everything published before the newest settlementTime was received. If nothing was published, only the
         oldest replayable revision is safe. A settlementTime in the future as well means that our clock is

@@ -53,7 +53,7 @@ class Timekeeper:
         """Ask the provider for its time. Raises FeedError without an answer; else as `note`."""
         return self.note(await self._ask(self._settings))
 
-    async def compare_or_believe(self) -> bool:
+    async def check_or_assume(self) -> bool:
         """Ask the provider for its time. Without an answer, finally believe the machine.
 
         Raises FeedError, and else as `note`.
@@ -70,9 +70,9 @@ class Timekeeper:
         return self.note(seen)
 
     async def settle(self) -> None:
-        """Ask the provider if the wall clock was set. Raises as `compare_or_believe`."""
+        """Ask the provider if the wall clock was set. Raises as `check_or_assume`."""
         if self.stepped:
-            await self.compare_or_believe()
+            await self.check_or_assume()
 
     def note(self, seen: Skew | None) -> bool:
         """Take note of the provider's clock minus our monotonic clock; None if the answer has no time.

@@ -9,17 +9,17 @@ from typing import NoReturn
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError
-from bridge.kafka.blocking import Looker
+from bridge.kafka.blocking import BackgroundProbe
 from bridge.kafka.open_transactions import (
     LOOK_SECONDS,
     Look,
     OpenTransaction,
-    Place,
+    RecordPlace,
     TransactionWatch,
     what_to_do,
 )
 from bridge.log import get
-from bridge.ownership.acknowledged import Acknowledged
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.reach import TopicReach, differences
 from bridge.records.topics import Topics
 
@@ -34,7 +34,7 @@ class TransactionMonitor:
         """What the last look has found; None while that is unknown."""
         self.looked_at: float | None = None
         """When all topics answered last, Unix seconds; None before that."""
-        self._hanging: frozenset[Place] = frozenset()
+        self._hanging: frozenset[RecordPlace] = frozenset()
         """Where those that are in the log begin."""
         self._unknown = ""
         """Why not all of them are known, as in the log."""
@@ -42,15 +42,15 @@ class TransactionMonitor:
     async def run(
         self,
         declared: Topics,
-        acknowledged: Acknowledged,
+        guard: LostRecordGuard,
         known: Callable[[], Sequence[TopicReach]],
         on_other: Callable[[str], object],
     ) -> NoReturn:
-        """Watch the feed's topics until cancelled; `acknowledged` is told how far readers see.
+        """Watch the feed's topics until cancelled; `guard` is told how far readers see.
 
         `on_other` is told why the topics are not those that are `known` before a look.
         """
-        looker = Looker("transactions")
+        probe = BackgroundProbe("transactions")
         names = [topic.name for topic in declared.of_feed()]
         watch = TransactionWatch(self._settings, names, self._clock)
 
@@ -62,8 +62,8 @@ class TransactionMonitor:
             while True:
                 before = known()
                 try:
-                    look = await looker.look(watch.look)
-                    acknowledged.offer(look.stable)
+                    look = await probe.run(watch.look)
+                    guard.note_stable(look.stable)
                     other = differences(before, {n: t for n, t in look.seen.items() if t is not None})
                     if other and suspected:  # one look is the word of one broker
                         on_other("; ".join(other.values()))
@@ -75,7 +75,7 @@ class TransactionMonitor:
                 self.report(look)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            looker.close(watch.close)
+            probe.close(watch.close)
 
     def report(self, look: Look) -> None:
         """Log what has changed: transactions that hang or have ended, and why there is none to see."""

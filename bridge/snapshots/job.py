@@ -73,7 +73,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
 
     Raises KafkaUnavailable and TopologyError.
     """
-    settings.need("kafka.bootstrap_servers", "registry.url")
+    settings.require("kafka.bootstrap_servers", "registry.url")
     storage = JobStorage(settings, task.job, visible=True)
     last = last_snapshot(settings, task.job, visible=True)
     now = instant.now().wall
@@ -105,7 +105,7 @@ def run(
     Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError: nothing is
     published then, unless the message says that this is unknown.
     """
-    settings.need("api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url")
+    settings.require("api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url")
     client = Client(settings.api)  # checks the token and the proxy before anything else
     topics.ensure(
         clients.admin(settings.kafka),

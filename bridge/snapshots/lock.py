@@ -167,7 +167,7 @@ class Lock:
         found = storage.last_record(self._settings, self._job, visible=visible)
         return None if found is None else found.value()
 
-    def check_marker(self, found: bytes | None, last: bytes | None) -> None:
+    def check_sentinel(self, found: bytes | None, last: bytes | None) -> None:
         """Raise if the Snapshot record `found` is not the `last` one of this run."""
         if found is None and last is not None:
             raise recreated(self._snapshots)

@@ -22,7 +22,7 @@ from bridge.config import Settings
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.kafka.reader import ends_of
 from bridge.kafka.transactions import TransactionalWriter
 from bridge.snapshots import storage
@@ -52,7 +52,7 @@ class Publisher:
         self._ends: Offsets = {}
         """The last known ends of the job's topic."""
         self._lock = lock
-        pace = Pace()
+        pace = KafkaPace()
         self._writer = TransactionalWriter(
             self.transactional_id,
             lambda: clients.producer(

@@ -9,13 +9,13 @@ from confluent_kafka import Message
 
 from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
 from bridge.config import Settings
-from bridge.errors import NotOurs, SchemaError, SchemaNotFound, TopologyError
+from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound, TopologyError
 from bridge.formatting import shortened
 from bridge.kafka import admin, clients
 from bridge.kafka.reader import OffsetProgress, TopicScan
 from bridge.log import get
 from bridge.records import topics
-from bridge.records.message import Foreign, at, decode, key_of
+from bridge.records.message import SkippedRecords, at, decode, key_of
 from bridge.registry import Registry
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.references import References, references_schema
@@ -104,19 +104,19 @@ class JobStorage:
         memory.
         """
         found: dict[bytes, bytes] = {}
-        foreign = Foreign()
+        foreign = SkippedRecords()
 
         def take(message: Message) -> None:
             value = message.value()
             try:
                 key = key_of(message)
                 if self._job == "translations" and not is_key(key.decode()):
-                    raise NotOurs(f"its key is {shortened(key.decode())!r}")
+                    raise ForeignRecord(f"its key is {shortened(key.decode())!r}")
                 found.pop(key, None)
                 if value is not None:
                     schema_id_of(value)
                     found[key] = value
-            except NotOurs as error:
+            except ForeignRecord as error:
                 foreign.add(at(message, error))
 
         TopicScan(topic_of(self._settings, self._job), take, visible=self._visible).read(self._settings)
@@ -143,7 +143,7 @@ class JobStorage:
             start = now - keep_days * DAY_SECONDS
             _report_recreated(topic, state, topic_id)
         hours: dict[int, References] = {}
-        bets, unsaved, foreign = 0, 0, Foreign()
+        bets, unsaved, foreign = 0, 0, SkippedRecords()
 
         def remember(read: Offsets) -> None:
             nonlocal unsaved
@@ -163,7 +163,7 @@ class JobStorage:
                     remember({place.partition: place.offset for place in scan.cursor.places})
                 try:
                     bet = _bet_in(message, codec)
-                except NotOurs as error:
+                except ForeignRecord as error:
                     foreign.add(error)
                     return
                 if bet is None:
@@ -191,14 +191,14 @@ def _report_recreated(topic: str, state: JobState, topic_id: str | None) -> None
 def _bet_in(message: Message, codec: Codec) -> dict[str, Any] | None:
     """Return the bet in a record, None for a tombstone.
 
-    Raises NotOurs, with the place, if it is not a bet; SchemaNotFound if the registry does not know its
+    Raises ForeignRecord, with the place, if it is not a bet; SchemaNotFound if the registry does not know its
     schema. That may be the registry's fault, and a bet that is skipped would never be learnt.
     """
     try:
         key_of(message)
         value = message.value()
         return None if value is None else codec.decode(value)
-    except (NotOurs, SchemaNotFound) as error:
+    except (ForeignRecord, SchemaNotFound) as error:
         raise at(message, error) from None
     except SchemaError as error:
-        raise at(message, NotOurs(str(error))) from None
+        raise at(message, ForeignRecord(str(error))) from None

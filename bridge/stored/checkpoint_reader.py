@@ -15,7 +15,7 @@ from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
 from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
 from bridge.config import Settings
-from bridge.errors import NotOurs, SchemaError, TopologyError
+from bridge.errors import ForeignRecord, SchemaError, TopologyError
 from bridge.formatting import format_utc
 from bridge.kafka import admin
 from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
@@ -75,13 +75,13 @@ class CheckpointReader:
         on_status: Callable[[str], None],
         *,
         visible: bool = False,
-        beside: str = "",
+        ignoring: str = "",
     ) -> bytes | None:
         """Raise TopologyError, naming the feed and the fix, if another feed takes precedence.
 
         If this feed has no checkpoint or is retired, any other feed that is not retired takes precedence.
         Otherwise one that has received something does over one that has not; of two that have, the one that
-        wrote last; of two that have not, the one that wrote first. The feed `beside` this one is ignored.
+        wrote last; of two that have not, the one that wrote first. The feed `ignoring` does not count.
         Does not raise once `give_up` returns true. `visible` is as in `last`, and the same is returned:
         the checkpoint may have changed since it was read.
         """
@@ -95,10 +95,10 @@ class CheckpointReader:
         rivals = [
             other.last
             for name, other in found.items()
-            if name != beside.encode() and not retired(other.last) and self._goes_before(other, own)
+            if name != ignoring.encode() and not retired(other.last) and self._goes_before(other, own)
         ]
         if rivals:
-            raise TopologyError(self._of_another_feed(max(rivals, key=received_at), beside))
+            raise TopologyError(self._of_another_feed(max(rivals, key=received_at), ignoring))
         return value
 
     def _goes_before(self, other: _Found, own: _Found | None) -> bool:
@@ -199,13 +199,13 @@ class CheckpointReader:
         try:
             key_of(message)
             self._codec.decode(message.value() or b"")
-        except NotOurs:
+        except ForeignRecord:
             return False
         except SchemaError:  # of a newer version, or the registry has lost its schema
             return True
         return True
 
-    def _of_another_feed(self, rival: Message, beside: str) -> str:
+    def _of_another_feed(self, rival: Message, heir: str) -> str:
         prefix, name = self._settings.topics.prefix, shlex.quote((rival.key() or b"").decode())
         try:
             self._read(rival)
@@ -219,9 +219,9 @@ class CheckpointReader:
         found = f"the feed {name} uses the topics {prefix}.…, and last wrote at "
         found += f"{format_utc(round(received_at(rival)))}. Two feeds on one prefix lose bets: each takes "
         found += "the other's for its own. "
-        if beside:
+        if heir:
             return (
-                f"{found}Before {self._settings.feed.name} is retired for {beside}, it must be settled which "
+                f"{found}Before {self._settings.feed.name} is retired for {heir}, it must be settled which "
                 f"feed stays. If {name} is over too, run `bridge checkpoint retire {name}` first. If it is "
                 f'{name} that stays, set feed.name (BRIDGE_FEED__NAME) to it. See "Several feeds" in '
                 "docs/scale.md."
@@ -236,7 +236,7 @@ class CheckpointReader:
 def _is_foreign(message: Message) -> bool:
     try:
         schema_id_of(message.value() or b"")
-    except NotOurs:
+    except ForeignRecord:
         return True
     return False
 

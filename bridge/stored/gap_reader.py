@@ -11,22 +11,22 @@ from bridge.avro.codec import Codec
 from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.kafka.reader import TopicScan, with_fresh_clients
-from bridge.records.gap import Gap
+from bridge.records.gap import FeedGap
 from bridge.records.message import decode
 from bridge.records.topics import declare
 
 
-def gaps_since(settings: Settings, codec: Codec, since: float, give_up: Callable[[], bool]) -> list[Gap]:
+def gaps_since(settings: Settings, codec: Codec, since: float, give_up: Callable[[], bool]) -> list[FeedGap]:
     """Return the gaps of the feed detected since then, Unix seconds; waits for open transactions.
 
     Skips records that cannot be read. Retries while Kafka is unavailable, and returns early only if `give_up`
     returns true. Raises TopologyError when a right or the topic is missing.
     """
-    found: list[Gap] = []
+    found: list[FeedGap] = []
 
     def take(message: Message) -> None:
         try:
-            gap = Gap.from_avro(decode(codec, message, message.value() or b""))
+            gap = FeedGap.from_avro(decode(codec, message, message.value() or b""))
         except SchemaError:  # `bridge gaps` tells it
             return
         if gap.feed == settings.feed.name:

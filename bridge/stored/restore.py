@@ -15,10 +15,10 @@ from bridge.avro.field_reader import field_of_bets
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
 from bridge.dedup.deduplicator import KEPT, Deduplicator, fingerprint
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import ForeignRecord, SchemaError
 from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
 from bridge.records.dead_letter import DeadLetterKind
-from bridge.records.message import Foreign, at, headers_of, key_of, original_receipt, received_at
+from bridge.records.message import SkippedRecords, at, headers_of, key_of, original_receipt, received_at
 from bridge.records.topics import Topics
 
 LETTERS = 10_000
@@ -64,7 +64,7 @@ class PublishedReader:
         `give_up` returns true; `on_status` receives the reason of each delay, and how far it has come.
         Raises SchemaError, with the record's place, for other records that cannot be read.
         """
-        deduplicator, foreign = Deduplicator(), Foreign()
+        deduplicator, foreign = Deduplicator(), SkippedRecords()
 
         def take_bet(message: Message) -> None:
             self._take_bet(message, deduplicator, foreign)
@@ -99,12 +99,12 @@ class PublishedReader:
         foreign.log()
         return deduplicator
 
-    def check_last(self, count: int) -> tuple[int, Foreign]:
+    def check_last(self, count: int) -> tuple[int, SkippedRecords]:
         """Read the last bets, at least so many, before open transactions; return their number.
 
         Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
         """
-        found, foreign = Deduplicator(), Foreign()
+        found, foreign = Deduplicator(), SkippedRecords()
 
         def take(message: Message) -> None:
             self._take_bet(message, found, foreign)
@@ -118,7 +118,7 @@ class PublishedReader:
 
         Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
         """
-        found, foreign = Published(Deduplicator(), {}), Foreign()
+        found, foreign = Published(Deduplicator(), {}), SkippedRecords()
 
         def take(message: Message) -> None:
             key = message.key()
@@ -132,7 +132,7 @@ class PublishedReader:
         found.deduplicator.connected()  # all that is known may be repeated
         return found
 
-    def _take_bet(self, message: Message, deduplicator: Deduplicator, foreign: Foreign) -> None:
+    def _take_bet(self, message: Message, deduplicator: Deduplicator, foreign: SkippedRecords) -> None:
         value = message.value()
         try:
             key = key_of(message)
@@ -140,7 +140,7 @@ class PublishedReader:
                 version = self._versions.read(value)
                 content = fingerprint(self._bets.as_ours(value))
                 deduplicator.publish(key, version, content, received_at(message))
-        except NotOurs as error:
+        except ForeignRecord as error:
             foreign.add(at(message, error))
         except SchemaError as error:
             raise at(message, error) from None

@@ -305,7 +305,7 @@ async def _reconnections(ground: Ground) -> None:
 async def _kills(ground: Ground) -> None:
     """Killed with a complete transaction that is not committed, right behind a commit, and at random."""
     points = (
-        "bridge.kafka.transactions:TransactionalWriter._seal after 12",
+        "bridge.kafka.transactions:TransactionalWriter._deliver_all after 12",
         "bridge.kafka.transactions:TransactionalWriter._attempt after 9",
     )
     for point in points:

@@ -49,7 +49,7 @@ class Fault:
 
 SOUND = Fault("", {}, "nothing", {})
 """The bridge as it is, in plain Python like the others."""
-GOES_BACK: Rules = {Checkpoint.follows: lambda _, self, other, *, taken_back=False: True}
+GOES_BACK: Rules = {Checkpoint.follows: lambda _, self, other, *, rewound=False: True}
 """Without it, a checkpoint that goes back ends the bridge."""
 
 

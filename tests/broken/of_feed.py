@@ -12,7 +12,7 @@ from bridge.dedup.deduplicator import Deduplicator
 from bridge.feed.position import NEAR, Position
 from bridge.feed.rate_limits import Decision, Limiter
 from bridge.records.checkpoint import Checkpoint
-from bridge.records.gap import Gap, gap_record
+from bridge.records.gap import FeedGap, gap_record
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.connector import Connector
 from bridge.service.pipeline import Pipeline
@@ -90,15 +90,15 @@ def _requested(change: By) -> Rules:
 
 def _not_awaiting(connected: By, self: Pipeline, *arguments: Any, **named: Any) -> None:
     connected(self, *arguments, **named)
-    self.replay.awaiting = None
+    self.replay.unproven_from = None
 
 
-def _twice(declare: By, self: Pipeline, gap: Gap) -> None:
+def _twice(declare: By, self: Pipeline, gap: FeedGap) -> None:
     declare(self, gap)
     self.batch.add(self.batch.records[-1])
 
 
-def _declared(change: Callable[[Gap], Gap]) -> Rules:
+def _declared(change: Callable[[FeedGap], FeedGap]) -> Rules:
     """Other gaps are written."""
     return {gap_record: lambda of, topic, codec, gap: of(topic, codec, change(gap))}
 
@@ -207,7 +207,9 @@ FAULTS = (
     _in_vain("each connection declares a gap", {Connector._accepted: _skipped_always}),
     _unnoticed("a replay that repeats nothing is taken for whole", {Pipeline.connected: _not_awaiting}),
     _unnoticed("gaps end after a second", _declared(lambda gap: replace(gap, end=gap.start + 1))),
-    _in_vain("bets that come again do not count as known", {Deduplicator.knew: lambda _, self, key: False}),
+    _in_vain(
+        "bets that come again do not count as known", {Deduplicator.proves_replay: lambda _, self, key: False}
+    ),
     Fault(
         "outage",
         {Anomaly.GAP_IN_VAIN: "it was declared before"},

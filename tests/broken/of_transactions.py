@@ -16,9 +16,9 @@ from bridge.kafka.batch import Batch, Record
 from bridge.kafka.partitioner import partition_of
 from bridge.kafka.reader import TopicScan
 from bridge.kafka.transactions import TransactionalWriter, _Phase
-from bridge.ownership.acknowledged import Acknowledged, _hash
 from bridge.ownership.batch_writer import BatchWriter, _Term, transactional_id
 from bridge.ownership.election import LeaderElection
+from bridge.ownership.lost_record_guard import LostRecordGuard, _hash
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.pipeline import Pipeline
@@ -32,7 +32,7 @@ _OWNS_FOR_EVER: Rules = {
     LeaderElection.holds: lambda _, self, term: True,
     LeaderElection.confirm: lambda _, self, give_up, on_error=None: True,
 }
-_ANY_MARKER: Rules = {_Term.check_marker: lambda _, self, found, last: None}
+_ANY_SENTINEL: Rules = {_Term.check_sentinel: lambda _, self, found, last: None}
 
 
 def _one_behind(
@@ -94,12 +94,12 @@ def _committed(_: By, self: TransactionalWriter) -> None:
     self._reset(_Phase.EMPTY)
 
 
-def _of_anybody(discarded: By, self: Acknowledged, client: Any, topic: str, to_write: Any) -> list[Record]:
+def _of_anybody(lost_of: By, self: LostRecordGuard, client: Any, topic: str, to_write: Any) -> list[Record]:
     def note(message: Message) -> None:
         self._hashes[topic].append(_hash(message.key(), message.value()))
 
     TopicScan(topic, note, start=self._starts[topic], committed=False).read(self._settings)
-    found: list[Record] = discarded(self, client, topic, to_write)
+    found: list[Record] = lost_of(self, client, topic, to_write)
     return found
 
 
@@ -188,7 +188,7 @@ FAULTS = (
     ),
     _doubled_by_abort(
         "a commit of unknown outcome is repeated in any case",
-        {**_ANY_MARKER, TransactionalWriter.reopen: _failed},
+        {**_ANY_SENTINEL, TransactionalWriter.reopen: _failed},
     ),
     _lost_by_abort("what an abort discards is not written again", {TransactionalWriter._abort: _not_again}),
     _doubled_by_abort(
@@ -196,13 +196,13 @@ FAULTS = (
     ),
     _lost_by_abort(
         "nobody looks for what was acknowledged before an abort",
-        {Acknowledged.discarded: lambda _, self, kept: []},
+        {LostRecordGuard.find_lost: lambda _, self, kept: []},
     ),
     Fault(
         "unanswered commits",
         _DUPLICATE | _WRONG,
         "what another producer has aborted is published",
-        {Acknowledged._discarded_of: _of_anybody},
+        {LostRecordGuard._lost_of: _of_anybody},
     ),
     # A busy machine commits for longer.
     _lost(
@@ -225,7 +225,7 @@ FAULTS = (
         "stopped owner",
         {Anomaly.SECOND_CONNECTION: "", Anomaly.NON_MONOTONIC: "", **_TWO_OWNERS},
         "a process that was replaced goes on",
-        {**_OWNS_FOR_EVER, **_ANY_MARKER},
+        {**_OWNS_FOR_EVER, **_ANY_SENTINEL},
     ),
     Fault(
         "standby",

@@ -57,17 +57,17 @@ SCALES = {"default": 100, "short": 30}
 
 STEPS = {
     "joined": ("bridge.ownership.election:LeaderElection.__init__", "after", 1),
-    "before fencing": ("bridge.kafka.blocking:Watchdog.call", "before", 1),
-    "fenced": ("bridge.kafka.blocking:Watchdog.call", "after", 1),
+    "before fencing": ("bridge.kafka.blocking:CallTimeout.call", "before", 1),
+    "fenced": ("bridge.kafka.blocking:CallTimeout.call", "after", 1),
     "checkpoint read": ("bridge.stored.checkpoint_reader:CheckpointReader.refuse_other_feeds", "after", 1),
     "bets read": ("bridge.stored.restore:PublishedReader.deduplicator", "after", 1),
-    "attempt not committed": ("bridge.kafka.blocking:Watchdog.call", "before", 3),
-    "attempt committed": ("bridge.kafka.blocking:Watchdog.call", "after", 3),
+    "attempt not committed": ("bridge.kafka.blocking:CallTimeout.call", "before", 3),
+    "attempt committed": ("bridge.kafka.blocking:CallTimeout.call", "after", 3),
     "connected": ("bridge.service.connector:Connector._accepted", "before", 1),
     "half a transaction": ("bridge.kafka.transactions:TransactionalWriter._produce", "after", 0),
-    "transaction complete": ("bridge.kafka.transactions:TransactionalWriter._seal", "after", 0),
-    "before a commit": ("bridge.kafka.blocking:Watchdog.call", "before", 0),
-    "committed, not known": ("bridge.kafka.blocking:Watchdog.call", "after", 0),
+    "transaction complete": ("bridge.kafka.transactions:TransactionalWriter._deliver_all", "after", 0),
+    "before a commit": ("bridge.kafka.blocking:CallTimeout.call", "before", 0),
+    "committed, not known": ("bridge.kafka.blocking:CallTimeout.call", "after", 0),
     "between transactions": ("bridge.ownership.batch_writer:BatchWriter.commit", "after", 0),
 }
 """Where a process dies, as `tests.killed` takes it. With the number 0 one is drawn for each process."""

@@ -10,7 +10,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from bridge.avro.schemas import TOPICS, load, subject
 from bridge.config import RegistrySettings
 from bridge.errors import SchemaError, SchemaNotFound
-from bridge.registry import Registry, Standing
+from bridge.registry import Compatibility, Registry
 
 
 class RegistryContract:
@@ -18,12 +18,12 @@ class RegistryContract:
 
     def test_what_is_registered_keeps_its_id(self, url: str, prefix: str) -> None:
         with Registry(RegistrySettings(url=url)) as registry:
-            assert {*registry.standings(prefix).values()} == {Standing.NEW}
+            assert {*registry.compatibility(prefix).values()} == {Compatibility.NEW}
             ids = registry.register(prefix)
         with Registry(RegistrySettings(url=url)) as another:
             assert another.register(prefix) == ids
             assert len({*ids.values()}) == len(TOPICS)
-            assert {*another.standings(prefix).values()} == {Standing.REGISTERED}
+            assert {*another.compatibility(prefix).values()} == {Compatibility.REGISTERED}
         with Registry(RegistrySettings(url=url)) as reading:
             assert {name: reading.schema_by_id(number) for name, number in ids.items()} == {
                 name: load(name) for name in TOPICS
@@ -39,7 +39,7 @@ class RegistryContract:
         with SchemaRegistryClient({"url": url}) as client:
             client.register_schema(name, Schema(json.dumps(other), "AVRO"))
             with Registry(RegistrySettings(url=url)) as registry:
-                assert registry.standings(prefix)[name] is Standing.INCOMPATIBLE
+                assert registry.compatibility(prefix)[name] is Compatibility.INCOMPATIBLE
                 with pytest.raises(SchemaError, match=name):
                     registry.register(prefix)
             assert client.get_versions(name) == [1]

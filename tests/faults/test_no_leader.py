@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.kafka import admin
 from bridge.kafka.batch import Batch, Record
-from bridge.ownership.acknowledged import Acknowledged
 from bridge.ownership.batch_writer import BatchWriter
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge_sandbox import cluster as dev
 from tests.faults.skipped_markers import BROKER, NONE, await_leader
 from tests.harness import Place
@@ -84,8 +84,8 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
     )
     client, member = place.admin(), Member(cluster)
     committed = lambda *_, **__: next(reversed(visible(place, CHECKPOINTS)), None)  # noqa: E731
-    acknowledged = Acknowledged(settings, [BETS] if is_known else [])
-    writer = BatchWriter(settings, member, committed, lambda _: None, acknowledged)  # type: ignore[arg-type]
+    guard = LostRecordGuard(settings, [BETS] if is_known else [])
+    writer = BatchWriter(settings, member, committed, lambda _: None, guard)  # type: ignore[arg-type]
     number = 10 * is_known
 
     def commit(*values: bytes) -> None:
@@ -103,7 +103,7 @@ def test_what_was_acknowledged_is_written_again_if_an_abort_discards_it(
     try:
         writer.run(writer.open).result(SECONDS)
         commit(b"first")
-        acknowledged.offer({BETS: admin.end_offsets(client, BETS, 1, visible=True)})
+        guard.note_stable({BETS: admin.end_offsets(client, BETS, 1, visible=True)})
         commit(b"second")
         member.before = [lose_the_leader]
         commit(b"third, acknowledged", b"fourth, acknowledged")

@@ -29,16 +29,16 @@ def kills(step: int) -> list[tuple[str, str, int]]:
     commit.
     """
     return [
-        ("bridge.kafka.transactions:TransactionalWriter._seal", "after", 1 + step),
+        ("bridge.kafka.transactions:TransactionalWriter._deliver_all", "after", 1 + step),
         ("bridge.kafka.transactions:TransactionalWriter._produce", "after", 25 * step),
-        ("bridge.kafka.blocking:Watchdog.call", "after", 1 + 2 * step),
+        ("bridge.kafka.blocking:CallTimeout.call", "after", 1 + 2 * step),
         ("bridge.ownership.election:LeaderElection.__init__", "after", 1),
-        ("bridge.kafka.blocking:Watchdog.call", "before", 1),
-        ("bridge.kafka.blocking:Watchdog.call", "after", 1),
+        ("bridge.kafka.blocking:CallTimeout.call", "before", 1),
+        ("bridge.kafka.blocking:CallTimeout.call", "after", 1),
         ("bridge.repair.redrive:read_letters", "after", 1),
         ("bridge.stored.restore:PublishedReader.of_bets", "after", 1),
         ("bridge.repair.ownership:OwnedFeed.commit", "after", 2 * step),
-        ("bridge.kafka.blocking:Watchdog.call", "before", 1 + 2 * step),
+        ("bridge.kafka.blocking:CallTimeout.call", "before", 1 + 2 * step),
     ]
 
 

@@ -23,7 +23,7 @@ from bridge.kafka.partitioner import partition_of
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint, Move, State
 from bridge.records.counters import Counters
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
@@ -86,7 +86,7 @@ class Topics:
 
     def gap(self, start: int, end: int, cause: Cause = Cause.TOO_OLD) -> None:
         """Declare a gap."""
-        value = self.codecs.gaps.encode(Gap("settlement-v4", start, end, cause, self.now).to_avro())
+        value = self.codecs.gaps.encode(FeedGap("settlement-v4", start, end, cause, self.now).to_avro())
         self.write(self.declared.gaps.name, key="settlement-v4", value=value, partition=0)
 
     def commit(self, checkpoint: Checkpoint) -> None:

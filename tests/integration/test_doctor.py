@@ -19,7 +19,7 @@ from bridge.feed.rate_limits import Attempt
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
@@ -175,8 +175,8 @@ async def test_the_gaps_of_every_feed_are_listed(place: Place) -> None:
     ids = await prepared(place)
     none = await asyncio.to_thread(lambda: place.run("gaps"))
     assert (none.returncode, none.stdout) == (0, "no gap has been declared\n")
-    late = Gap("settlement-v4", 1_790_000_000, 1_790_086_400, Cause.TOO_OLD, 1_790_345_600.5)
-    early = Gap("other", 1_780_000_000, 1_780_000_060, Cause.MISSING_IN_REPLAY, 1_780_000_100)
+    late = FeedGap("settlement-v4", 1_790_000_000, 1_790_086_400, Cause.TOO_OLD, 1_790_345_600.5)
+    early = FeedGap("other", 1_780_000_000, 1_780_000_060, Cause.MISSING_IN_REPLAY, 1_780_000_100)
     write(place, "feed-gap", "gaps", ids, late.to_avro(), early.to_avro())
     listed = await asyncio.to_thread(lambda: place.run("gaps", "--json"))
     first, second = json.loads(listed.stdout)

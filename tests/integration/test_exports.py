@@ -26,7 +26,7 @@ from bridge.kafka.partitioner import partition_of
 from bridge.reader import BETS, DEAD_LETTERS, GAPS, TRANSLATIONS, Names, Removed, changes, read
 from bridge.reader.source import Source
 from bridge.records import topics
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
@@ -108,8 +108,8 @@ def test_filters_narrow_each_other(written: Written, command: tuple[str, ...]) -
     written.bet("again", NOW + 2, settlementVersion=2, betSettlement="Lose")
     written.bet("sport", NOW + 3, selections=[item(11, 5), item(12, 6)])
     written.bet("money", NOW + 4, amount=AMOUNT | {"currency": "SEK"}, selections=[item(12, 6)])
-    gap = Gap(written.settings.feed.name, (NOW + 3) / 1000, (NOW + 4) / 1000, Cause.TOO_OLD, NOW / 1000)
-    other = Gap("other", 0, (NOW + HOUR) / 1000, Cause.TOO_OLD, NOW / 1000)
+    gap = FeedGap(written.settings.feed.name, (NOW + 3) / 1000, (NOW + 4) / 1000, Cause.TOO_OLD, NOW / 1000)
+    other = FeedGap("other", 0, (NOW + HOUR) / 1000, Cause.TOO_OLD, NOW / 1000)
     for found in (gap, other):
         value = written.codecs["feed-gap"].encode(found.to_avro())
         written.produce(written.topics.gaps.name, found.feed, value, partition=0)
@@ -326,7 +326,7 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
         )
         assert copied == original
         assert len(copied) == 51
-        created = topics.Topic(target, 6, written.topics.bets.config)
+        created = topics.DeclaredTopic(target, 6, written.topics.bets.config)
         [config] = topics._configs(admin, [created])
         assert created.config.items() <= config.items()
         written.produce(narrow, "other", b"")
@@ -373,7 +373,7 @@ def test_a_copy_of_gaps_ends_with_one_that_is_declared_meanwhile(written: Writte
 
     def declare(start: int) -> None:
         at = (NOW + start) / 1000
-        gap = Gap(written.settings.feed.name, at, at + 1, Cause.TOO_OLD, NOW / 1000)
+        gap = FeedGap(written.settings.feed.name, at, at + 1, Cause.TOO_OLD, NOW / 1000)
         name = written.topics.gaps.name
         written.produce(name, gap.feed, written.codecs["feed-gap"].encode(gap.to_avro()), partition=0)
         written.flush()

@@ -9,9 +9,9 @@ import pytest
 
 from bridge.clock import AnchoredClock
 from bridge.kafka import clients
-from bridge.ownership.acknowledged import Acknowledged
 from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records import topics
 from bridge.registry import Registry
 from bridge.service.startup import KafkaState, SchemaIds
@@ -41,7 +41,7 @@ class Real:
         await until(lambda: election.is_owner, "leadership")
         ids = SchemaIds(self.settings, self.codecs, AnchoredClock())
         stored = KafkaState(self.settings, self.topics, self.registry, self.codecs, ids)
-        acknowledged = Acknowledged(self.settings, [topic.name for topic in self.topics.of_messages()])
+        acknowledged = LostRecordGuard(self.settings, [topic.name for topic in self.topics.of_messages()])
         writer = BatchWriter(self.settings, election, stored.refuse_other_feeds, print, acknowledged)
         self._owners.append((election, writer))
         return Owner(self, writer, stored)

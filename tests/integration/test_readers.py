@@ -20,7 +20,7 @@ from bridge.config import Settings
 from bridge.kafka.clients import WatchedConsumer
 from bridge.reader import BETS, read
 from bridge.records import topics
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.registry import Registry
 from tests.bets import BARE_BET
 from tests.harness import Place, until
@@ -192,7 +192,7 @@ def test_foreign_records_are_skipped_and_logged(place: Place) -> None:
     declared = topics.declare(settings)
     with Registry(settings.registry) as registry:
         gap_id = registry.register(place.prefix)["feed-gap"]
-    gap = Codec(load("feed-gap"), gap_id).encode(Gap("f", 1.0, 2.0, Cause.TOO_OLD, 3.0).to_avro())
+    gap = Codec(load("feed-gap"), gap_id).encode(FeedGap("f", 1.0, 2.0, Cause.TOO_OLD, 3.0).to_avro())
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
     for topic, ours, other in ((declared.bets.name, value, gap), (declared.gaps.name, gap, value)):
         for key, content in [(b"one", ours), *foreign(ours, other), (b"two", ours)]:

@@ -23,13 +23,13 @@ from confluent_kafka import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.audit.findings import Finding, Findings, Proof
+from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.audit.letters import LettersCheck
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.config import Settings
 from bridge.doctor.feed_checks import assess_checkpoint
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import ForeignRecord, SchemaError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
 from bridge.feed.received import Received
@@ -53,11 +53,11 @@ from bridge.records.dead_letter import (
     DeadLetterKind,
     LetterHeaders,
     MarkHeaders,
-    Outcome,
+    RedriveOutcome,
     dead_letter,
     redrive_mark,
 )
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.records.message import headers_of, original_receipt
 
 damaged = settings(
@@ -97,7 +97,7 @@ CHECKPOINT = Checkpoint(
     catch_up=CatchUp(NOW - 3000, 1234.5, 60.5),
     moved=Move(NOW - 99, "me@host", 1_789_999_000, 1_789_999_900, "because"),
 )
-GAP = Gap("settlement-v4", NOW - 9, NOW - 1, Cause.TOO_OLD, NOW)
+GAP = FeedGap("settlement-v4", NOW - 9, NOW - 1, Cause.TOO_OLD, NOW)
 WRITTEN = {"checkpoint": CHECKPOINTS.encode(CHECKPOINT.to_avro()), "gap": GAP_CODEC.encode(GAP.to_avro())}
 
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(
@@ -215,7 +215,7 @@ def test_an_undamaged_record_is_read_as_it_was_written() -> None:
     ):
         read = Checkpoint.from_avro(CHECKPOINTS.decode(CHECKPOINTS.encode(checkpoint.to_avro())))
         assert read == checkpoint
-    assert Gap.from_avro(GAP_CODEC.decode(WRITTEN["gap"])) == GAP
+    assert FeedGap.from_avro(GAP_CODEC.decode(WRITTEN["gap"])) == GAP
 
 
 @pytest.mark.parametrize("length", [b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\xfe\xff\xff\xff\x0f"])
@@ -239,7 +239,7 @@ def test_a_length_that_is_a_lie_takes_no_memory(length: bytes) -> None:
 def test_bytes_are_a_gap_that_can_be_shown_or_a_schema_error(data: bytes) -> None:
     try:
         datum = GAP_CODEC.decode(data)
-        gap = Gap.from_avro(datum)
+        gap = FeedGap.from_avro(datum)
     except SchemaError:
         pass
     else:
@@ -262,12 +262,14 @@ NUMBERS = (
     | st.binary(max_size=8)
 )
 VALUES = (
-    NUMBERS | st.sampled_from([*DeadLetterKind, *Outcome]).map(lambda one: one.value.encode()) | st.none()
+    NUMBERS
+    | st.sampled_from([*DeadLetterKind, *RedriveOutcome]).map(lambda one: one.value.encode())
+    | st.none()
 )
 RECORDS = [
     dead_letter("t", Received(b"{}", NOW), DeadLetterKind.ERROR, "data.x: wrong", feed="f", revision=17),
     dead_letter("t", Received(b"{}", NOW), DeadLetterKind.SAMPLE, "data.x: new", feed="f", revision=17),
-    *(redrive_mark("t", KEY, outcome, feed="f", at=NOW, tries=1, reason="why") for outcome in Outcome),
+    *(redrive_mark("t", KEY, outcome, feed="f", at=NOW, tries=1, reason="why") for outcome in RedriveOutcome),
 ]
 
 
@@ -315,7 +317,7 @@ def test_letters_and_marks_are_read_whole_or_not_at_all(records: list[list[Heade
         before = {name: (one.outcome, one.tries, one.redriven, one.reason) for name, one in letters.items()}
         try:
             letter = letter_after(message, "f", letters)
-        except NotOurs:
+        except ForeignRecord:
             letter = None
             after = {name: (o.outcome, o.tries, o.redriven, o.reason) for name, o in letters.items()}
             assert after == before
@@ -324,7 +326,7 @@ def test_letters_and_marks_are_read_whole_or_not_at_all(records: list[list[Heade
             orjson.dumps(letter_as_json(letter, message))
             letter_as_lines(letter, message)
         for one in letters.values():
-            mark = redrive_mark("t", KEY, Outcome.STALE, feed="f", at=NOW, tries=one.tries + 1)
+            mark = redrive_mark("t", KEY, RedriveOutcome.STALE, feed="f", at=NOW, tries=one.tries + 1)
             assert MarkHeaders.read(text_of(mark.headers)).tries == one.tries + 1
             assert one.outcome is None or one.redriven is not None
     kinds = by_cause(letters.values())
@@ -340,11 +342,11 @@ def test_headers_are_those_of_a_letter_that_can_be_written_again_or_not_ours(
     text = text_of(headers)
     message = Message("t", 0, 0, KEY, b"{}", headers)
     place = {"topic": "t", "partition": 0, "offset": 0, "timestamp": 0, "key": KEY.decode()}
-    with suppress(NotOurs):
+    with suppress(ForeignRecord):
         DEAD_LETTERS.make(place, message)
     try:
         found = LetterHeaders.read(text)
-    except NotOurs:
+    except ForeignRecord:
         pass
     else:
         letter = Received(b"{}", found.received)
@@ -353,14 +355,14 @@ def test_headers_are_those_of_a_letter_that_can_be_written_again_or_not_ours(
         DEAD_LETTERS.make(place, message)
     received = original_receipt(text)
     assert received is None or f"{received:.6f}"
-    LettersCheck(Findings(), None).take(text, Finding(Proof.DEAD_LETTERS, "", "t", 0, 0, 0, "k"))
+    LettersCheck(Findings(), None).take(text, AuditFinding(Proof.DEAD_LETTERS, "", "t", 0, 0, 0, "k"))
 
 
 def test_undamaged_headers_are_read_as_they_were_written() -> None:
     letter, sample, *marks = (text_of(record.headers) for record in RECORDS)
     assert LetterHeaders.read(letter) == (DeadLetterKind.ERROR, "data.x: wrong", "f", 17, NOW, 2)
     assert LetterHeaders.read(sample).kind is DeadLetterKind.SAMPLE
-    assert [MarkHeaders.read(mark) for mark in marks] == [(o, 1, NOW, "f", "why") for o in Outcome]
+    assert [MarkHeaders.read(mark) for mark in marks] == [(o, 1, NOW, "f", "why") for o in RedriveOutcome]
     assert original_receipt(letter) == NOW
 
 
@@ -370,7 +372,7 @@ def test_undamaged_headers_are_read_as_they_were_written() -> None:
 @pytest.mark.parametrize("name", ["revision", "received", "size", "tries", "redriven"])
 def test_a_number_is_written_in_digits(name: str, value: str) -> None:
     read: Callable[[dict[str, str]], object] = MarkHeaders.read if name in MARK else LetterHeaders.read
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignRecord):
         read(LETTER | MARK | {"kind": "error", name: value})
     assert original_receipt({"received": value}) is None
 
@@ -392,7 +394,7 @@ def test_a_number_is_within_its_bounds(
     read: Callable[[dict[str, str]], object], headers: dict[str, str], wrong: dict[str, str]
 ) -> None:
     read(headers)
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignRecord):
         read(headers | wrong)
 
 
@@ -402,7 +404,7 @@ def test_a_damaged_mark_leaves_a_letter_open() -> None:
 
     letter = letter_after(message(0, LETTER), "f", {})
     assert letter is not None
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignRecord):
         letter_after(message(1, MARK | {"redriven": "soon"}), "f", {letter.key: letter})
     assert letter.open
     assert letter_after(message(2, MARK), "f", {letter.key: letter}) is None

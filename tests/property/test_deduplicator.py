@@ -75,7 +75,7 @@ def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list
         known = topic[-1][0] if topic else None
         published = feed(deduplicator, sequence[start:end], schema=schema)
         topic += published
-        assert deduplicator.knew(KEY) == (known is not None and topic[-1][0] == known)
+        assert deduplicator.proves_replay(KEY) == (known is not None and topic[-1][0] == known)
         written += [(version, schema + content) for version, content in published]
         reached = max(reached, end)
         assert topic == changes(sequence[:reached])

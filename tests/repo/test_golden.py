@@ -17,13 +17,13 @@ import pytest
 from rich.text import Text
 from typer.testing import CliRunner
 
-from bridge.audit.findings import Finding as Violation
+from bridge.audit.findings import AuditFinding as Violation
 from bridge.audit.findings import Findings, Proof
 from bridge.audit.report import audit_as_json
 from bridge.audit.run import Audited
 from bridge.cli import app
 from bridge.cli.snapshot_tables import plan_as_json as requests_as_json
-from bridge.doctor.finding import Finding, Outcome, finding_as_json
+from bridge.doctor.finding import Finding, Verdict, finding_as_json
 from bridge.inspection.dead_letters import by_cause, cause_as_json, letter_as_json
 from bridge.inspection.explain import Event, Explanation, as_data
 from bridge.inspection.formats import as_json
@@ -69,7 +69,7 @@ OUTPUTS: Mapping[str, Any] = {
     "deadletters list": [cause_as_json(kind) for kind in by_cause(LETTERS)],
     "deadletters redrive": report_as_json(redriven(), dry_run=True),
     "deadletters show": [letter_as_json(letter(1), record(body)) for body in (b"{}", b"\xff")],
-    "doctor": [finding_as_json("kafka", Finding(Outcome.WARN, "one\ntwo", "do it"))],
+    "doctor": [finding_as_json("kafka", Finding(Verdict.WARN, "one\ntwo", "do it"))],
     "explain": as_data(Explanation("b", [Event(NOW, "published", ["a detail"], BET)], [None], found=True)),
     "gaps": [gap_as_json(GAP)],
     "limits": forecast_as_json(FORECAST),

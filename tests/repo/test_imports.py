@@ -68,7 +68,7 @@ CORES = [
     "bridge.observability.rates",
     "bridge.observability.status",
     "bridge.observability.view",
-    "bridge.repair.judge",
+    "bridge.repair.redrive_rules",
     "bridge.repair.report",
     "bridge.rest.answers",
     "bridge.rest.endpoints",

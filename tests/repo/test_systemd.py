@@ -18,7 +18,7 @@ from bridge.cli import app
 from bridge.config import Settings, load
 from bridge.errors import GapError, LeftOut, Unconvertible
 from bridge.observability import health
-from bridge.service import watchdog
+from bridge.service import systemd_watchdog
 from tests.repo.source import ROOT
 from tests.repo.test_k8s import FINAL, NEEDS, spec
 from tests.tools import lacking
@@ -142,7 +142,7 @@ def test_a_bridge_that_hangs_is_ended_and_started_again() -> None:
     assert given["LimitCORE"] == ["0"], "a core would keep the secrets on the disk"
     # A pause of the event loop that the bridge itself forgives must not end in a restart.
     [seconds] = given["WatchdogSec"]
-    assert int(seconds) * (1 - 1 / watchdog.BEATS) > health.LOOP_SECONDS
+    assert int(seconds) * (1 - 1 / systemd_watchdog.BEATS) > health.LOOP_SECONDS
 
 
 def test_it_has_the_bounds_of_the_manifests() -> None:

@@ -13,14 +13,14 @@ from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings, WebSettings
 from bridge.dedup.deduplicator import Deduplicator
 from bridge.errors import FeedLost
-from bridge.feed.protocol import Request
+from bridge.feed.protocol import HandshakeRequest
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.records.topics import declare
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import Connector
-from bridge.service.interfaces import Connection, Dependencies
+from bridge.service.interfaces import Dependencies, FeedConnection
 from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.term import Term
@@ -35,7 +35,7 @@ class Provider:
 
     def __init__(self) -> None:
         self.asked: list[int] = []
-        self.answer: Callable[[], Awaitable[Connection]] = self._refuse
+        self.answer: Callable[[], Awaitable[FeedConnection]] = self._refuse
         self.asked_time: Skew | FeedLost | None = None
         """Its clock less the machine's, or why it does not say."""
         self.answer_seconds = 0.0
@@ -43,8 +43,8 @@ class Provider:
         self.machine_set_by = 0.0
 
     async def connect(
-        self, _settings: FeedSettings, request: Request, _wake: Callable[[], None], _clock: Clock
-    ) -> Connection:
+        self, _settings: FeedSettings, request: HandshakeRequest, _wake: Callable[[], None], _clock: Clock
+    ) -> FeedConnection:
         """Make one connection attempt."""
         self.asked.append(int(parse_qs(urlsplit(request.url).query)["revision"][0]))
         return await self.answer()
@@ -57,7 +57,7 @@ class Provider:
             raise self.asked_time
         return self.asked_time and self.asked_time.by(-EPOCH - self.machine_set_by)
 
-    async def _refuse(self) -> Connection:
+    async def _refuse(self) -> FeedConnection:
         raise FeedLost("no connection")
 
 

@@ -14,7 +14,7 @@ from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
-from bridge.feed.protocol import Request
+from bridge.feed.protocol import HandshakeRequest
 from bridge.feed.received import Oversized, Received
 from bridge_sandbox.provider.feed import Connection as Peer
 from bridge_sandbox.provider.feed import Farewell, Provider, Refusal
@@ -48,7 +48,7 @@ class Network:
 
 
 class Connection:
-    """An open connection (`bridge.service.interfaces.Connection`). It reads while its queue has room."""
+    """An open connection (`bridge.service.interfaces.FeedConnection`). It reads while its queue has room."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Feed:
         return self._skew(asked)
 
     async def connect(
-        self, settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
+        self, settings: FeedSettings, request: HandshakeRequest, wake: Callable[[], None], clock: Clock
     ) -> Connection:
         """Make one connection attempt."""
         network, asked = self.network, self.clock().monotonic
@@ -235,7 +235,7 @@ class Feed:
             await asyncio.sleep(1.0)
             raise FeedUnreached("no connection: unreachable")
 
-    def _arrive(self, request: Request, arrived: asyncio.Future[Peer | Refusal]) -> None:
+    def _arrive(self, request: HandshakeRequest, arrived: asyncio.Future[Peer | Refusal]) -> None:
         """Let the handshake arrive, whether its sender still lives or not."""
         if arrived.cancelled() and self.provider.active:
             return  # overtaken by its successor: the provider finds the socket closed

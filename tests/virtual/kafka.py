@@ -27,11 +27,11 @@ from bridge.errors import NotOwner, TopologyError
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import TooMuch
-from bridge.kafka.pace import Pace
+from bridge.kafka.pace import KafkaPace
 from bridge.kafka.transactions import LONGEST_SECONDS
 from bridge.ownership.batch_writer import Complete
 from bridge.records.checkpoint import Checkpoint
-from bridge.records.gap import Gap
+from bridge.records.gap import FeedGap
 from bridge.records.reach import TopicReach, as_seen
 from bridge.records.topics import Topics
 from bridge.service.interfaces import GiveUp, OnDelay
@@ -157,10 +157,10 @@ class Kafka:
         return [Checkpoint.from_avro(CODECS.checkpoints.decode(record.value or b"")) for record in records]
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[FeedGap]:
         """Return all declared gaps."""
         return [
-            Gap.from_avro(CODECS.gaps.decode(r.value or b"")) for r in self.records(self.topics.gaps.name)
+            FeedGap.from_avro(CODECS.gaps.decode(r.value or b"")) for r in self.records(self.topics.gaps.name)
         ]
 
     def restore(self, since: float, _give_up: GiveUp, _on_delay: OnDelay) -> Deduplicator:
@@ -193,7 +193,7 @@ class MemoryWriter:
         self._kafka = kafka
         self._refuse_other_feeds = refuse_other_feeds
         self._deaths, self._opened = kafka.deaths, kafka.opened
-        self.pace = Pace(BatchSettings().max_bytes)
+        self.pace = KafkaPace(BatchSettings().max_bytes)
         self._takes = 0.0
         """How long the job at hand takes, in seconds."""
 
@@ -242,7 +242,7 @@ class MemoryWriter:
             raise NotOwner("another process owns the feed")
         if seconds := batch.bytes / self._kafka.bytes_per_second:
             self._takes = min(seconds, LONGEST_SECONDS)
-            self.pace.hear(1, self._takes, self._kafka.now)
+            self.pace.on_throttle(1, self._takes, self._kafka.now)
             if seconds > LONGEST_SECONDS and divisible:
                 raise TooMuch("on purpose", LONGEST_SECONDS / seconds, LONGEST_SECONDS)
         self._kafka.checked += check_generation

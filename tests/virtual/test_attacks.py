@@ -73,9 +73,9 @@ async def promise_an_hour_too_far(world: World) -> int:
     return world.last.revision
 
 
-# The revision never goes back; the deduplicator is restored from there. `Connector._certain` is of the start
-# of the term and is never taken back. A second position in the future in the same term goes back to it, by
-# hours or days, when the deduplicator has long evicted the bets since.
+# The revision never goes back; the deduplicator is restored from there. `Term.find_safe_revision` is of the
+# start of the term and is never taken back. A second position in the future in the same term goes back to it,
+# by hours or days, when the deduplicator has long evicted the bets since.
 @in_world(rate=0.2)
 async def test_a_second_position_in_the_future_does_not_go_back_to_the_first(world: World) -> None:
     await promise_an_hour_too_far(world)
@@ -145,8 +145,8 @@ async def test_a_replay_that_begins_earlier_than_requested_doubles_nothing(world
 def held(world: World) -> int:
     """Return how many bets are held until the replay is over."""
     assert world.owner is not None
-    pump = world.owner._pump
-    return 0 if pump is None else len(pump.pipeline.replay.held.bets)
+    loop = world.owner._feed_loop
+    return 0 if loop is None else len(loop.pipeline.replay.held.bets)
 
 
 # The replay after a restart brought only the last A of A, B, A: it looked like the first one and was dropped.
@@ -301,8 +301,9 @@ async def test_a_standby_that_started_with_a_wrong_clock_keeps_the_age_of_the_le
     await world.check()
 
 
-# The same with a clock that was behind: the position looked like one of the future (`FeedOwner._certain`),
-# the clock was corrected, and the bridge ended all the same, with a reason that was no longer true.
+# The same with a clock that was behind: the position looked like one of the future
+# (`Term.find_safe_revision`), the clock was corrected, and the bridge ended all the same, with a reason that
+# was no longer true.
 @in_world(rate=1 / 12_000, history=11_990)
 async def test_a_standby_that_started_with_a_clock_that_was_behind_takes_over(world: World) -> None:
     world.start()
@@ -365,7 +366,7 @@ BURST = {"rate": 60 / 7200, "burst": 60}
 
 
 # A position that turns out to lie in the future is a gap (0011: waiting until it is past would lose, in
-# silence). `FeedOwner._certain` knows at the start that the position lies in the future, but
+# silence). `Term.find_safe_revision` knows at the start that the position lies in the future, but
 # `Connector._look_back` only looks at the moment of the attempt. While the provider is away, or a limit
 # delays the attempt, it passes, and all is forgotten.
 @pytest.mark.parametrize("shows_date", [False, True])
@@ -391,8 +392,8 @@ async def test_a_position_in_the_future_is_a_gap_even_if_it_passes_before_the_co
 
 # A position that turns out to lie in the future is a gap. A promise trails the clock by 90 s, so a position
 # of 10 s ahead was made by a clock that was wrong by more than 100 s. Yet `Connector._in_future` and
-# `FeedOwner._certain` only look for more than max_clock_skew_seconds ahead of now; neither does anybody look
-# at `updated_at`, which lies in the future as well.
+# `Term.find_safe_revision` only look for more than max_clock_skew_seconds ahead of now; neither does anybody
+# look at `updated_at`, which lies in the future as well.
 @in_world(rate=60 / 7200, burst=60)
 async def test_a_position_that_only_a_wrong_clock_can_have_committed_is_a_gap(world: World) -> None:
     world.network.shows_date = False
@@ -420,7 +421,7 @@ async def test_a_position_that_only_a_wrong_clock_can_have_committed_is_a_gap(wo
 @with_desk(revision=EPOCH + 37, connect_timeout_seconds=30.0)
 async def test_a_reset_is_committed_however_long_the_second_question_takes(desk: Desk) -> None:
     await desk.checkpointer.commit()
-    desk.provider.answer_seconds, desk.term.certain_revision = 20, int(EPOCH - 4 * DAY)
+    desk.provider.answer_seconds, desk.term.safe_revision = 20, int(EPOCH - 4 * DAY)
     await desk.connector.connect()
 
 

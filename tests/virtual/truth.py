@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bridge.errors import ConversionError
 from bridge.messages.parser import MessageParser
-from bridge.records.gap import Gap
+from bridge.records.gap import FeedGap
 from bridge_sandbox.provider.feed import Provider
 from tests.virtual.kafka import CODECS, Kafka
 
@@ -29,7 +29,9 @@ def _record(message: bytes) -> tuple[bytes, bytes] | None:
 class Truth:
     """The records that the topics must hold by now, by the provider's own history."""
 
-    def __init__(self, provider: Provider, now: float, gaps: list[Gap], since: float | None = None) -> None:
+    def __init__(
+        self, provider: Provider, now: float, gaps: list[FeedGap], since: float | None = None
+    ) -> None:
         """`since` is a revision that was promised before the provider heard of anything."""
         log, attempts = provider.log, provider.attempts
         clock, first = log.stream.clock, attempts[0]

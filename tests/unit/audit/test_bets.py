@@ -7,7 +7,7 @@ import pytest
 from bridge.audit import bets
 from bridge.audit.bets import BetsCheck, passes_over
 from bridge.audit.findings import HOUR_MS, Findings, Hour, Proof
-from bridge.errors import NotOurs, SchemaNotFound
+from bridge.errors import ForeignRecord, SchemaNotFound
 from bridge.kafka.partitioner import partition_of
 
 AT = 500_000 * HOUR_MS
@@ -24,7 +24,7 @@ def read(data: bytes) -> list[bytes | int]:
     if bet_id == b"lost":
         raise SchemaNotFound("lost")
     if bet_id == b"junk":
-        raise NotOurs("junk")
+        raise ForeignRecord("junk")
     return [bet_id, int(version), int(settled)]
 
 

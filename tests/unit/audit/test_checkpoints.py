@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from bridge.audit.checkpoints import CheckpointsCheck, covered
-from bridge.audit.findings import Finding, Findings, Proof
+from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.feed.rate_limits import Attempt
 from bridge.records.checkpoint import Checkpoint, Move, State
 from bridge.records.counters import Counters
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 
 NOW = 1_790_000_000
 SKEW = 15.0
@@ -42,18 +42,18 @@ def later(before: Checkpoint, seconds: int = 10, **changes: Any) -> Checkpoint:
     )
 
 
-def gap(start: int, end: int, cause: Cause = Cause.TOO_OLD, feed: str = "f") -> Gap:
-    return Gap(feed, start, end, cause, NOW)
+def gap(start: int, end: int, cause: Cause = Cause.TOO_OLD, feed: str = "f") -> FeedGap:
+    return FeedGap(feed, start, end, cause, NOW)
 
 
 def judged(
-    *checkpoints: Checkpoint, gaps: tuple[Gap, ...] = (), since: float = -inf
+    *checkpoints: Checkpoint, gaps: tuple[FeedGap, ...] = (), since: float = -inf
 ) -> list[tuple[Proof, int | None]]:
     """Each violation with the offset of its checkpoint."""
     findings = Findings()
     check = CheckpointsCheck(findings, SKEW)
     for offset, checkpoint in enumerate(checkpoints):
-        check.take(checkpoint, Finding(Proof.IDENTITY, "", "checkpoints", 0, offset, NOW * 1000, "f"))
+        check.take(checkpoint, AuditFinding(Proof.IDENTITY, "", "checkpoints", 0, offset, NOW * 1000, "f"))
     check.conclude(gaps, since)
     return [(found.proof, found.offset) for found in findings.violations]
 
@@ -130,7 +130,7 @@ def test_a_position_later_than_every_commit_is_found() -> None:
 def test_a_removed_checkpoint_begins_the_feed_anew() -> None:
     findings = Findings()
     check = CheckpointsCheck(findings, SKEW)
-    place = Finding(Proof.IDENTITY, "", "checkpoints", 0, 0, NOW * 1000, "f")
+    place = AuditFinding(Proof.IDENTITY, "", "checkpoints", 0, 0, NOW * 1000, "f")
     check.take(FIRST, place)
     check.removed("f")
     assert check.last == {}
@@ -144,7 +144,7 @@ def test_the_newest_settlement_of_each_hour_is_to_be_looked_for() -> None:
     check = CheckpointsCheck(findings, SKEW)
     for minutes, newest in ((0, NOW - 5.5), (1, NOW - 4.25), (61, NOW + 3000.0)):
         at = (NOW - NOW % 3600 + minutes * 60) * 1000
-        check.take(replace(FIRST, newest=newest), Finding(Proof.IDENTITY, "", "c", 0, minutes, at, "f"))
+        check.take(replace(FIRST, newest=newest), AuditFinding(Proof.IDENTITY, "", "c", 0, minutes, at, "f"))
     assert {micros: found.offset for micros, found in check.newest.items()} == {
         NOW * 1_000_000 - 4_250_000: 1,
         (NOW + 3000) * 1_000_000: 61,

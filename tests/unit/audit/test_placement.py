@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.audit.findings import Finding, Findings, Proof
+from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.audit.placement import Placement
 from bridge.kafka.partitioner import partition_of
 
@@ -18,7 +18,9 @@ def judged(records: list[tuple[bytes, int, int]], partitions: int) -> Findings:
         placement.begin(partition)
         for key, _, at in (record for record in records if record[1] == partition):
             if not placement.right(key, partition, at):
-                placement.keep(Finding(Proof.PARTITION, "elsewhere", "bets", partition, 0, at, key.decode()))
+                placement.keep(
+                    AuditFinding(Proof.PARTITION, "elsewhere", "bets", partition, 0, at, key.decode())
+                )
     placement.conclude(findings)
     return findings
 

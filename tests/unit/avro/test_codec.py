@@ -12,7 +12,7 @@ import pytest
 
 from bridge.avro.codec import Codec, schema_id_of
 from bridge.avro.schemas import load
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import ForeignRecord, SchemaError
 
 RECORD: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "examples/settled-bet.record.json").read_text("utf-8")
@@ -45,7 +45,7 @@ V2 = {
 
 def test_an_id_that_no_registry_assigns_is_not_read() -> None:
     assert schema_id_of(b"\x00\x7f\xff\xff\xff") == 2**31 - 1
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignRecord):
         schema_id_of(b"\x00\x80\x00\x00\x00")
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bridge import cli
-from bridge.cli.output import print_text, progress, say, show
+from bridge.cli.output import print_note, print_text, progress, show
 from bridge.clock import Instant
 from bridge.errors import AuthError
 
@@ -28,7 +28,7 @@ def test_a_terminal_obeys_nothing_that_the_provider_sent(capsys: pytest.CaptureF
     text = "Malmö\x1b]0;title\x07\x9b2J\r\x7f\tGent\nnext"
     print_text(text)
     show({}, text, json=False)
-    say(text)
+    print_note(text)
     seen = "Malmö\\x1b]0;title\\x07\\x9b2J\\x0d\\x7f\tGent\nnext\n"
     assert tuple(capsys.readouterr()) == (2 * seen, seen)
 

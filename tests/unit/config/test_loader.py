@@ -315,7 +315,7 @@ def test_an_error_names_the_file_that_has_the_value(text: str, said: str, tmp_pa
     (empty := tmp_path / "empty").touch()
     file = toml(tmp_path, text.replace("{empty}", str(empty)))
     with pytest.raises(SettingsError) as caught:
-        load(file).need("feed.base_url", "api.base_url", "kafka.bootstrap_servers", "registry.url")
+        load(file).require("feed.base_url", "api.base_url", "kafka.bootstrap_servers", "registry.url")
     assert said.format(file=file, empty=empty) in str(caught.value)
 
 
@@ -351,9 +351,9 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: py
 
 def test_all_missing_settings_of_a_command_are_named() -> None:
     settings = load()
-    settings.need("feed.name")
+    settings.require("feed.name")
     with pytest.raises(SettingsError) as caught:
-        settings.need("feed.name", "feed.base_url", "registry.url")
+        settings.require("feed.name", "feed.base_url", "registry.url")
     first, second = str(caught.value).splitlines()
     assert first.startswith("feed.base_url is not set. Set BRIDGE_FEED__BASE_URL, or base_url under [feed]")
     assert second.startswith("registry.url is not set. Set BRIDGE_REGISTRY__URL, or url under [registry]")
@@ -373,9 +373,9 @@ def test_files_of_the_sections_that_a_command_needs_must_be_usable(
     for name, value in given.items():
         monkeypatch.setenv(f"BRIDGE_{name}", value)
     settings = load()
-    settings.need("batch.max_records")
+    settings.require("batch.max_records")
     with pytest.raises(SettingsError) as caught:
-        settings.need("feed.name", "kafka.bootstrap_servers")
+        settings.require("feed.name", "kafka.bootstrap_servers")
     expected = [
         f"BRIDGE_FEED__AUTH_VALUE_FILE: cannot read {file}: ",
         f"BRIDGE_KAFKA__SASL_PASSWORD_FILE: cannot read {file}: ",

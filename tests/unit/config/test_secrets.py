@@ -127,14 +127,14 @@ def test_a_credential_that_cannot_be_sent_is_half_written(
     monkeypatch.setenv("BRIDGE_FEED__AUTH_NAME", "X-Key")
     monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(file))
     feed = load().feed
-    assert (feed.auth_secret(), feed.auth_trouble()) == ("first", "")
+    assert (feed.auth_secret(), feed.auth_problem()) == ("first", "")
     for unfit in ("a second\nline", "a secönd one"):
         file.write_text(unfit)
         assert feed.auth_secret() == "first"
-        assert trouble in feed.auth_trouble()
+        assert trouble in feed.auth_problem()
         assert concealed(unfit) == MASK
     file.write_text("second")
-    assert (feed.auth_secret(), feed.auth_trouble()) == ("second", "")
+    assert (feed.auth_secret(), feed.auth_problem()) == ("second", "")
     other = tmp_path / "other"
     other.write_text("two\nlines")
     monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(other))

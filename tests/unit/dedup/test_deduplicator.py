@@ -142,17 +142,17 @@ def test_a_dead_letter_is_known_by_its_bytes() -> None:
 
 def test_bets_known_before_the_connection_are_distinguished_from_its_own() -> None:
     deduplicator = restored(A)
-    assert deduplicator.knew(KEY)
-    assert not deduplicator.knew(b"other")
+    assert deduplicator.proves_replay(KEY)
+    assert not deduplicator.proves_replay(b"other")
     assert offer(deduplicator, A) == [DUPLICATE]
-    assert deduplicator.knew(KEY)
+    assert deduplicator.proves_replay(KEY)
     deduplicator.connected()
-    assert deduplicator.knew(KEY)
+    assert deduplicator.proves_replay(KEY)
 
 
 def test_a_correction_leaves_a_bet_known_and_a_new_version_does_not() -> None:
     deduplicator = restored(A)
     assert offer(deduplicator, B) == [CORRECTION]
-    assert deduplicator.knew(KEY)
+    assert deduplicator.proves_replay(KEY)
     assert offer(deduplicator, A, version=2) == [NEW]
-    assert not deduplicator.knew(KEY)
+    assert not deduplicator.proves_replay(KEY)

@@ -107,7 +107,7 @@ def test_a_bet_that_is_evicted_after_it_was_judged_is_published_as_new() -> None
     assert knows(deduplicator, b"bet", version=2)
     deduplicator.evict(keep_from=1)
     assert not knows(deduplicator, b"bet", version=2)
-    assert not deduplicator.knew(b"bet")
+    assert not deduplicator.proves_replay(b"bet")
     deduplicator.publish(b"bet", 1, B, at=2)
     assert knows(deduplicator, b"bet", content=B)
 
@@ -209,7 +209,7 @@ def test_what_is_left_of_the_contents_of_a_bet_is_walked() -> None:
         deduplicator.evict(keep_from=0)
     deduplicator.evict(keep_from=3)
     deduplicator.connected()
-    assert deduplicator.knew(b"bet")
+    assert deduplicator.proves_replay(b"bet")
     for at in range(3, 9):
         assert knows(deduplicator, b"bet", content=contents[at])
     deduplicator.evict(keep_from=8)
@@ -219,4 +219,4 @@ def test_what_is_left_of_the_contents_of_a_bet_is_walked() -> None:
     assert knows(deduplicator, b"bet", content=contents[11])
     deduplicator.publish(b"bet", 1, contents[9], at=12.0)
     deduplicator.evict(keep_from=12)
-    assert not deduplicator.knew(b"bet")
+    assert not deduplicator.proves_replay(b"bet")

@@ -19,24 +19,24 @@ from confluent_kafka.admin import PartitionMetadata
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import bounds, feed_checks, kafka_checks, local_checks
-from bridge.doctor.finding import Finding, Outcome, finding_as_lines
+from bridge.doctor.finding import Finding, Verdict, finding_as_lines
 from bridge.doctor.kafka_checks import Needed
 from bridge.doctor.runner import CHECKS, Check, run_checks
 from bridge.errors import BridgeError, FeedLost, SettingsError, TopologyError
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection import readers
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.open_transactions import Look, OpenTransaction, Place
+from bridge.kafka.open_transactions import Look, OpenTransaction, RecordPlace
 from bridge.masking import MASK, conceal
 from bridge.ownership.group import Group, Member
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.records.topics import Action, Change, declare
-from bridge.registry import RegistryUnavailable, Standing
+from bridge.registry import Compatibility, RegistryUnavailable
 from tests.fake_registry import FakeRegistry, served
 
 NOW = 1_790_000_000.0
-FINE = Finding(Outcome.OK, "fine")
+FINE = Finding(Verdict.OK, "fine")
 SETTINGS = Settings(
     feed=FeedSettings(
         base_url="https://provider.example", idle_timeout_seconds=60, max_clock_skew_seconds=15
@@ -73,8 +73,8 @@ def test_a_check_that_fails_does_not_hide_the_others() -> None:
         Check("b", raising(ZeroDivisionError("oops"))),
         Check("c", lambda _: FINE),
     )
-    assert found["a"] == Finding(Outcome.FAIL, "no right")
-    assert found["b"].outcome is Outcome.TROUBLE
+    assert found["a"] == Finding(Verdict.FAIL, "no right")
+    assert found["b"].outcome is Verdict.TROUBLE
     assert "ZeroDivisionError('oops')" in found["b"].message
     assert found["c"] == FINE
 
@@ -84,16 +84,16 @@ def test_a_secret_that_a_server_quotes_is_masked() -> None:
     quoted = base64.b64encode(b"me:quoted-by-the-registry").decode()
     found = outcomes(
         Check("a", raising(TopologyError(f"not authorized: Basic {quoted}"))),
-        Check("b", lambda _: Finding(Outcome.WARN, "fine", "without quoted-by-the-registry")),
+        Check("b", lambda _: Finding(Verdict.WARN, "fine", "without quoted-by-the-registry")),
     )
-    assert found["a"] == Finding(Outcome.FAIL, f"not authorized: Basic {MASK}")
-    assert found["b"] == Finding(Outcome.WARN, "fine", f"without {MASK}")
+    assert found["a"] == Finding(Verdict.FAIL, f"not authorized: Basic {MASK}")
+    assert found["b"] == Finding(Verdict.WARN, "fine", f"without {MASK}")
 
 
 @pytest.mark.parametrize("error", [KafkaUnavailable("away"), RegistryUnavailable("away"), FeedLost("away")])
 def test_what_a_bridge_waits_for_is_trouble_and_no_failure(error: BridgeError) -> None:
     found = outcomes(Check("a", raising(error)), Check("b", lambda _: FINE, after=("a",)))
-    assert found == {"a": Finding(Outcome.TROUBLE, "away"), "b": Finding(Outcome.SKIPPED, "needs a")}
+    assert found == {"a": Finding(Verdict.TROUBLE, "away"), "b": Finding(Verdict.SKIPPED, "needs a")}
 
 
 def test_a_check_that_hangs_is_given_up_after_its_time() -> None:
@@ -107,23 +107,23 @@ def test_a_check_that_hangs_is_given_up_after_its_time() -> None:
         found = outcomes(Check("a", hang), Check("b", lambda _: FINE), patience=1)
     finally:
         released.set()
-    assert found == {"a": Finding(Outcome.TROUBLE, "no answer in 1s"), "b": FINE}
+    assert found == {"a": Finding(Verdict.TROUBLE, "no answer in 1s"), "b": FINE}
 
 
 def test_a_check_is_skipped_when_something_that_it_needs_failed_was_skipped_or_is_not_set() -> None:
     never = raising(AssertionError("ran"))
     found = outcomes(
-        Check("warns", lambda _: Finding(Outcome.WARN, "old")),
+        Check("warns", lambda _: Finding(Verdict.WARN, "old")),
         Check("fails", raising(TopologyError("no"))),
         Check("after both", never, after=("warns", "fails")),
         Check("after that", never, after=("after both",)),
         Check("after the warning", lambda _: FINE, after=("warns",)),
         Check("not set", never, settings=("feed.base_url", "feed.ca_file")),
     )
-    assert found["after both"] == Finding(Outcome.SKIPPED, "needs fails")
-    assert found["after that"] == Finding(Outcome.SKIPPED, "needs after both")
+    assert found["after both"] == Finding(Verdict.SKIPPED, "needs fails")
+    assert found["after that"] == Finding(Verdict.SKIPPED, "needs after both")
     assert found["after the warning"] == FINE
-    assert found["not set"] == Finding(Outcome.SKIPPED, "needs feed.ca_file")
+    assert found["not set"] == Finding(Verdict.SKIPPED, "needs feed.ca_file")
 
 
 def test_without_settings_nothing_else_is_checked() -> None:
@@ -133,7 +133,7 @@ def test_without_settings_nothing_else_is_checked() -> None:
     [(name, found)] = run_checks(load)
     assert (name, found.outcome, found.message) == (
         "settings",
-        Outcome.FAIL,
+        Verdict.FAIL,
         "feed.base_uri is not a setting",
     )
 
@@ -145,9 +145,9 @@ def test_a_check_runs_after_those_that_it_depends_on() -> None:
 
 
 def test_a_finding_for_people() -> None:
-    finding = Finding(Outcome.WARN, "one\ntwo", "do it")
+    finding = Finding(Verdict.WARN, "one\ntwo", "do it")
     assert finding_as_lines("kafka", finding, 8) == "! kafka     one\n            two\n            → do it"
-    marks = [finding_as_lines("a", Finding(outcome, "b"), 1) for outcome in Outcome]
+    marks = [finding_as_lines("a", Finding(outcome, "b"), 1) for outcome in Verdict]
     assert marks == ["✓ a  b", "! a  b", "~ a  b", "✗ a  b", "- a  b"]
 
 
@@ -155,7 +155,7 @@ def test_settings_are_named_and_not_shown() -> None:
     kafka: dict[str, Any] = {"bootstrap_servers": "broker:9092", "sasl_password": "s3cret"}
     settings = SETTINGS.model_copy(update={"kafka": KafkaSettings(**kafka)})
     found = local_checks.check_settings(settings)
-    assert found.outcome is Outcome.OK
+    assert found.outcome is Verdict.OK
     assert "feed.base_url" in found.message
     assert "kafka.sasl_password" in found.message
     assert "s3cret" not in found.message
@@ -183,57 +183,57 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
         "BRIDGE_KAFKA__SASL_PASSWORD",
     )
     found = local_checks.check_settings(settings(full))
-    assert found.outcome is Outcome.OK
+    assert found.outcome is Verdict.OK
     assert found.message.startswith("file: none\nset: ")
     assert found.message.endswith(f"\nreadable secrets: {', '.join(names)}")
     assert "s3cret" not in found.message
     empty = local_checks.check_settings(settings(blank))
-    assert empty.outcome is Outcome.FAIL
+    assert empty.outcome is Verdict.FAIL
     assert sorted(empty.message.splitlines()) == sorted(
         f"{name}_FILE: cannot read {blank}: it is empty" for name in names
     )
     missing = local_checks.check_settings(settings(tmp_path / "nothing"))
-    assert missing.outcome is Outcome.FAIL
+    assert missing.outcome is Verdict.FAIL
     assert [f"{name}_FILE: cannot read" in missing.message for name in names] == [True] * 4
 
 
 def test_a_file_of_the_snapshot_jobs_does_not_end_a_bridge(tmp_path: Path) -> None:
     api = ApiSettings(token_file=tmp_path / "nothing")
     found = local_checks.check_settings(SETTINGS.model_copy(update={"api": api}))
-    assert found.outcome is Outcome.TROUBLE
+    assert found.outcome is Verdict.TROUBLE
     assert "BRIDGE_API__TOKEN_FILE: cannot read" in found.message
 
 
 def test_a_token_that_only_the_jobs_lack_is_missed() -> None:
     api = ApiSettings(base_url="https://provider.example")
     found = local_checks.check_settings(SETTINGS.model_copy(update={"api": api}))
-    assert (found.outcome, found.message.partition(" ")[0]) == (Outcome.TROUBLE, "api.token")
+    assert (found.outcome, found.message.partition(" ")[0]) == (Verdict.TROUBLE, "api.token")
 
 
 def test_a_missing_setting_does_not_hide_a_missing_secret(tmp_path: Path) -> None:
     registry = RegistrySettings(user="me", password_file=tmp_path / "nothing")
     found = local_checks.check_settings(SETTINGS.model_copy(update={"registry": registry}))
-    assert found.outcome is Outcome.FAIL
+    assert found.outcome is Verdict.FAIL
     assert "registry.url is not set" in found.message
     assert "BRIDGE_REGISTRY__PASSWORD_FILE: cannot read" in found.message
     readable = tmp_path / "readable"
     readable.write_text("s3cret")
     registry = RegistrySettings(user="me", password_file=readable)
     found = local_checks.check_settings(SETTINGS.model_copy(update={"registry": registry}))
-    assert (found.outcome, found.advice) == (Outcome.FAIL, ""), "nothing is wrong with the secret"
+    assert (found.outcome, found.advice) == (Verdict.FAIL, ""), "nothing is wrong with the secret"
 
 
 @pytest.mark.parametrize(
     ("is_compiled", "outdated", "outcome", "words"),
     [
-        (True, [], Outcome.OK, "is compiled"),
-        (True, ["bridge/old.py"], Outcome.WARN, "older than the source of bridge/old.py"),
-        (False, [], Outcome.WARN, "plain Python, which is slower"),
-        (False, ["bridge/old.py"], Outcome.WARN, "plain Python"),
+        (True, [], Verdict.OK, "is compiled"),
+        (True, ["bridge/old.py"], Verdict.WARN, "older than the source of bridge/old.py"),
+        (False, [], Verdict.WARN, "plain Python, which is slower"),
+        (False, ["bridge/old.py"], Verdict.WARN, "plain Python"),
     ],
 )
 def test_plain_or_outdated_modules_are_worth_a_warning(
-    is_compiled: bool, outdated: list[str], outcome: Outcome, words: str
+    is_compiled: bool, outdated: list[str], outcome: Verdict, words: str
 ) -> None:
     found = local_checks.assess_form(is_compiled, outdated)
     assert (found.outcome, words in found.message) == (outcome, True)
@@ -268,15 +268,15 @@ def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("skew", "outcome", "words"),
     [
-        (None, Outcome.WARN, "without its time"),
-        (Skew(-0.3, 0.7), Outcome.OK, "agrees with ours"),
-        (Skew(14.9, 16.1), Outcome.OK, "at least 14.9s ahead of ours"),
-        (Skew(15.1, 16.3), Outcome.FAIL, "more than 15s stop the bridge"),
-        (Skew(-17.0, -15.5), Outcome.FAIL, "at least 15.5s behind ours"),
+        (None, Verdict.WARN, "without its time"),
+        (Skew(-0.3, 0.7), Verdict.OK, "agrees with ours"),
+        (Skew(14.9, 16.1), Verdict.OK, "at least 14.9s ahead of ours"),
+        (Skew(15.1, 16.3), Verdict.FAIL, "more than 15s stop the bridge"),
+        (Skew(-17.0, -15.5), Verdict.FAIL, "at least 15.5s behind ours"),
     ],
 )
 def test_a_clock_fails_where_it_would_stop_the_bridge(
-    skew: Skew | None, outcome: Outcome, words: str
+    skew: Skew | None, outcome: Verdict, words: str
 ) -> None:
     found = feed_checks.assess_clock(SETTINGS.feed, skew)
     assert (found.outcome, words in found.message) == (outcome, True)
@@ -294,36 +294,36 @@ LOST = "the feed can no longer replay everything since"
 @pytest.mark.parametrize(
     ("settings", "checkpoint", "later", "outcome", "words"),
     [
-        (SETTINGS, None, 0, Outcome.WARN, "what it leaves out is no gap"),
-        (STARTING, None, 0, Outcome.OK, "feed.start = 71h"),
-        (SETTINGS, CHECKPOINT, 0, Outcome.OK, "Live, the position is 30s old"),
-        (SETTINGS, CHECKPOINT, 0, Outcome.OK, "now; used: initial 0 of 5, proper 0 of 5"),
-        (SETTINGS, CHECKPOINT, 119, Outcome.OK, "the position is 2m 29s old"),
-        (SETTINGS, CHECKPOINT, 120, Outcome.WARN, "no commit for 2m 1s"),
-        (SETTINGS, replace(CHECKPOINT, until=NOW + 900.0), 600, Outcome.OK, "position is 10m 30s old"),
-        (SETTINGS, replace(CHECKPOINT, until=NOW + 900.0), 1021, Outcome.WARN, "no commit for 17m"),
-        (SETTINGS, CHECKPOINT, 120, Outcome.WARN, "before 2026-09-24T14:12:50Z"),
-        (SETTINGS, CHECKPOINT, 259_132, Outcome.WARN, "the position is 2d 23h old"),
-        (SETTINGS, CHECKPOINT, 259_133, Outcome.TROUBLE, LOST),
-        (SETTINGS, CHECKPOINT, -46, Outcome.TROUBLE, "PositionInFuture"),
-        (SCALED, CHECKPOINT, 191, Outcome.WARN, "no commit"),
-        (SCALED, CHECKPOINT, 192, Outcome.TROUBLE, LOST),
-        (SETTINGS, replace(CHECKPOINT, skew=12.0), 0, Outcome.OK, "the position is 42s old"),
-        (SETTINGS, replace(CHECKPOINT, ledger=SPENT), 0, Outcome.TROUBLE, "a reconnect at 2026-09-21T14:17:"),
-        (SETTINGS, replace(CHECKPOINT, ledger=SPENT), 0, Outcome.TROUBLE, "proper 5 of 5"),
-        (SETTINGS, replace(CHECKPOINT, ledger=SPENT, revision=0), 0, Outcome.TROUBLE, "bridge gaps"),
-        (SETTINGS, STOPPED, 0, Outcome.FAIL, "StoppedOnGap: too old\n"),
-        (SETTINGS, replace(STOPPED, ledger=SPENT), 0, Outcome.FAIL, "a reconnect at 2026-09-21T14:17:"),
-        (SETTINGS, REFUSED, 0, Outcome.WARN, "the last run ended: HTTP 401; its position is 30s old"),
-        (SETTINGS, REFUSED, 259_171, Outcome.TROUBLE, LOST),
-        (CONTINUING, STOPPED, 0, Outcome.OK, "the position is 30s old"),
-        (SETTINGS, replace(CHECKPOINT, starting=True, revision=1), 0, Outcome.OK, "Live, the position is"),
-        (STARTING, replace(CHECKPOINT, starting=True, revision=1), 0, Outcome.TROUBLE, LOST),
-        (CONTINUING, CHECKPOINT, 259_171, Outcome.TROUBLE, LOST),
+        (SETTINGS, None, 0, Verdict.WARN, "what it leaves out is no gap"),
+        (STARTING, None, 0, Verdict.OK, "feed.start = 71h"),
+        (SETTINGS, CHECKPOINT, 0, Verdict.OK, "Live, the position is 30s old"),
+        (SETTINGS, CHECKPOINT, 0, Verdict.OK, "now; used: initial 0 of 5, proper 0 of 5"),
+        (SETTINGS, CHECKPOINT, 119, Verdict.OK, "the position is 2m 29s old"),
+        (SETTINGS, CHECKPOINT, 120, Verdict.WARN, "no commit for 2m 1s"),
+        (SETTINGS, replace(CHECKPOINT, until=NOW + 900.0), 600, Verdict.OK, "position is 10m 30s old"),
+        (SETTINGS, replace(CHECKPOINT, until=NOW + 900.0), 1021, Verdict.WARN, "no commit for 17m"),
+        (SETTINGS, CHECKPOINT, 120, Verdict.WARN, "before 2026-09-24T14:12:50Z"),
+        (SETTINGS, CHECKPOINT, 259_132, Verdict.WARN, "the position is 2d 23h old"),
+        (SETTINGS, CHECKPOINT, 259_133, Verdict.TROUBLE, LOST),
+        (SETTINGS, CHECKPOINT, -46, Verdict.TROUBLE, "PositionInFuture"),
+        (SCALED, CHECKPOINT, 191, Verdict.WARN, "no commit"),
+        (SCALED, CHECKPOINT, 192, Verdict.TROUBLE, LOST),
+        (SETTINGS, replace(CHECKPOINT, skew=12.0), 0, Verdict.OK, "the position is 42s old"),
+        (SETTINGS, replace(CHECKPOINT, ledger=SPENT), 0, Verdict.TROUBLE, "a reconnect at 2026-09-21T14:17:"),
+        (SETTINGS, replace(CHECKPOINT, ledger=SPENT), 0, Verdict.TROUBLE, "proper 5 of 5"),
+        (SETTINGS, replace(CHECKPOINT, ledger=SPENT, revision=0), 0, Verdict.TROUBLE, "bridge gaps"),
+        (SETTINGS, STOPPED, 0, Verdict.FAIL, "StoppedOnGap: too old\n"),
+        (SETTINGS, replace(STOPPED, ledger=SPENT), 0, Verdict.FAIL, "a reconnect at 2026-09-21T14:17:"),
+        (SETTINGS, REFUSED, 0, Verdict.WARN, "the last run ended: HTTP 401; its position is 30s old"),
+        (SETTINGS, REFUSED, 259_171, Verdict.TROUBLE, LOST),
+        (CONTINUING, STOPPED, 0, Verdict.OK, "the position is 30s old"),
+        (SETTINGS, replace(CHECKPOINT, starting=True, revision=1), 0, Verdict.OK, "Live, the position is"),
+        (STARTING, replace(CHECKPOINT, starting=True, revision=1), 0, Verdict.TROUBLE, LOST),
+        (CONTINUING, CHECKPOINT, 259_171, Verdict.TROUBLE, LOST),
     ],
 )
 def test_a_checkpoint_is_judged(
-    settings: Settings, checkpoint: Checkpoint | None, later: int, outcome: Outcome, words: str
+    settings: Settings, checkpoint: Checkpoint | None, later: int, outcome: Verdict, words: str
 ) -> None:
     """A warning if nothing is committed for longer than the feed is ever silent; trouble if a reconnect must
     wait, or if the feed no longer has the position, or not yet: `bridge run` has to declare that gap. A
@@ -336,16 +336,16 @@ def test_a_checkpoint_is_judged(
 @pytest.mark.parametrize(
     ("changes", "outcome"),
     [
-        ([], Outcome.OK),
-        ([(Action.LEAVE, False)], Outcome.OK),
-        ([(Action.LEAVE, False), (Action.CREATE, False)], Outcome.WARN),
-        ([(Action.ALTER, False)], Outcome.WARN),
-        ([(Action.CREATE, False), (Action.ALTER, True)], Outcome.TROUBLE),
-        ([(Action.REFUSE, True)], Outcome.TROUBLE),
+        ([], Verdict.OK),
+        ([(Action.LEAVE, False)], Verdict.OK),
+        ([(Action.LEAVE, False), (Action.CREATE, False)], Verdict.WARN),
+        ([(Action.ALTER, False)], Verdict.WARN),
+        ([(Action.CREATE, False), (Action.ALTER, True)], Verdict.TROUBLE),
+        ([(Action.REFUSE, True)], Verdict.TROUBLE),
     ],
 )
 def test_topics_that_run_could_use_are_judged_by_the_rest(
-    changes: list[tuple[Action, bool]], outcome: Outcome
+    changes: list[tuple[Action, bool]], outcome: Verdict
 ) -> None:
     topics = declare(SETTINGS)
     found = kafka_checks.assess_topics(
@@ -358,22 +358,22 @@ def test_topics_that_run_could_use_are_judged_by_the_rest(
 def test_what_only_the_snapshot_jobs_need_does_not_end_a_bridge() -> None:
     topics = declare(SETTINGS)
     harmful = [Change(topics.translations, Action.ALTER, "detail", harmful=True)]
-    assert kafka_checks.assess_topics(harmful).outcome is Outcome.TROUBLE
+    assert kafka_checks.assess_topics(harmful).outcome is Verdict.TROUBLE
     names = Needed(
         "settlement.translations", kafka_checks.TOPIC_RIGHTS, frozenset(), kafka_checks.TOPIC_RIGHTS
     )
     gaps = Needed("settlement.gaps", kafka_checks.TOPIC_RIGHTS, ALL - {"READ"}, kafka_checks.READ)
-    assert kafka_checks.assess_rights([names, gaps], has_owner=True).outcome is Outcome.TROUBLE
+    assert kafka_checks.assess_rights([names, gaps], has_owner=True).outcome is Verdict.TROUBLE
     assert (
         kafka_checks.assess_rights([gaps._replace(allowed=frozenset())], has_owner=True).outcome
-        is Outcome.FAIL
+        is Verdict.FAIL
     )
     bets = Needed("settlement.bets", kafka_checks.TOPIC_RIGHTS, frozenset())
-    assert kafka_checks.assess_rights([names, bets], has_owner=True).outcome is Outcome.FAIL
-    standings = {"settlement.translations-value": Standing.INCOMPATIBLE}
-    assert kafka_checks.assess_schemas(standings).outcome is Outcome.TROUBLE
-    standings["settlement.bets-value"] = Standing.INCOMPATIBLE
-    assert kafka_checks.assess_schemas(standings).outcome is Outcome.FAIL
+    assert kafka_checks.assess_rights([names, bets], has_owner=True).outcome is Verdict.FAIL
+    compatibility = {"settlement.translations-value": Compatibility.INCOMPATIBLE}
+    assert kafka_checks.assess_schemas(compatibility).outcome is Verdict.TROUBLE
+    compatibility["settlement.bets-value"] = Compatibility.INCOMPATIBLE
+    assert kafka_checks.assess_schemas(compatibility).outcome is Verdict.FAIL
 
 
 ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
@@ -382,24 +382,24 @@ ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
 @pytest.mark.parametrize(
     ("on_topics", "on_group", "outcome", "words"),
     [
-        ({"settlement.bets": ALL}, {"READ", "DESCRIBE"}, Outcome.OK, "transactional id"),
+        ({"settlement.bets": ALL}, {"READ", "DESCRIBE"}, Verdict.OK, "transactional id"),
         *(
-            ({"a": ALL, "b": ALL - {right}}, {"READ"}, Outcome.FAIL, f"b: missing {right}")
+            ({"a": ALL, "b": ALL - {right}}, {"READ"}, Verdict.FAIL, f"b: missing {right}")
             for right in sorted(kafka_checks.TOPIC_RIGHTS)
         ),
-        ({}, {"DESCRIBE"}, Outcome.FAIL, "the group g: missing READ"),
-        ({"a": None}, {"READ"}, Outcome.WARN, "does not report"),
-        ({"a": None}, set(), Outcome.FAIL, "the group g: missing READ"),
+        ({}, {"DESCRIBE"}, Verdict.FAIL, "the group g: missing READ"),
+        ({"a": None}, {"READ"}, Verdict.WARN, "does not report"),
+        ({"a": None}, set(), Verdict.FAIL, "the group g: missing READ"),
     ],
 )
 def test_rights_are_judged_by_what_is_needed(
-    on_topics: dict[str, frozenset[str] | None], on_group: set[str], outcome: Outcome, words: str
+    on_topics: dict[str, frozenset[str] | None], on_group: set[str], outcome: Verdict, words: str
 ) -> None:
     needed = [Needed(name, kafka_checks.TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
     needed.append(Needed("the group g", kafka_checks.GROUP_RIGHTS, frozenset(on_group)))
     found = kafka_checks.assess_rights(needed, has_owner=True)
     assert (found.outcome, words in found.message) == (outcome, True)
-    assert outcome is not Outcome.FAIL or found.message == words
+    assert outcome is not Verdict.FAIL or found.message == words
 
 
 def test_rights_on_topics_that_nobody_sees_are_not_called_granted() -> None:
@@ -417,32 +417,32 @@ def partition(number: int, leader: int, replicas: list[int], in_sync: list[int])
 @pytest.mark.parametrize(
     ("partitions", "outcome", "words"),
     [
-        ([partition(0, 1, [1, 2, 3], [3, 1, 2])], Outcome.OK, "3 of each partition, in sync"),
-        ([], Outcome.OK, "no topic yet"),
+        ([partition(0, 1, [1, 2, 3], [3, 1, 2])], Verdict.OK, "3 of each partition, in sync"),
+        ([], Verdict.OK, "no topic yet"),
         (
             [partition(0, 1, [1, 2, 3], [1, 2])],
-            Outcome.WARN,
+            Verdict.WARN,
             "not in sync: 3 (does not answer)",
         ),
-        ([partition(0, 1, [1, 2, 3], [1, 3])], Outcome.WARN, "t partition 0: not in sync: 2"),
+        ([partition(0, 1, [1, 2, 3], [1, 3])], Verdict.WARN, "t partition 0: not in sync: 2"),
         (
             [partition(0, 1, [1, 2, 3], [1])],
-            Outcome.TROUBLE,
+            Verdict.TROUBLE,
             "takes no writes: 1 of 2 in sync, not 2, 3 (",
         ),
-        ([partition(4, -1, [3], [])], Outcome.TROUBLE, "has no leader: only broker 3 (does not answer)"),
-        ([partition(4, -1, [1, 3, 4], [3])], Outcome.TROUBLE, "only broker 3 (does not answer) can lead it"),
-        ([partition(0, 1, [1], [1])], Outcome.WARN, "t partition 0: 1 replica, should have 3"),
-        ([partition(0, 1, [1, 2], [1, 2])], Outcome.WARN, "t partition 0: 2 replicas, should have 3"),
-        ([partition(n, 1, [1, 2, 3], [1, 2]) for n in range(9)], Outcome.WARN, "and 6 more partitions"),
+        ([partition(4, -1, [3], [])], Verdict.TROUBLE, "has no leader: only broker 3 (does not answer)"),
+        ([partition(4, -1, [1, 3, 4], [3])], Verdict.TROUBLE, "only broker 3 (does not answer) can lead it"),
+        ([partition(0, 1, [1], [1])], Verdict.WARN, "t partition 0: 1 replica, should have 3"),
+        ([partition(0, 1, [1, 2], [1, 2])], Verdict.WARN, "t partition 0: 2 replicas, should have 3"),
+        ([partition(n, 1, [1, 2, 3], [1, 2]) for n in range(9)], Verdict.WARN, "and 6 more partitions"),
     ],
 )
 def test_replicas_are_judged_by_what_a_write_needs(
-    partitions: list[PartitionMetadata], outcome: Outcome, words: str
+    partitions: list[PartitionMetadata], outcome: Verdict, words: str
 ) -> None:
     found = kafka_checks.assess_replicas({"t": partitions} if partitions else {}, {"t": 2}, 3, {1, 2})
     assert (found.outcome, words in found.message) == (outcome, True), found
-    assert outcome is Outcome.OK or found.message.startswith(("t partition 0", "t partition 4"))
+    assert outcome is Verdict.OK or found.message.startswith(("t partition 0", "t partition 4"))
 
 
 def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -454,7 +454,7 @@ def test_replicas_are_not_looked_at_without_the_rights_on_the_topics(monkeypatch
         "bridge.kafka.admin.metadata", lambda *_: SimpleNamespace(topics={}, brokers={1: None})
     )
     found = kafka_checks.check_replicas(Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1")))
-    assert (found.outcome, found.message[:27]) == (Outcome.SKIPPED, "no right to DescribeConfigs")
+    assert (found.outcome, found.message[:27]) == (Verdict.SKIPPED, "no right to DescribeConfigs")
 
 
 def member(number: int = 1, name: str = "host:17:0123abcd", *, holds: bool = False) -> Member:
@@ -464,13 +464,13 @@ def member(number: int = 1, name: str = "host:17:0123abcd", *, holds: bool = Fal
 @pytest.mark.parametrize(
     ("holding", "outcome", "words"),
     [
-        ([], Outcome.WARN, "no members"),
-        ([False, False], Outcome.WARN, "2 members, none of which owns"),
-        ([False, True, False], Outcome.OK, "owned from 10.0.0.1, 2 standbys"),
+        ([], Verdict.WARN, "no members"),
+        ([False, False], Verdict.WARN, "2 members, none of which owns"),
+        ([False, True, False], Verdict.OK, "owned from 10.0.0.1, 2 standbys"),
     ],
 )
 def test_a_feed_without_an_owner_is_worth_a_warning(
-    holding: list[bool], outcome: Outcome, words: str
+    holding: list[bool], outcome: Verdict, words: str
 ) -> None:
     group = Group(tuple(member(n, holds=holds) for n, holds in enumerate(holding)))
     found = kafka_checks.assess_leadership("settlement.f.owner", group)
@@ -486,7 +486,7 @@ def test_a_feed_without_an_owner_is_worth_a_warning(
 )
 def test_what_is_no_bridge_in_the_owner_group_is_trouble(group: Group, words: str) -> None:
     found = kafka_checks.assess_leadership("settlement.f.owner", group)
-    assert (found.outcome, words in found.message) == (Outcome.TROUBLE, True)
+    assert (found.outcome, words in found.message) == (Verdict.TROUBLE, True)
 
 
 def test_a_group_of_the_newer_protocol_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -494,7 +494,7 @@ def test_a_group_of_the_newer_protocol_is_not_empty(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kafka_checks, "ask_members", lambda _: Group())
     monkeypatch.setattr(kafka_checks, "_group", lambda *_: SimpleNamespace(members=[stray]))
     found = kafka_checks.check_leadership(SETTINGS)
-    assert (found.outcome, "stray from 10.0.0.9" in found.message) == (Outcome.TROUBLE, True)
+    assert (found.outcome, "stray from 10.0.0.9" in found.message) == (Verdict.TROUBLE, True)
 
 
 BROKER = {
@@ -509,37 +509,37 @@ BROKER = {
 @pytest.mark.parametrize(
     ("session", "transaction", "members", "outcome", "words"),
     [
-        (6_000, 60_000, 2, Outcome.OK, "are allowed"),
-        (5_999, 60_000, 2, Outcome.TROUBLE, "the brokers take 6000 to 30000"),
-        (30_001, 60_000, 2, Outcome.TROUBLE, "the brokers take 6000 to 30000"),
-        (10_000, 60_001, 2, Outcome.FAIL, "is more than transaction.max.timeout.ms = 60000"),
-        (10_000, 60_000, 3, Outcome.WARN, "the owner group is full: 3 of 3 members"),
+        (6_000, 60_000, 2, Verdict.OK, "are allowed"),
+        (5_999, 60_000, 2, Verdict.TROUBLE, "the brokers take 6000 to 30000"),
+        (30_001, 60_000, 2, Verdict.TROUBLE, "the brokers take 6000 to 30000"),
+        (10_000, 60_001, 2, Verdict.FAIL, "is more than transaction.max.timeout.ms = 60000"),
+        (10_000, 60_000, 3, Verdict.WARN, "the owner group is full: 3 of 3 members"),
     ],
 )
 def test_what_the_brokers_do_not_allow_is_told(
-    session: int, transaction: int, members: int, outcome: Outcome, words: str
+    session: int, transaction: int, members: int, outcome: Verdict, words: str
 ) -> None:
     lax = dict.fromkeys(BROKER, "1800000") | {bounds.LEAST_SESSION: "1"}
     found = bounds.assess_bounds(session, transaction, members, [BROKER, lax], is_first=False)
     assert (found.outcome, words in found.message) == (outcome, True)
 
 
-@pytest.mark.parametrize(("brokers", "outcome"), [(2, Outcome.TROUBLE), (3, Outcome.OK)])
-def test_a_cluster_too_small_for_its_first_transaction_is_told(brokers: int, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("brokers", "outcome"), [(2, Verdict.TROUBLE), (3, Verdict.OK)])
+def test_a_cluster_too_small_for_its_first_transaction_is_told(brokers: int, outcome: Verdict) -> None:
     found = bounds.assess_bounds(10_000, 60_000, 0, [BROKER] * brokers, is_first=True)
     assert found.outcome is outcome
 
 
 def test_bounds_that_brokers_do_not_show_are_not_judged() -> None:
-    assert bounds.assess_bounds(1, 1, 1, [{}], is_first=False).outcome is Outcome.SKIPPED
+    assert bounds.assess_bounds(1, 1, 1, [{}], is_first=False).outcome is Verdict.SKIPPED
 
 
 def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
-    assert kafka_checks.assess_transactions(SETTINGS.kafka, Look((), {}), NOW).outcome is Outcome.OK
+    assert kafka_checks.assess_transactions(SETTINGS.kafka, Look((), {}), NOW).outcome is Verdict.OK
     ages = (3, 300)
-    found = tuple(OpenTransaction(Place("t.bets", n, 7), NOW - age, 6) for n, age in enumerate(ages))
+    found = tuple(OpenTransaction(RecordPlace("t.bets", n, 7), NOW - age, 6) for n, age in enumerate(ages))
     finding = kafka_checks.assess_transactions(SETTINGS.kafka, Look(found, {}), NOW)
-    assert finding.outcome is Outcome.TROUBLE
+    assert finding.outcome is Verdict.TROUBLE
     assert re.findall(
         r"partition (\d) from offset 7, .*: open for (.*) by its first record", finding.message
     ) == [
@@ -553,8 +553,8 @@ def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
 def test_a_topic_that_cannot_be_looked_at_is_no_topic_without_transactions() -> None:
     unknown = {"t.gaps": "no right to Describe", "t.bets": "no right to Describe"}
     finding = kafka_checks.assess_transactions(SETTINGS.kafka, Look((), unknown), NOW)
-    assert finding == Finding(Outcome.TROUBLE, "no right to Describe")
-    found = OpenTransaction(Place("t.checkpoints", 0, 7), NOW - 6, 6)
+    assert finding == Finding(Verdict.TROUBLE, "no right to Describe")
+    found = OpenTransaction(RecordPlace("t.checkpoints", 0, 7), NOW - 6, 6)
     finding = kafka_checks.assess_transactions(SETTINGS.kafka, Look((found,), unknown), NOW)
     assert [line.split()[0] for line in finding.message.splitlines()] == ["t.checkpoints", "no"]
 
@@ -572,20 +572,22 @@ def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("standings", "outcome"),
+    ("compatibility", "outcome"),
     [
-        ([Standing.REGISTERED, Standing.REGISTERED], Outcome.OK),
-        ([Standing.REGISTERED, Standing.NEW], Outcome.OK),
-        ([Standing.COMPATIBLE, Standing.REGISTERED], Outcome.OK),
-        ([Standing.COMPATIBLE, Standing.INCOMPATIBLE], Outcome.FAIL),
+        ([Compatibility.REGISTERED, Compatibility.REGISTERED], Verdict.OK),
+        ([Compatibility.REGISTERED, Compatibility.NEW], Verdict.OK),
+        ([Compatibility.COMPATIBLE, Compatibility.REGISTERED], Verdict.OK),
+        ([Compatibility.COMPATIBLE, Compatibility.INCOMPATIBLE], Verdict.FAIL),
     ],
 )
-def test_a_registry_is_judged_by_what_it_would_take(standings: list[Standing], outcome: Outcome) -> None:
-    found = kafka_checks.assess_schemas({f"s{n}": how for n, how in enumerate(standings)})
+def test_a_registry_is_judged_by_what_it_would_take(
+    compatibility: list[Compatibility], outcome: Verdict
+) -> None:
+    found = kafka_checks.assess_schemas({f"s{n}": how for n, how in enumerate(compatibility)})
     assert found.outcome is outcome
-    for n, how in enumerate(standings):
-        standing = "`bridge run` registers" if how is Standing.NEW else how.value
-        assert (f"s{n}: {standing}" in found.message) == (how is not Standing.REGISTERED)
+    for n, how in enumerate(compatibility):
+        words = "`bridge run` registers" if how is Compatibility.NEW else how.value
+        assert (f"s{n}: {words}" in found.message) == (how is not Compatibility.REGISTERED)
 
 
 def test_of_the_registry_a_bridge_needs_its_own_schemas() -> None:
@@ -597,16 +599,16 @@ def test_of_the_registry_a_bridge_needs_its_own_schemas() -> None:
     fake = FakeRegistry()
     with served(fake) as url:
         settings = Settings(registry=RegistrySettings(url=url))
-        assert kafka_checks.check_registry(settings).outcome is Outcome.OK
+        assert kafka_checks.check_registry(settings).outcome is Verdict.OK
         hide("settlement.snapshots-value")
-        assert kafka_checks.check_registry(settings).outcome is Outcome.TROUBLE
+        assert kafka_checks.check_registry(settings).outcome is Verdict.TROUBLE
         hide("settlement.bets-value")
         with pytest.raises(TopologyError, match="not yours"):
             kafka_checks.check_registry(settings)
 
 
 def test_who_registers_a_missing_schema_is_named() -> None:
-    new = Standing.NEW
+    new = Compatibility.NEW
     found = kafka_checks.assess_schemas({"s.bets-value": new, "s.currencies-value": new})
     assert found.message.splitlines() == [
         "the registry answers; 2 schemas are not registered yet:",

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.config import Settings
 from bridge.doctor.encryption import check_encryption
-from bridge.doctor.finding import Outcome
+from bridge.doctor.finding import Verdict
 
 HUSH = "s3cret"
 BEARER = {"auth": "bearer", "auth_value": HUSH}
@@ -81,7 +81,7 @@ def test_a_credential_that_is_not_protected_is_worth_a_warning(
     kafka = {"bootstrap_servers": "localhost:9092, broker:9092"}
     sections = {"kafka": kafka, section: (kafka if section == "kafka" else {}) | given}
     found = check_encryption(Settings.model_validate(sections))
-    assert found.outcome is (Outcome.WARN if warning else Outcome.OK)
+    assert found.outcome is (Verdict.WARN if warning else Verdict.OK)
     assert warning in found.message
     assert HUSH not in found.message
 
@@ -89,12 +89,12 @@ def test_a_credential_that_is_not_protected_is_worth_a_warning(
 @pytest.mark.parametrize(
     ("servers", "outcome"),
     [
-        ("127.0.0.1:9092, SASL_PLAINTEXT://[::1]:9092", Outcome.OK),
-        ("127.0.0.1:9092, broker:9092", Outcome.WARN),
-        ("[::", Outcome.WARN),
+        ("127.0.0.1:9092, SASL_PLAINTEXT://[::1]:9092", Verdict.OK),
+        ("127.0.0.1:9092, broker:9092", Verdict.WARN),
+        ("[::", Verdict.WARN),
     ],
 )
-def test_brokers_on_this_machine_may_be_sent_a_password(servers: str, outcome: Outcome) -> None:
+def test_brokers_on_this_machine_may_be_sent_a_password(servers: str, outcome: Verdict) -> None:
     given = {"security_protocol": "sasl_plaintext", "bootstrap_servers": servers, **SASL}
     assert check_encryption(Settings.model_validate({"kafka": given})).outcome is outcome
 
@@ -109,8 +109,8 @@ def test_the_password_of_the_environment_s_proxy_is_told_once(monkeypatch: pytes
     }
     found = check_encryption(Settings.model_validate(sections))
     told = "HTTPS_PROXY (or a similar variable) is not https://: the password of the proxy is sent to"
-    assert (found.outcome, found.message) == (Outcome.WARN, f"{told} proxy.example unencrypted")
+    assert (found.outcome, found.message) == (Verdict.WARN, f"{told} proxy.example unencrypted")
     monkeypatch.setenv("no_proxy", "registry.example")
     alone = {name: {**given, "proxy": "none"} for name, given in sections.items() if name != "registry"}
     found = check_encryption(Settings.model_validate({**sections, **alone}))
-    assert found.outcome is Outcome.OK, found.message
+    assert found.outcome is Verdict.OK, found.message

@@ -17,9 +17,9 @@ from pydantic import SecretStr
 
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.doctor import certificates, local_checks, network_checks
-from bridge.doctor.addresses import Address, addresses
+from bridge.doctor.addresses import HostAddress, addresses
 from bridge.doctor.certificates import Validity, assess_certificates, check_certificates
-from bridge.doctor.finding import Finding, Outcome
+from bridge.doctor.finding import Finding, Verdict
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.tls import Authority
@@ -48,12 +48,12 @@ def test_addresses_are_those_of_the_settings() -> None:
         )
     )
     assert found == [
-        Address("kafka.bootstrap_servers", "one", 9092, True),
-        Address("kafka.bootstrap_servers", "two", 1, True),
-        Address("kafka.bootstrap_servers", "::1", 2, True),
-        Address("registry.url", "registry.example", 80, False),
-        Address("feed.base_url", "feed.example", 443, True),
-        Address("api.base_url", "api.example", 8443, True),
+        HostAddress("kafka.bootstrap_servers", "one", 9092, True),
+        HostAddress("kafka.bootstrap_servers", "two", 1, True),
+        HostAddress("kafka.bootstrap_servers", "::1", 2, True),
+        HostAddress("registry.url", "registry.example", 80, False),
+        HostAddress("feed.base_url", "feed.example", 443, True),
+        HostAddress("api.base_url", "api.example", 8443, True),
     ]
     assert addresses(settings()) == []
 
@@ -83,43 +83,43 @@ def test_what_a_proxy_connects_to_is_left_out(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("validity", "outcome", "words"),
     [
-        (Validity(NOW - DAY, NOW), Outcome.TROUBLE, "feed: expired at 2026-09-21T"),
-        (Validity(NOW + 1, NOW + 90 * DAY), Outcome.TROUBLE, "feed: not valid before 2026-09-21T"),
-        (Validity(NOW, NOW + 1), Outcome.WARN, "feed: ends in 1s, at 2026-09-21T"),
-        (Validity(NOW, NOW + 14 * DAY), Outcome.WARN, "feed: ends in 14d, at 2026-10-05T"),
+        (Validity(NOW - DAY, NOW), Verdict.TROUBLE, "feed: expired at 2026-09-21T"),
+        (Validity(NOW + 1, NOW + 90 * DAY), Verdict.TROUBLE, "feed: not valid before 2026-09-21T"),
+        (Validity(NOW, NOW + 1), Verdict.WARN, "feed: ends in 1s, at 2026-09-21T"),
+        (Validity(NOW, NOW + 14 * DAY), Verdict.WARN, "feed: ends in 14d, at 2026-10-05T"),
         (
             Validity(NOW, NOW + 14 * DAY + 1),
-            Outcome.OK,
+            Verdict.OK,
             "2 certificates; the first to end: feed, at 2026-10-05T",
         ),
     ],
 )
 def test_a_certificate_is_judged_two_weeks_before_its_end(
-    validity: Validity, outcome: Outcome, words: str
+    validity: Validity, outcome: Verdict, words: str
 ) -> None:
     found = assess_certificates({"feed": validity, "other": Validity(NOW, NOW + 999 * DAY)}, {}, NOW)
     assert (found.outcome, found.message.startswith(words)) == (outcome, True)
-    assert ("Renew" in found.advice) == (outcome is not Outcome.OK)
+    assert ("Renew" in found.advice) == (outcome is not Verdict.OK)
     assert len(found.message.splitlines()) == 1
 
 
 def test_a_certificate_that_cannot_be_read_is_worth_a_warning() -> None:
-    assert assess_certificates({}, {}, NOW).outcome is Outcome.OK
+    assert assess_certificates({}, {}, NOW).outcome is Verdict.OK
     found = assess_certificates({}, {"broker:9093": "Connection refused"}, NOW)
-    assert found == Finding(Outcome.WARN, "broker:9093: could not be read: Connection refused")
+    assert found == Finding(Verdict.WARN, "broker:9093: could not be read: Connection refused")
     expired = assess_certificates({"feed": Validity(0, 1)}, {"broker:9093": "no"}, NOW)
-    assert (expired.outcome, len(expired.message.splitlines())) == (Outcome.TROUBLE, 2)
+    assert (expired.outcome, len(expired.message.splitlines())) == (Verdict.TROUBLE, 2)
 
 
 @pytest.mark.parametrize(
     ("ends", "outcome"),
     [
-        (timedelta(minutes=-1), Outcome.TROUBLE),
-        (timedelta(days=13), Outcome.WARN),
-        (timedelta(days=15), Outcome.OK),
+        (timedelta(minutes=-1), Verdict.TROUBLE),
+        (timedelta(days=13), Verdict.WARN),
+        (timedelta(days=15), Verdict.OK),
     ],
 )
-async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta, outcome: Outcome) -> None:
+async def test_dates_are_those_that_servers_show(tmp_path: Path, ends: timedelta, outcome: Verdict) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(Authority(tmp_path).server_file(HOST, ends))
     heard, silence = list[bytes](), asyncio.Event()
@@ -163,7 +163,7 @@ def test_the_files_of_the_settings_are_read(tmp_path: Path) -> None:
 
     locations = {"ssl_certificate_location": str(chain), "ssl_ca_location": str(tmp_path)}
     found = check_certificates(settings(locations, feed=FeedSettings(ca_file=both)), now)
-    assert found.outcome is Outcome.WARN
+    assert found.outcome is Verdict.WARN
     assert [line.partition(":")[0] for line in found.message.splitlines()] == [
         "kafka.ssl_certificate_location"
     ]
@@ -191,7 +191,7 @@ def test_a_client_s_certificate_is_found_wherever_it_is_given(tmp_path: Path, wa
         "https_ca": {"https_ca_location": str(file)},
     }[way]
     found = check_certificates(settings(given), datetime.now(UTC).timestamp())
-    assert found.outcome is Outcome.TROUBLE, found
+    assert found.outcome is Verdict.TROUBLE, found
     assert found.message.startswith(f"kafka.{next(iter(given))}: expired at ")
 
 
@@ -229,18 +229,18 @@ def test_a_key_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("of_feed", "of_api", "outcome"),
     [
-        (None, None, Outcome.OK),
-        ("opaque", "opaque", Outcome.OK),
-        (NOW + 901, NOW + 901, Outcome.OK),
-        (NOW + 900, NOW + 901, Outcome.WARN),
-        (NOW + 901, NOW + 1, Outcome.WARN),
-        (NOW + 901, NOW, Outcome.TROUBLE),
-        (NOW, NOW + 901, Outcome.FAIL),
-        (NOW, NOW, Outcome.FAIL),
+        (None, None, Verdict.OK),
+        ("opaque", "opaque", Verdict.OK),
+        (NOW + 901, NOW + 901, Verdict.OK),
+        (NOW + 900, NOW + 901, Verdict.WARN),
+        (NOW + 901, NOW + 1, Verdict.WARN),
+        (NOW + 901, NOW, Verdict.TROUBLE),
+        (NOW, NOW + 901, Verdict.FAIL),
+        (NOW, NOW, Verdict.FAIL),
     ],
 )
 def test_a_token_is_judged_by_its_end(
-    of_feed: float | str | None, of_api: float | str | None, outcome: Outcome
+    of_feed: float | str | None, of_api: float | str | None, outcome: Verdict
 ) -> None:
     def token(end: float | str) -> SecretStr:
         return SecretStr(end if isinstance(end, str) else minted(end))
@@ -251,7 +251,7 @@ def test_a_token_is_judged_by_its_end(
     )
     found = local_checks.check_tokens(given, NOW)
     assert found.outcome is outcome
-    assert ("new token" in found.advice) == (outcome is not Outcome.OK)
+    assert ("new token" in found.advice) == (outcome is not Verdict.OK)
     named = [line.partition(" ")[0] for line in found.message.splitlines()]
     assert of_feed is None or named == ["feed.auth_value", "api.token"]
     for secret in (given.feed.auth_value, given.api.token):
@@ -262,11 +262,11 @@ def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_pa
     ended = FeedSettings(auth="bearer", auth_value=SecretStr(minted(NOW)))
     given = settings(feed=ended, api=ApiSettings(token_file=tmp_path / "away"))
     found = local_checks.check_tokens(given, NOW)
-    assert found.outcome is Outcome.FAIL
+    assert found.outcome is Verdict.FAIL
     assert "feed.auth_value" in found.message
     assert "api.token needs settings" in found.message
     found = local_checks.check_tokens(given.model_copy(update={"feed": FeedSettings()}), NOW)
-    assert found == Finding(Outcome.SKIPPED, "api.token needs settings")
+    assert found == Finding(Verdict.SKIPPED, "api.token needs settings")
 
 
 # REST.
@@ -277,15 +277,15 @@ async def test_the_rest_side_is_reached_without_asking_an_endpoint() -> None:
         api = ApiSettings(base_url=provider.url, token=SecretStr("s3cret"), proxy="none")
         found = await asyncio.to_thread(network_checks.check_rest, settings(api=api))
         assert not provider.rest.requests
-    assert found.outcome is Outcome.OK, found
+    assert found.outcome is Verdict.OK, found
     assert "answers (HTTP " in found.message
     gone = await asyncio.to_thread(network_checks.check_rest, settings(api=api))
-    assert gone.outcome is Outcome.TROUBLE
+    assert gone.outcome is Verdict.TROUBLE
     assert "cannot be reached" in gone.message
 
 
 def test_a_certificate_file_of_the_snapshot_jobs_does_not_end_a_bridge(tmp_path: Path) -> None:
     api = ApiSettings(base_url="https://provider.example", ca_file=tmp_path / "away.pem")
     found = network_checks.check_rest(settings(api=api))
-    assert found.outcome is Outcome.TROUBLE
+    assert found.outcome is Verdict.TROUBLE
     assert "api.ca_file" in found.message

@@ -103,7 +103,7 @@ def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None
     made.ping(NOW + 30)
     assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
     made.invalid(NOW + 40)
-    assert not made.quiet(NOW + 40 + AFTER_PINGS)
+    assert not made.is_silent(NOW + 40 + AFTER_PINGS)
     for seconds in (50, 110, 49 + AFTER_PINGS):
         made.ping(NOW + seconds)
     assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
@@ -138,9 +138,9 @@ def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
 
 def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
     made = live()
-    assert not made.taken_back
-    made.take_back(int(NOW - DAY))
-    assert (made.revision, made.taken_back) == (NOW - DAY, True)
+    assert not made.rewound
+    made.rewind_to(int(NOW - DAY))
+    assert (made.revision, made.rewound) == (NOW - DAY, True)
 
 
 @pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + 20.001])

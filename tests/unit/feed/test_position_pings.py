@@ -117,30 +117,30 @@ def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
 def test_quiet_is_live_without_data_for_long() -> None:
     made = live()
     pings(made, NOW + 10, NOW + 100)
-    assert not made.quiet(NOW + AFTER_PINGS)
-    assert made.quiet(NOW + AFTER_PINGS + 0.001)
+    assert not made.is_silent(NOW + AFTER_PINGS)
+    assert made.is_silent(NOW + AFTER_PINGS + 0.001)
     made.data(NOW + 130, NO_TIME)
-    assert not made.quiet(NOW + 140)
+    assert not made.is_silent(NOW + 140)
     made.catch_up()
-    assert not made.quiet(NOW + 1000)
+    assert not made.is_silent(NOW + 1000)
 
 
 def test_a_feed_that_never_sent_data_is_quiet_once_it_counts_as_live() -> None:
     made = position()
     pings(made, NOW, NOW + PINGS_ALONE)
-    assert made.quiet(NOW + PINGS_ALONE)
+    assert made.is_silent(NOW + PINGS_ALONE)
 
 
 def test_it_is_held_when_it_is_live_and_has_promised_nothing_for_long() -> None:
     made = live()
     pings(made, NOW + 10, NOW + 100)
-    assert not made.stagnant(NOW + 100 + AFTER_PINGS)
-    assert made.stagnant(NOW + 100.001 + AFTER_PINGS)
+    assert not made.is_stalled(NOW + 100 + AFTER_PINGS)
+    assert made.is_stalled(NOW + 100.001 + AFTER_PINGS)
     for seconds in (150, 200):
         made.data(NOW + seconds, NOW - DAY)
     made.ping(NOW + 210)
-    assert made.stagnant(NOW + 220.001)
+    assert made.is_stalled(NOW + 220.001)
     replay(made, [NOW + 220] * 2, at=NOW + 220)
-    assert made.stagnant(NOW + 221)
+    assert made.is_stalled(NOW + 221)
     made.data(NOW + 220, NOW + 220)
-    assert not made.stagnant(NOW + 221)
+    assert not made.is_stalled(NOW + 221)

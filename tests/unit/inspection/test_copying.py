@@ -49,7 +49,7 @@ class Refused:
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Refused:
     kafka = Refused()
-    monkeypatch.setattr(admin, "look_for", lambda *_: None)
+    monkeypatch.setattr(admin, "require_topic", lambda *_: None)
     monkeypatch.setattr(admin, "topic_id", lambda *_: "an id")
     monkeypatch.setattr(admin, "partition_count", lambda *_: 2)
     monkeypatch.setattr(admin, "end_offsets", lambda *_: [0, 0])

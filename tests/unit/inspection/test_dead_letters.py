@@ -14,17 +14,17 @@ from bridge.inspection.dead_letters import (
     SHOWN_CHARACTERS,
     Filter,
     Letter,
+    batches,
     bet_id,
     by_cause,
     causes_as_lines,
-    in_portions,
     letter_after,
     letter_as_lines,
-    the_one,
+    resolve_key,
 )
 from bridge.inspection.replay import Window
-from bridge.kafka.pace import Pace
-from bridge.records.dead_letter import DeadLetterKind, Outcome, dead_letter
+from bridge.kafka.pace import KafkaPace
+from bridge.records.dead_letter import DeadLetterKind, RedriveOutcome, dead_letter
 
 AT = 1_790_000_000.0
 
@@ -49,7 +49,10 @@ def test_a_letter_that_comes_again_was_received_by_the_later_time() -> None:
 
 
 def test_letters_are_open_until_they_are_redriven() -> None:
-    assert [outcome for outcome in (None, *Outcome) if letter(outcome=outcome).open] == [None, Outcome.FAILED]
+    assert [outcome for outcome in (None, *RedriveOutcome) if letter(outcome=outcome).open] == [
+        None,
+        RedriveOutcome.FAILED,
+    ]
 
 
 def test_letters_are_grouped_by_cause() -> None:
@@ -106,29 +109,29 @@ def test_the_bet_of_a_letter_is_read_where_it_can_be(body: bytes, found: str | N
 def test_a_portion_fits_a_transaction() -> None:
     letters = [letter(n, size=size) for n, size in enumerate((10, 10, 10, 90, 5, 5, 500, 5))]
     limits = BatchSettings(max_records=7, max_bytes=100)
-    sizes = [[one.size for one in portion] for portion in in_portions(letters, limits)]
+    sizes = [[one.size for one in batch] for batch in batches(letters, limits)]
     assert sizes == [[10, 10, 10], [90, 5, 5], [500], [5]]
-    assert list(in_portions([], limits)) == []
+    assert list(batches([], limits)) == []
 
 
 def test_a_portion_is_as_large_as_kafka_takes_by_then() -> None:
-    pace, sizes = Pace(), list[int]()
-    for portion in in_portions([letter(n, size=1000) for n in range(300)], BatchSettings(), pace):
-        sizes.append(len(portion))
-        pace.took(1000 * len(portion), 0.1 * len(portion), 0)
+    pace, sizes = KafkaPace(), list[int]()
+    for batch in batches([letter(n, size=1000) for n in range(300)], BatchSettings(), pace):
+        sizes.append(len(batch))
+        pace.took(1000 * len(batch), 0.1 * len(batch), 0)
     assert sum(sizes) == 300
     assert sizes[:3] == [131, 65, 32]
 
 
 def test_a_key_must_be_that_of_one_letter() -> None:
-    assert the_one([letter(1), letter(1)], "0") == letter(1)
+    assert resolve_key([letter(1), letter(1)], "0") == letter(1)
     for letters in ([], [letter(1), letter(2)]):
         with pytest.raises(SettingsError, match="a key that begins with '0'"):
-            the_one(letters, "0")
+            resolve_key(letters, "0")
 
 
 def test_a_letter_for_people_is_cut() -> None:
-    tried = letter(1, "data.y: wrong", outcome=Outcome.FAILED, tries=2, redriven=AT)
+    tried = letter(1, "data.y: wrong", outcome=RedriveOutcome.FAILED, tries=2, redriven=AT)
     text = letter_as_lines(tried, record(b"x" * (SHOWN_CHARACTERS + 1)))
     assert "redriven  failed, 2026-09-21T14:13:20Z, tries: 2, data.y: wrong" in text.splitlines()
     assert text.endswith("x…\n(`bridge deadletters export` writes the whole message)")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bridge.inspection.gaps import gap_as_line
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 
-GAP = Gap("settlement-v4", 1_790_000_000, 1_790_086_461, Cause.TOO_OLD, 1_790_345_600.5)
+GAP = FeedGap("settlement-v4", 1_790_000_000, 1_790_086_461, Cause.TOO_OLD, 1_790_345_600.5)
 
 
 def test_a_gap_for_people() -> None:

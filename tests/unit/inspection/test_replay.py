@@ -61,7 +61,7 @@ def test_nobody_gives_up_what_a_broker_has_said_to_hold_back(monkeypatch: pytest
     log.waits = [(2,) * 10] * 2
     nowhere = RegistrySettings(url="http://127.0.0.1:1")
     settings = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=nowhere)
-    monkeypatch.setattr(admin, "look_for", lambda *_: clients.admin(settings.kafka))
+    monkeypatch.setattr(admin, "require_topic", lambda *_: clients.admin(settings.kafka))
     monkeypatch.setattr(replay, "IN_VAIN_SECONDS", 0)
     monkeypatch.setattr(Outage, "throttled", True)
     with Replay(settings, Window(0, None), Selection()) as reading:

@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from bridge.kafka import blocking
-from bridge.kafka.blocking import MOST_LEFT, Clients, Looker, Watchdog, Worker
+from bridge.kafka.blocking import MOST_LEFT, BackgroundProbe, CallTimeout, Clients, Worker
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
 
 
 def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
-    release, calls, made = threading.Event(), Watchdog(0.05), []
+    release, calls, made = threading.Event(), CallTimeout(0.05), []
     with pytest.raises(KafkaException) as raised:
         calls.call(lambda: release.wait(30))
     assert triage(raised.value.args[0]) is ErrorAction.REOPEN
@@ -31,7 +31,7 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
 async def test_looks_that_never_return_are_left_behind_up_to_a_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    release, threads, looker = threading.Event(), set(), Looker("looks")
+    release, threads, probe = threading.Event(), set(), BackgroundProbe("looks")
 
     def hang() -> None:
         threads.add(threading.get_ident())
@@ -40,53 +40,53 @@ async def test_looks_that_never_return_are_left_behind_up_to_a_number(
     async def hung() -> None:
         monkeypatch.setattr(blocking, "HANG_SECONDS", 0.2)
         with pytest.raises(KafkaUnavailable, match="has not returned"):
-            await looker.look(hang)
+            await probe.run(hang)
         monkeypatch.setattr(blocking, "HANG_SECONDS", 30)
 
     for _ in range(MOST_LEFT):
         await hung()
-    assert await looker.look(lambda: 1) == 1
+    assert await probe.run(lambda: 1) == 1
     await hung()
-    waits = asyncio.create_task(looker.look(lambda: 2))
+    waits = asyncio.create_task(probe.run(lambda: 2))
     assert await asyncio.wait({waits}, timeout=0.2) == (set(), {waits})
     assert len(threads) == MOST_LEFT + 1
     release.set()
     assert await waits == 2
     release.clear()
     await hung()
-    assert await looker.look(lambda: 3) == 3
+    assert await probe.run(lambda: 3) == 3
     release.set()
-    looker.close(lambda: None)
+    probe.close(lambda: None)
 
 
 async def test_an_answer_that_comes_while_the_loop_stands_still_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(blocking, "HANG_SECONDS", 0.5)
-    looker, began = Looker("looks"), threading.Event()
+    probe, began = BackgroundProbe("looks"), threading.Event()
 
     def answer() -> int:
         began.set()
         time.sleep(0.05)
         return 7
 
-    look = asyncio.create_task(looker.look(answer))
+    look = asyncio.create_task(probe.run(answer))
     await asyncio.to_thread(began.wait)
     time.sleep(0.8)  # noqa: ASYNC251  # nothing else of the loop has its turn
     assert await look == 7
-    looker.close(lambda: None)
+    probe.close(lambda: None)
 
 
 async def test_an_error_of_a_look_is_its_result() -> None:
-    looker = Looker("looks")
+    probe = BackgroundProbe("looks")
     for error in (TimeoutError("its own"), KafkaUnavailable("no broker")):
 
         def fail(error: Exception = error) -> None:
             raise error
 
         with pytest.raises(type(error), match=str(error)):
-            await looker.look(fail)
-    looker.close(lambda: None)
+            await probe.run(fail)
+    probe.close(lambda: None)
 
 
 class Job:

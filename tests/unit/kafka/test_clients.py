@@ -247,7 +247,7 @@ def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> No
     lost = []
     for sources in (["learned"], ["logical"], ["configured"], ["logical"], [], ["learned", "logical"]):
         known = {f"broker-{number}": {"source": source} for number, source in enumerate(sources)}
-        brokers.hear(json.dumps({"brokers": known}))
+        brokers.on_statistics(json.dumps({"brokers": known}))
         lost.append(brokers.lost)
     assert lost == [False, False, False, False, True, False]
 
@@ -270,7 +270,7 @@ def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
 ) -> None:
     (file := tmp_path / "file").write_text("old")
     used = clients.Credentials(KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)}))
-    used.hear(refusal)
+    used.on_error(refusal)
     assert not used.outdated
     file.write_text("new")
     assert used.outdated
@@ -290,9 +290,9 @@ def test_a_client_that_is_not_refused_is_not_outdated(
     )
     used = clients.Credentials(settings)
     file.write_text("new")
-    used.hear(error(KafkaError._TRANSPORT))
+    used.on_error(error(KafkaError._TRANSPORT))
     assert not used.outdated
-    used.hear(error(KafkaError._SSL))
+    used.on_error(error(KafkaError._SSL))
     assert used.outdated
     monkeypatch.setattr(clients, "REFUSED_SECONDS", 0.0)
     assert not used.outdated
@@ -300,4 +300,4 @@ def test_a_client_that_is_not_refused_is_not_outdated(
 
 def test_every_client_hears_of_quotas() -> None:
     made = clients._create(lambda properties, **_: properties, NOWHERE)
-    assert made["throttle_cb"] == outage.hear_throttle
+    assert made["throttle_cb"] == outage.on_throttle

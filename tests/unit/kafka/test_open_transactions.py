@@ -18,7 +18,7 @@ from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import (
     OpenTransaction,
-    Place,
+    RecordPlace,
     TransactionWatch,
     Visibility,
     first_times,
@@ -27,7 +27,7 @@ from bridge.kafka.open_transactions import (
     what_to_do,
 )
 
-FIRST, NEXT, OTHER = Place("t.bets", 3, 7), Place("t.bets", 3, 9), Place("t.gaps", 0, 1)
+FIRST, NEXT, OTHER = RecordPlace("t.bets", 3, 7), RecordPlace("t.bets", 3, 9), RecordPlace("t.gaps", 0, 1)
 NOW = 1_790_000_000.0
 
 
@@ -35,10 +35,10 @@ class World:
     """What is hidden at each look, and the timestamps of records."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.hidden: list[Place] | None = []
+        self.hidden: list[RecordPlace] | None = []
         """None while no broker answers."""
         self.unknown: dict[str, str] = {}
-        self.times: dict[Place, float] = {}
+        self.times: dict[RecordPlace, float] = {}
         self.clients = self.peeks = 0
         self.now = Instant(NOW, 0)
         self.takes = 0.0
@@ -63,7 +63,7 @@ class World:
         self.now = Instant(self.now.wall + self.takes, self.now.monotonic + self.takes)
         return Visibility(self.hidden, self.unknown, {"t.bets": [7]}, {})
 
-    def _first_times(self, _: Settings, places: Sequence[Place]) -> dict[Place, float]:
+    def _first_times(self, _: Settings, places: Sequence[RecordPlace]) -> dict[RecordPlace, float]:
         self.peeks += 1
         return {place: self.times[place] for place in places if place in self.times}
 
@@ -117,7 +117,7 @@ def test_a_slow_look_makes_none_older(world: World) -> None:
 
 @pytest.mark.parametrize("times", [{}, {FIRST: NOW + 3_600}])
 def test_a_time_that_is_unknown_or_to_come_is_that_of_the_first_look(
-    world: World, times: dict[Place, float]
+    world: World, times: dict[RecordPlace, float]
 ) -> None:
     world.hidden, world.times = [FIRST, OTHER], times | {OTHER: NOW - 1}
     world.look(0)
@@ -190,7 +190,7 @@ def test_a_topic_that_does_not_answer_leaves_the_others(
 ) -> None:
     cluster = Cluster(monkeypatch)
     cluster.refused["b"] = error
-    places = [Place("a", 0, 8), Place("c", 0, 8)]
+    places = [RecordPlace("a", 0, 8), RecordPlace("c", 0, 8)]
     stable = {"a": [8, 5], "c": [8, 5]}
     seen = {"a": SEEN, "c": SEEN}
     assert hidden(AdminClient({}), "abc") == (places, {"b": str(error)}, stable, seen)

@@ -33,10 +33,10 @@ def test_a_broker_that_does_not_answer_blocks_nobody() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, capture_logs() as lines:
         outage, began = Outage(), time.monotonic()
         for _ in range(2):
-            outage.hear(unverified(server.getsockname()[1]))
+            outage.on_error(unverified(server.getsockname()[1]))
             assert outage.cause.startswith("the broker's certificate is refused; check kafka.ssl_ca_location")
-            outage.hear(KafkaError(KafkaError._TRANSPORT))
-        outage.hear(unverified(server.getsockname()[1]))
+            outage.on_error(KafkaError(KafkaError._TRANSPORT))
+        outage.on_error(unverified(server.getsockname()[1]))
         outage.over()
         assert time.monotonic() - began < 0.5
         logged = len(lines)
@@ -55,11 +55,11 @@ async def test_the_reason_that_a_certificate_is_rejected_is_found(tmp_path: Path
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=served) as server:
         with capture_logs() as lines:
             for _ in range(2):
-                outage.hear(unverified(server.sockets[0].getsockname()[1]))
+                outage.on_error(unverified(server.sockets[0].getsockname()[1]))
                 for probe in probes():
                     await asyncio.to_thread(probe.join, 3)
-                outage.hear(KafkaError(KafkaError._TRANSPORT))
-            outage.hear(unverified(server.sockets[0].getsockname()[1]))
+                outage.on_error(KafkaError(KafkaError._TRANSPORT))
+            outage.on_error(unverified(server.sockets[0].getsockname()[1]))
     [line] = lines
     assert "(unable to get local issuer certificate)" in line["reason"]
     assert outage.cause in line["reason"]
@@ -69,8 +69,8 @@ def test_each_outage_is_logged_once() -> None:
     outage = Outage()
     with capture_logs() as lines:
         for _ in range(2):
-            outage.hear(REFUSED)
-            outage.hear(REFUSED)
+            outage.on_error(REFUSED)
+            outage.on_error(REFUSED)
             outage.report()
             outage.over()
     assert len(lines) == 2
@@ -78,7 +78,7 @@ def test_each_outage_is_logged_once() -> None:
 
 def test_an_error_repeats_what_the_log_has() -> None:
     outage, slow = Outage(), KafkaError(KafkaError._TIMED_OUT)
-    outage.hear(KafkaError(KafkaError._TRANSPORT))
+    outage.on_error(KafkaError(KafkaError._TRANSPORT))
     outage.report()
     assert "no connection" in outage.explain(slow)
     outage.over()
@@ -98,7 +98,7 @@ def test_an_error_repeats_what_the_log_has() -> None:
 )
 def test_the_cause_explains_only_errors_of_a_connection(code: int, explained: bool) -> None:
     outage, error = Outage(), KafkaError(code)
-    outage.hear(REFUSED)
+    outage.on_error(REFUSED)
     reason = outage.explain(error)
     assert reason.startswith(error.str())
     assert (outage.cause in reason) is explained
@@ -108,7 +108,7 @@ def test_a_quota_is_told_once_in_a_while_and_is_why_nothing_comes() -> None:
     outage = Outage()
     with capture_logs() as lines:
         for _ in range(2):
-            outage.hear_throttle(ThrottleEvent("broker", 2, 10.0))
+            outage.on_throttle(ThrottleEvent("broker", 2, 10.0))
     assert outage.throttled
     assert [line["reason"] for line in lines] == ["throttled by a quota of broker 2"]
     assert outage.explain("no answer came").endswith(": throttled by a quota of broker 2")

@@ -13,36 +13,36 @@ from bridge.kafka.pace import (
     SIGN_SECONDS,
     SLOW_SECONDS,
     WANTED_SECONDS,
-    Pace,
+    KafkaPace,
 )
 
 MOST = 8 * 1024 * 1024
 
 
 def test_it_begins_small_and_doubles_while_commits_are_quick() -> None:
-    pace, sizes = Pace(MOST), []
+    pace, sizes = KafkaPace(MOST), []
     for _ in range(8):
         sizes.append(pace.bytes)
         pace.took(pace.bytes, 1.0, 0.0)
     assert sizes == [FIRST_BYTES * 2**n for n in range(7)] + [MOST]
     assert sizes[6] == MOST
-    fast = Pace(MOST)
+    fast = KafkaPace(MOST)
     fast.took(fast.bytes, 0.1, 0.0)
     assert fast.bytes == 4 * FIRST_BYTES
-    small = Pace(1000)
+    small = KafkaPace(1000)
     small.took(1000, 0.1, 0.0)
     small.gave_up(1000, 0, 10, 0.0)
     assert small.bytes == 1000
 
 
 def test_a_small_transaction_says_nothing_of_a_large_one() -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     pace.took(FIRST_BYTES // 2 - 1, QUICK_SECONDS / 2, 0.0)
     assert pace.bytes == FIRST_BYTES
 
 
 def test_a_larger_one_is_tried_now_and_then_if_one_is_neither_quick_nor_slow() -> None:
-    pace, tried = Pace(MOST), list[int]()
+    pace, tried = KafkaPace(MOST), list[int]()
     for number in range(20):
         size = pace.bytes
         pace.took(size, 2.0 * size / FIRST_BYTES, 0.0)
@@ -54,7 +54,7 @@ def test_a_larger_one_is_tried_now_and_then_if_one_is_neither_quick_nor_slow() -
 @pytest.mark.parametrize("trip", [0.05, 0.3, 0.6, 1.0, 2.0])
 @pytest.mark.parametrize("start", [LEAST_BYTES, FIRST_BYTES, MOST])
 def test_a_long_way_makes_transactions_large(trip: float, start: int) -> None:
-    pace, now = Pace(MOST), 0.0
+    pace, now = KafkaPace(MOST), 0.0
     pace.bytes = start
     for _ in range(12):
         seconds = 6 * trip + pace.bytes / 10_000_000
@@ -66,7 +66,7 @@ def test_a_long_way_makes_transactions_large(trip: float, start: int) -> None:
 @pytest.mark.parametrize("rate", [5_000, 20_000, 50_000, 70_000, 93_000, 250_000, 500_000])
 def test_it_settles_where_a_transaction_takes_seconds(rate: int) -> None:
     for start in (LEAST_BYTES, FIRST_BYTES, MOST):
-        pace, now = Pace(MOST), 0.0
+        pace, now = KafkaPace(MOST), 0.0
         pace.bytes = start
         for _ in range(20):
             size = min(pace.bytes, 2_500_000)  # the settings' number of records
@@ -80,8 +80,8 @@ def test_it_settles_where_a_transaction_takes_seconds(rate: int) -> None:
 
 
 def test_what_a_quota_takes_at_once_lets_none_grow_while_it_is_held_back_for() -> None:
-    pace = Pace(MOST)
-    pace.hear(1, QUICK_SECONDS + 0.1, 0.0)
+    pace = KafkaPace(MOST)
+    pace.on_throttle(1, QUICK_SECONDS + 0.1, 0.0)
     pace.took(FIRST_BYTES, 0.1, 0.0)
     assert pace.bytes == FIRST_BYTES
     pace.took(FIRST_BYTES, 0.1, 0.2)
@@ -89,8 +89,8 @@ def test_what_a_quota_takes_at_once_lets_none_grow_while_it_is_held_back_for() -
 
 
 def test_under_a_quota_none_grows_beyond_what_gets_through_in_seconds() -> None:
-    pace = Pace(MOST)
-    pace.hear(1, 2.0, 0.0)
+    pace = KafkaPace(MOST)
+    pace.on_throttle(1, 2.0, 0.0)
     pace.took(40_000, 2.0, 1.0)
     for _ in range(4):
         pace.took(pace.bytes, 0.1, 2.0)
@@ -101,14 +101,14 @@ def test_under_a_quota_none_grows_beyond_what_gets_through_in_seconds() -> None:
 
 
 def test_a_pause_of_kafka_does_not_make_it_tiny_at_once() -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     pace.took(200, 60.0, 0.0)
     assert pace.bytes == FIRST_BYTES // 2
 
 
 @pytest.mark.parametrize(("delivered", "expected"), [(0, 100_000), (0.1, 8_000), (1, 80_000)])
 def test_what_was_given_up_goes_on_in_far_smaller_parts(delivered: float, expected: int) -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     pace.bytes = MOST
     pace.gave_up(400_000, delivered, 10, 0.0)
     assert pace.bytes == max(expected, LEAST_BYTES)
@@ -116,38 +116,38 @@ def test_what_was_given_up_goes_on_in_far_smaller_parts(delivered: float, expect
 
 
 def test_nothing_makes_it_smaller_than_a_few_bets() -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     for _ in range(20):
         pace.gave_up(pace.bytes, 0, 10, 0.0)
     assert pace.bytes == LEAST_BYTES
 
 
 def test_a_broker_that_says_how_long_it_is_silent_gives_a_sign_of_life() -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     assert not pace.moves(100.0)
-    pace.hear(2, 30.0, 100.0)
+    pace.on_throttle(2, 30.0, 100.0)
     assert pace.throttled(130.0)
     assert pace.moves(130.0)
     assert not pace.throttled(130.0 + SIGN_SECONDS)
-    pace.hear(2, 30.0, 130.0)
-    pace.hear(2, 0.0, 131.0)
+    pace.on_throttle(2, 30.0, 130.0)
+    pace.on_throttle(2, 0.0, 131.0)
     assert not pace.moves(131.0 + SIGN_SECONDS)
 
 
 def test_the_reason_names_the_broker_whose_quota_it_is_and_the_rate() -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     assert pace.reason(0.0) == ""
-    pace.hear(2, 3.0, 0.0)
+    pace.on_throttle(2, 3.0, 0.0)
     assert pace.reason(0.0) == "throttled by a quota of broker 2"
     pace.took(140_000, 2.0, 3.0)
     assert pace.slow_rate(3.0) == 70_000
     assert pace.reason(3.0) == "throttled by a quota of broker 2: 70 kB/s get through"
-    pace.hear(1, 3.0, 3.0)
+    pace.on_throttle(1, 3.0, 3.0)
     assert pace.reason(3.0) == "throttled by a quota of broker 1, 2: 70 kB/s get through"
 
 
 def test_without_a_quota_the_reason_says_what_may_be_slow() -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     pace.alive(0.0)
     assert pace.reason(0.0) == "Kafka is slow: a link, a broker or a replica"
     pace.took(246_000, 2.0, 0.0)
@@ -155,7 +155,7 @@ def test_without_a_quota_the_reason_says_what_may_be_slow() -> None:
 
 
 def test_a_reason_lasts_and_changes_seldom() -> None:
-    pace = Pace(MOST)
+    pace = KafkaPace(MOST)
     for second, seconds in enumerate((2.0, 2.2, 0.1, 1.9, 2.1)):
         pace.took(140_000, seconds, float(second))
         assert "70 kB/s" in pace.reason(float(second))

@@ -16,14 +16,14 @@ from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients, reader
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.open_transactions import Place
+from bridge.kafka.open_transactions import RecordPlace
 from bridge.kafka.outage import Outage
 from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
 from bridge.records.message import place_of
 from tests.unit.stored.log import NEVER, Log
 
 SETTINGS = Settings()
-FIRST, OTHER = Place("t", 3, 7), Place("t", 4, 1)
+FIRST, OTHER = RecordPlace("t", 3, 7), RecordPlace("t", 4, 1)
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ def test_an_open_transaction_is_waited_for(log: Log) -> None:
     ],
 )
 def test_what_is_said_of_an_open_transaction_is_of_the_oldest_one(
-    monkeypatch: pytest.MonkeyPatch, times: dict[Place, float], since: str, partition: int
+    monkeypatch: pytest.MonkeyPatch, times: dict[RecordPlace, float], since: str, partition: int
 ) -> None:
     monkeypatch.setattr(reader, "first_times", lambda *_: times)
     said = reader.explain_hidden(

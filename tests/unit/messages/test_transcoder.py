@@ -13,7 +13,7 @@ from bridge.messages import transcoder as to
 from bridge.messages.extras import Extras
 
 RESULT = to.Enum({1: 0, 2: 70})
-PAIR = to.Record(
+PAIR = to.Object(
     [to.Field("a", to.Boolean(), to.REQUIRED), to.Field("b", to.Nullable(to.String(0, 9)), None)],
     "",
     Extras(),
@@ -89,7 +89,7 @@ def test_other_values_are_refused_without_a_reason(type_: to.Type, values: list[
 
 BET_ID, VERSION, TIME = to.Key(1, 9), to.Integer(0, 9), to.DateTime()
 EXTRAS = Extras()
-BET = to.Record(
+BET = to.Object(
     [
         to.Field("betId", BET_ID, to.REQUIRED),
         to.Field("version", VERSION, 0),

@@ -83,6 +83,6 @@ def test_a_rule_that_is_not_known_is_never_ignored(
     hint: Any, type_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = {"type": "record", "name": "Bet", "fields": [{"name": "new", "type": type_}]}
-    monkeypatch.setattr(model, "SettledBet", TypedDict("Bet", {"new": hint}))  # type: ignore[operator]
+    monkeypatch.setattr(model, "SettledBetModel", TypedDict("Bet", {"new": hint}))  # type: ignore[operator]
     with pytest.raises(UnknownSchema, match=r"for data\.new"):
         make_transcoder(Codec(schema, 1), {})

@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 
 from bridge.clock import Instant
 from bridge.config import WebSettings
-from bridge.kafka.open_transactions import OpenTransaction, Place
+from bridge.kafka.open_transactions import OpenTransaction, RecordPlace
 from bridge.observability import endpoints
-from bridge.observability.endpoints import Answer, make_app, served
+from bridge.observability.endpoints import HttpAnswer, make_app, served
 from bridge.observability.health import judge
 from bridge.observability.hosts import is_ours
 from bridge.observability.http_server import WsgiServer
@@ -41,7 +41,7 @@ LIVE = snapshot(
     revision=1_789_999_970,
     committed_at=NOW - 1.5,
     skew=2.0,
-    open_transactions=(OpenTransaction(Place("t.bets", 3, 7), 1_789_999_950, 40),),
+    open_transactions=(OpenTransaction(RecordPlace("t.bets", 3, 7), 1_789_999_950, 40),),
 )
 STALLED = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
 STARTED = snapshot(at=NOW, started_at=NOW, feed="f", idle_timeout_seconds=60, owner_id="me", since=NOW)
@@ -237,13 +237,13 @@ def test_one_answer_at_a_time_is_computed() -> None:
     computing, most = 0, []
     begun = threading.Barrier(8)
 
-    def page(accept: str) -> Answer:
+    def page(accept: str) -> HttpAnswer:
         nonlocal computing
         computing += 1
         most.append(computing)
         time.sleep(0.002)  # lets another thread run
         computing -= 1
-        return Answer(HTTPStatus.OK, "text/plain", b"")
+        return HttpAnswer(HTTPStatus.OK, "text/plain", b"")
 
     app = make_app({}, lambda now: judge(LIVE, now), lambda _: [], WebSettings(), more={"/page": page})
 

@@ -8,13 +8,13 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from bridge import __version__
 from bridge.feed.rate_limits import LimitUsage
-from bridge.kafka.open_transactions import OpenTransaction, Place
+from bridge.kafka.open_transactions import OpenTransaction, RecordPlace
 from bridge.observability.exposition import exposition
 from bridge.observability.metrics import MAX_PATHS, collect
 from bridge.observability.status import BOUNDS, LAG_BOUNDS, DurationHistogram, StatusSnapshot
 from bridge.records.checkpoint import State
 from bridge.records.counters import Counters
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from tests.snapshots import replace
 from tests.unit.observability.test_status import NOW, STARTED
 
@@ -40,8 +40,8 @@ OWNER = replace(
     skew=-2.5,
     gaps=1,
     declared=(
-        Gap("f", NOW - 900, NOW - 800, Cause.TOO_OLD, NOW - 700),
-        Gap("f", NOW - 600, NOW - 500, Cause.TOO_OLD, NOW - 400),
+        FeedGap("f", NOW - 900, NOW - 800, Cause.TOO_OLD, NOW - 700),
+        FeedGap("f", NOW - 600, NOW - 500, Cause.TOO_OLD, NOW - 400),
     ),
     connections={"accepted": 2, "refused": 1},
     newest=NOW - 500,
@@ -52,7 +52,7 @@ OWNER = replace(
     compiled=True,
     fallbacks=4,
     log_lines_dropped=13,
-    open_transactions=(OpenTransaction(Place("t.bets", 3, 7), NOW - 300, 50),),
+    open_transactions=(OpenTransaction(RecordPlace("t.bets", 3, 7), NOW - 300, 50),),
     transactions_looked_at=NOW - 2,
     queue_messages=8,
     batch_records=9,

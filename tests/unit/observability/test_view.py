@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from bridge.feed.rate_limits import LimitUsage
-from bridge.kafka.open_transactions import OpenTransaction, Place
+from bridge.kafka.open_transactions import OpenTransaction, RecordPlace
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.view import MOST_CAUSES, WIDTH, Stretch, view
 from bridge.ownership.group import Group
 from bridge.records.checkpoint import State
 from bridge.records.dead_letter import DeadLetterCause
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from tests.shown import (
     BETS,
     FEED,
@@ -33,7 +33,7 @@ from tests.shown import (
 from tests.snapshots import replace
 
 DAY = 86_400
-HANGING = OpenTransaction(Place("settlement.bets", 3, 7), NOW - 60, 60)
+HANGING = OpenTransaction(RecordPlace("settlement.bets", 3, 7), NOW - 60, 60)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_position_is_on_the_line_by_its_age(age: float, place: float) -> Non
     ],
 )
 def test_a_gap_is_on_the_line_and_never_too_small_to_see(start: float, end: float, stretch: Stretch) -> None:
-    gap = Gap(FEED, NOW - start, NOW - end, Cause.TOO_OLD, NOW)
+    gap = FeedGap(FEED, NOW - start, NOW - end, Cause.TOO_OLD, NOW)
     [found] = view(replace(LIVE, skew=None, gaps=1, declared=(gap,)), NOW, show).line.gaps
     assert found == pytest.approx(stretch, abs=0.2)
 

@@ -19,8 +19,8 @@ from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import KafkaUnavailable, TooMuch
 from bridge.kafka.outage import outage
 from bridge.ownership import batch_writer as module
-from bridge.ownership.acknowledged import Acknowledged
 from bridge.ownership.batch_writer import MAX_FAILURES, BatchWriter
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from tests.unit.kafka.fake_producer import (
     ABORT,
     FATAL,
@@ -46,7 +46,7 @@ CHECKPOINT = checkpoint_record(1)
 PRODUCED = [*["produce"] * 3, "flush", "produce", "flush"]
 """The calls for three bets, and for the checkpoint that says where they lie."""
 SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
-NOTHING = Acknowledged(SETTINGS, [])
+NOTHING = LostRecordGuard(SETTINGS, [])
 
 
 @pytest.fixture
@@ -121,11 +121,11 @@ def test_what_was_given_up_and_is_still_to_be_written_was_not_discarded(
 ) -> None:
     kept: list[list[bytes | None]] = []
 
-    def discarded(records: Sequence[Record]) -> list[Record]:
+    def find_lost(records: Sequence[Record]) -> list[Record]:
         kept.append([record.value for record in records])
         return []
 
-    monkeypatch.setattr(NOTHING, "discarded", discarded)
+    monkeypatch.setattr(NOTHING, "find_lost", find_lost)
     topic.fits, made = 3, batch()
     with pytest.raises(TooMuch):
         writer.run(lambda: writer.commit(made, lambda _: CHECKPOINT, divisible=True)).result(10)
@@ -149,7 +149,7 @@ def test_a_batch_that_cannot_be_divided_is_written_until_it_is_delivered(
 
 
 def test_a_broker_that_holds_back_its_answers_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
-    writer.pace.hear(1, 1000.0, time.monotonic())
+    writer.pace.on_throttle(1, 1000.0, time.monotonic())
     topic.undelivered = 10 * MAX_FAILURES
     topic.faults = {"commit": [RETRY] * MAX_FAILURES}
     commit(writer)
@@ -160,7 +160,7 @@ def test_a_broker_that_holds_back_its_answers_is_waited_for(topic: Topic, writer
 def test_a_throttled_transaction_that_outlives_its_time_out_is_given_up(
     topic: Topic, writer: BatchWriter
 ) -> None:
-    writer.pace.hear(1, 1000.0, time.monotonic())
+    writer.pace.on_throttle(1, 1000.0, time.monotonic())
     topic.undelivered = 3
     topic.faults = {"offsets": [FATAL], "flush": []}
     with pytest.raises(TooMuch):
@@ -286,7 +286,7 @@ def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner
     topic.faults = {
         "commit": [fails(code) for code in (KafkaError._TRANSPORT, KafkaError.ILLEGAL_GENERATION)]
     }
-    outage.hear(KafkaError(KafkaError._TRANSPORT, "connection refused"))
+    outage.on_error(KafkaError(KafkaError._TRANSPORT, "connection refused"))
     commit(writer)
     writer.close()
     assert [": no connection; check" in reason for reason in reasons] == [True, False]

@@ -32,13 +32,13 @@ from bridge.errors import NotOwner
 from bridge.kafka import blocking, clients, transactions
 from bridge.kafka.batch import Batch, Record
 from bridge.ownership import batch_writer
-from bridge.ownership.acknowledged import Acknowledged
 from bridge.ownership.batch_writer import BatchWriter
+from bridge.ownership.lost_record_guard import LostRecordGuard
 
 T = TypeVar("T")
 
 SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
-NOTHING = Acknowledged(SETTINGS, [])
+NOTHING = LostRecordGuard(SETTINGS, [])
 OVERLAP = 1
 """How many bets the revision stays behind what was received."""
 FENCED = KafkaError(KafkaError._FENCED, "fenced", fatal=True)

@@ -11,7 +11,7 @@ from bridge.kafka.partitioner import partition_of
 from bridge.records.dead_letter import (
     DeadLetterCause,
     DeadLetterKind,
-    Outcome,
+    RedriveOutcome,
     cause_of,
     dead_letter,
     identity,
@@ -77,7 +77,7 @@ def test_a_mark_has_no_value() -> None:
     mark = redrive_mark(
         "t",
         b"key",
-        Outcome.STALE,
+        RedriveOutcome.STALE,
         feed="f",
         at=AT,
         tries=2,
@@ -97,5 +97,5 @@ def test_a_mark_has_no_value() -> None:
         "bet": b"b",
         "version": "3",
     }
-    bare = redrive_mark("t", b"key", Outcome.PING, feed="f", at=AT, tries=1)
+    bare = redrive_mark("t", b"key", RedriveOutcome.PING, feed="f", at=AT, tries=1)
     assert dict(bare.headers or []).keys() == {"kind", "outcome", "tries", "redriven", "feed"}

@@ -6,17 +6,17 @@ import pytest
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.records.gap import Cause, Gap, gap_record
+from bridge.records.gap import Cause, FeedGap, gap_record
 
 SCHEMA = load("feed-gap")
-GAP = Gap("settlement-v4", 1_789_000_000, 1_789_086_400.5, Cause.TOO_OLD, 1_789_345_600.123456)
+GAP = FeedGap("settlement-v4", 1_789_000_000, 1_789_086_400.5, Cause.TOO_OLD, 1_789_345_600.123456)
 
 
 @pytest.mark.parametrize("cause", Cause)
 def test_every_field_survives_avro_with_each_cause(cause: Cause) -> None:
     codec = Codec(SCHEMA, 3)
-    gap = Gap(GAP.feed, GAP.start, GAP.end, cause, GAP.detected_at)
-    assert Gap.from_avro(codec.decode(codec.encode(gap.to_avro()))) == gap
+    gap = FeedGap(GAP.feed, GAP.start, GAP.end, cause, GAP.detected_at)
+    assert FeedGap.from_avro(codec.decode(codec.encode(gap.to_avro()))) == gap
 
 
 def test_a_gap_is_written_in_microseconds_under_the_names_of_the_schema() -> None:

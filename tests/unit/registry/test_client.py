@@ -18,7 +18,7 @@ from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, IdsChanged, SchemaError, SchemaNotFound, SettingsError, TopologyError
 from bridge.masking import concealed
-from bridge.registry import Registry, RegistryUnavailable, Standing, confirm_ids
+from bridge.registry import Compatibility, Registry, RegistryUnavailable, confirm_ids
 from bridge.registry import client as module
 from tests.fake_registry import FakeRegistry, served
 from tests.tls import Authority
@@ -216,7 +216,7 @@ def test_what_no_registry_answers_is_waited_for(
     registry = Registry(RegistrySettings(url=url))
     for call in (
         lambda: registry.register("p"),
-        lambda: registry.standings("p"),
+        lambda: registry.compatibility("p"),
         lambda: registry.schema_by_id(ids["feed-gap"]),
     ):
         with pytest.raises(
@@ -226,7 +226,7 @@ def test_what_no_registry_answers_is_waited_for(
         assert "None" not in str(caught.value)
     fake.refusal = there
     assert registry.register("p") == ids
-    assert set(registry.standings("p").values()) == {Standing.REGISTERED}
+    assert set(registry.compatibility("p").values()) == {Compatibility.REGISTERED}
     assert Registry(RegistrySettings(url=url)).schema_by_id(ids["feed-gap"]) == load("feed-gap")
 
 
@@ -383,7 +383,7 @@ def test_what_is_compatible_does_not_depend_on_the_rule_of_the_moment(fake: Fake
     older = load("settled-bet") | {"fields": load("settled-bet")["fields"][:-1]}
     fake.subjects = {"p.bets-value": json.dumps(older), "p.gaps-value": "{}"}
     fake.compatibility = dict.fromkeys(fake.subjects, "NONE")
-    found = Registry(RegistrySettings(url=url)).standings("p")
-    assert found.pop("p.bets-value") is Standing.COMPATIBLE
-    assert found.pop("p.gaps-value") is Standing.INCOMPATIBLE
-    assert {*found.values()} == {Standing.NEW}
+    found = Registry(RegistrySettings(url=url)).compatibility("p")
+    assert found.pop("p.bets-value") is Compatibility.COMPATIBLE
+    assert found.pop("p.gaps-value") is Compatibility.INCOMPATIBLE
+    assert {*found.values()} == {Compatibility.NEW}

@@ -18,9 +18,9 @@ from bridge.kafka import admin
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import TopicScan
 from bridge.records import topics
-from bridge.records.dead_letter import DeadLetterKind, Outcome, dead_letter, identity
+from bridge.records.dead_letter import DeadLetterKind, RedriveOutcome, dead_letter, identity
 from bridge.repair import redrive
-from bridge.repair.judge import Model
+from bridge.repair.redrive_rules import Model
 from bridge.stored.restore import PublishedReader
 from tests.repo.source import ROOT
 
@@ -68,14 +68,14 @@ class Written:
                 scan.take(message)
         return {}
 
-    def redriven(self) -> list[tuple[Outcome, int | None]]:
+    def redriven(self) -> list[tuple[RedriveOutcome, int | None]]:
         """Return the outcome of each open letter that is tried, and its version, in order."""
         settings = SETTINGS.model_copy(update={"feed": SETTINGS.feed.model_copy(update={"name": "f"})})
         reader = PublishedReader(settings, TOPICS, CODEC)
         work = redrive._Work(settings, reader, CODEC, Filter(), visible=True)
         bodies = redrive.read_bodies(settings, work.letters)
-        verdicts = [work.judge(letter, bodies[letter.place]) for letter in work.letters]
-        return [(verdict.outcome, verdict.bet and verdict.bet[1]) for verdict in verdicts]
+        decisions = [work.decide(letter, bodies[letter.place]) for letter in work.letters]
+        return [(decision.outcome, decision.bet and decision.bet[1]) for decision in decisions]
 
 
 def body(version: int, payout: float = 1.5) -> bytes:
@@ -86,18 +86,18 @@ def body(version: int, payout: float = 1.5) -> bytes:
 def written(monkeypatch: pytest.MonkeyPatch) -> Written:
     written = Written()
     monkeypatch.setattr(TopicScan, "read", lambda scan, settings: written.read(scan, settings))
-    monkeypatch.setattr(admin, "look_for", lambda *_: None)
+    monkeypatch.setattr(admin, "require_topic", lambda *_: None)
     return written
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(
     ("published", "outcome"),
-    [(None, Outcome.PUBLISHED), (body(2), Outcome.STALE), (body(1), Outcome.DUPLICATE)],
+    [(None, RedriveOutcome.PUBLISHED), (body(2), RedriveOutcome.STALE), (body(1), RedriveOutcome.DUPLICATE)],
     ids=["nothing", "later version", "same content"],
 )
 def test_a_letter_that_came_again_is_compared_with_what_is_published(
-    written: Written, times: int, published: bytes | None, outcome: Outcome
+    written: Written, times: int, published: bytes | None, outcome: RedriveOutcome
 ) -> None:
     written.letter(body(1), AT)
     if published is not None:
@@ -111,14 +111,14 @@ def test_versions_ascend_although_the_lower_one_came_again(written: Written) -> 
     written.letter(body(1), AT)
     written.letter(body(2), AT + 100)
     written.letter(body(1), LATER)
-    assert written.redriven() == [(Outcome.PUBLISHED, 1), (Outcome.PUBLISHED, 2)]
+    assert written.redriven() == [(RedriveOutcome.PUBLISHED, 1), (RedriveOutcome.PUBLISHED, 2)]
 
 
 @pytest.mark.parametrize("whole_first", [True, False])
 def test_a_letter_is_tried_if_its_bytes_came_whole_once(written: Written, whole_first: bool) -> None:
     written.letter(body(1), AT, oversized=not whole_first)
     written.letter(body(1), LATER, oversized=whole_first)
-    assert written.redriven() == [(Outcome.PUBLISHED, 1)]
+    assert written.redriven() == [(RedriveOutcome.PUBLISHED, 1)]
 
 
 def test_contents_that_are_published_are_duplicates_in_whatever_order_their_letters_come(
@@ -129,17 +129,17 @@ def test_contents_that_are_published_are_duplicates_in_whatever_order_their_lett
     written.bet(second, AT + 100)
     written.letter(second, LATER)
     written.letter(first, LATER + 100)
-    assert written.redriven() == [(Outcome.DUPLICATE, 1), (Outcome.DUPLICATE, 1)]
+    assert written.redriven() == [(RedriveOutcome.DUPLICATE, 1), (RedriveOutcome.DUPLICATE, 1)]
 
 
 def test_a_letter_received_a_millisecond_apart_is_no_later_one(written: Written) -> None:
     written.bet(body(1, 1.0), AT + 0.001)
     written.letter(body(1, 2.0), AT + 0.002)
-    assert written.redriven() == [(Outcome.FAILED, 1)]
+    assert written.redriven() == [(RedriveOutcome.FAILED, 1)]
 
 
 def test_a_content_that_came_again_in_another_message_is_published_again(written: Written) -> None:
     written.letter(body(1, 1.0), AT)
     written.letter(body(1, 2.0), AT + 1)
     written.letter(body(1, 1.0) + b" ", AT + 2)
-    assert written.redriven() == [(Outcome.PUBLISHED, 1)] * 3
+    assert written.redriven() == [(RedriveOutcome.PUBLISHED, 1)] * 3

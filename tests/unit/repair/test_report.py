@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bridge.records.dead_letter import DeadLetterCause, Outcome
-from bridge.repair.report import Report, report_as_lines
+from bridge.records.dead_letter import DeadLetterCause, RedriveOutcome
+from bridge.repair.report import RedriveReport, report_as_lines
 
 
-def report() -> Report:
-    found = Report(oversized=2, transactions=1)
-    for outcome in (Outcome.PUBLISHED, Outcome.PUBLISHED, Outcome.STALE):
+def report() -> RedriveReport:
+    found = RedriveReport(oversized=2, transactions=1)
+    for outcome in (RedriveOutcome.PUBLISHED, RedriveOutcome.PUBLISHED, RedriveOutcome.STALE):
         found.add(DeadLetterCause("data.x", "wrong"), outcome)
-    found.add(DeadLetterCause("", "Invalid JSON"), Outcome.FAILED)
+    found.add(DeadLetterCause("", "Invalid JSON"), RedriveOutcome.FAILED)
     return found
 
 
@@ -23,5 +23,5 @@ def test_a_report_for_people() -> None:
         "2 oversized, not tried: only their first 64 KiB are kept",
         "3 redriven, 1 failed and stay open; 1 transaction",
     ]
-    forecast = report_as_lines(Report(), dry_run=True)
+    forecast = report_as_lines(RedriveReport(), dry_run=True)
     assert forecast == "0 would be redriven, 0 would fail; nothing was written"

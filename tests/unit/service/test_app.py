@@ -21,7 +21,7 @@ from bridge.kafka import blocking, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
 from bridge.observability.status import DeliveryStatus, KnownStatus, TermStatus
-from bridge.ownership.election import GroupLooks, LeaderElection
+from bridge.ownership.election import GroupProbe, LeaderElection
 from bridge.ownership.group import Group, Member
 from bridge.records import topics
 from bridge.records.checkpoint import State
@@ -137,15 +137,15 @@ async def test_a_look_at_the_group_that_never_returns_is_given_up(monkeypatch: p
 
     monkeypatch.setattr(clients, "admin", lambda _: object())
     monkeypatch.setattr(blocking, "HANG_SECONDS", 0.05)
-    looks = GroupLooks(KafkaSettings(), Hanging(), "test")
+    probe = GroupProbe(KafkaSettings(), Hanging(), "test")
     try:
         with pytest.raises(KafkaUnavailable, match="client has not returned"):
-            await looks.look()
+            await probe.run()
         monkeypatch.setattr(blocking, "HANG_SECONDS", 30)
-        assert await looks.look() is group
+        assert await probe.run() is group
     finally:
         released.set()
-        looks.close()
+        probe.close()
 
 
 async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over(

@@ -13,7 +13,7 @@ from bridge.config import BatchSettings
 from bridge.feed.received import Received
 from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
 from bridge.records.checkpoint import State
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.service.committer import REST_SECONDS
 from bridge.service.last_bets import LARGEST_BYTES, MOST, LastBets
 from tests.virtual.desk import Desk, with_desk
@@ -225,7 +225,7 @@ async def test_bets_are_not_remembered_unasked(desk: Desk) -> None:
 
 
 async def written(desk: Desk) -> list[int]:
-    """Commit, as the pump does, until nothing is left; return how many bets each transaction had."""
+    """Commit, as the feed loop does, until nothing is left; return how many bets each transaction had."""
     bets, counts = desk.kafka.topics.bets.name, list[int]()
     before = len(desk.kafka.records(bets))
     while desk.checkpointer.uncommitted or desk.committer.busy:
@@ -301,7 +301,7 @@ async def test_what_was_produced_is_not_parted_by_a_gap(desk: Desk) -> None:
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 3)
-    desk.pipeline.declare(Gap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
+    desk.pipeline.declare(FeedGap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
     receive(desk, 3)
     assert desk.pipeline.batch.split(1, least=7, last=desk.kafka.topics.gaps.name) is None
 
@@ -311,7 +311,7 @@ async def test_a_part_has_neither_a_gap_nor_what_is_behind_it(desk: Desk) -> Non
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 10)
-    desk.pipeline.declare(Gap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
+    desk.pipeline.declare(FeedGap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
     desk.committer.writer.pace.bytes = 3_000
     receive(desk, 20)
     await desk.checkpointer.commit()

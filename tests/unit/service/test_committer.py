@@ -13,7 +13,7 @@ from bridge.clock import Instant
 from bridge.errors import NotOwner
 from bridge.kafka.batch import Batch, Reached, Record
 from bridge.kafka.errors import TooMuch
-from bridge.kafka.pace import SIGN_SECONDS, Pace
+from bridge.kafka.pace import SIGN_SECONDS, KafkaPace
 from bridge.ownership.batch_writer import Complete
 from bridge.service.committer import TROUBLE_SECONDS, Committer
 from tests.virtual.loop import given
@@ -30,7 +30,7 @@ class Slow:
 
     def __init__(self, trouble: Callable[[str], None]) -> None:
         self.trouble = trouble
-        self.pace = Pace()
+        self.pace = KafkaPace()
         self.takes = 1.0
         self.ends_in: Exception | None = None
         self.committed: list[Batch] = []
@@ -177,7 +177,7 @@ async def test_a_slow_commit_is_no_trouble(bench: Bench) -> None:
     committer.start(Batch(), checkpoint)
     await asyncio.sleep(TROUBLE_SECONDS + SIGN_SECONDS)
     assert not committer.report_if_blocked()
-    pace.hear(1, 20.0, bench.loop.time())
+    pace.on_throttle(1, 20.0, bench.loop.time())
     await asyncio.sleep(20.0)
     assert not committer.report_if_blocked()
     await asyncio.sleep(SIGN_SECONDS)

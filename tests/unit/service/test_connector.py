@@ -13,9 +13,9 @@ from bridge.errors import ClockError, FeedLost, FeedRefused, FeedUnreached, NotO
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import DECIDED_SECONDS
 from bridge.records.checkpoint import State
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.service.connector import gap_text
-from bridge.service.interfaces import Connection
+from bridge.service.interfaces import FeedConnection
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.world import DAY, EPOCH, HOUR
 
@@ -32,7 +32,7 @@ from tests.virtual.world import DAY, EPOCH, HOUR
 async def test_no_revision_ahead_of_the_providers_clock_is_requested(
     desk: Desk, revision: float, asked: float
 ) -> None:
-    desk.term.position.take_back(int(revision))
+    desk.term.position.rewind_to(int(revision))
     assert await desk.connector.connect() is None
     assert desk.provider.asked == [asked]
 
@@ -42,7 +42,7 @@ async def test_an_attempt_is_committed_before_it_is_made(desk: Desk) -> None:
     await desk.checkpointer.commit()
     assert (desk.kafka.transactions, desk.kafka.checked) == (1, 0)
 
-    async def answer() -> Connection:
+    async def answer() -> FeedConnection:
         assert (desk.kafka.transactions, desk.kafka.checked) == (2, 1)
         last = desk.kafka.checkpoints[-1]
         assert last.state is State.CONNECTING
@@ -82,7 +82,7 @@ class Opened:
     disconnected = False
 
     @classmethod
-    async def accept(cls) -> Connection:
+    async def accept(cls) -> FeedConnection:
         return cls()  # type: ignore[return-value]  # as much of it as is used
 
     async def disconnect(self) -> None:
@@ -96,7 +96,7 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
 ) -> None:
     connection = Opened()
 
-    async def answer() -> Connection:
+    async def answer() -> FeedConnection:
         await asyncio.sleep(takes)
         return connection  # type: ignore[return-value]  # as much of it as is used
 
@@ -115,7 +115,7 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
 async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_end(
     desk: Desk, takes: float
 ) -> None:
-    async def answer() -> Connection:
+    async def answer() -> FeedConnection:
         await asyncio.sleep(takes)
         raise FeedLost("no answer")
 
@@ -128,7 +128,7 @@ async def test_an_attempt_that_took_longer_than_it_may_has_been_counted_by_its_e
 @pytest.mark.parametrize("error", [FeedUnreached("no route"), SettingsError("no such proxy")])
 @with_desk()
 async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Exception) -> None:
-    async def answer() -> Connection:
+    async def answer() -> FeedConnection:
         raise error
 
     desk.provider.answer = answer
@@ -146,7 +146,7 @@ async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Ex
 
 @with_desk()
 async def test_the_progress_of_a_connection_begins_anew(desk: Desk) -> None:
-    async def answer() -> Connection:
+    async def answer() -> FeedConnection:
         return Opened()  # type: ignore[return-value]  # as much of it as is used
 
     desk.provider.answer = answer
@@ -164,7 +164,7 @@ async def test_a_pause_has_the_failure_before_it_in_one_line(desk: Desk) -> None
 
 
 @pytest.mark.parametrize(
-    ("revision", "asked_time", "certain", "words"),
+    ("revision", "asked_time", "safe", "words"),
     [
         (EPOCH + 61, Skew(100, 101), int(EPOCH - HOUR), "1m 40s ahead of ours"),
         (EPOCH + 61, None, None, "start the bridge again"),
@@ -173,17 +173,17 @@ async def test_a_pause_has_the_failure_before_it_in_one_line(desk: Desk) -> None
 )
 @with_desk()
 async def test_a_position_that_only_our_clock_finds_wrong_is_no_gap(
-    desk: Desk, revision: float, asked_time: Skew | None, certain: int | None, words: str
+    desk: Desk, revision: float, asked_time: Skew | None, safe: int | None, words: str
 ) -> None:
-    desk.term.position.take_back(int(revision))
-    desk.provider.asked_time, desk.term.certain_revision = asked_time, certain
+    desk.term.position.rewind_to(int(revision))
+    desk.provider.asked_time, desk.term.safe_revision = asked_time, safe
     with pytest.raises(ClockError, match=words):
         await desk.connector.connect()
     assert (desk.term.limiter.ledger, desk.kafka.gaps) == ((), [])
 
 
 def test_the_text_of_a_gap_has_its_bounds_and_its_cause() -> None:
-    text = gap_text(Gap("f", EPOCH, EPOCH + 3 * HOUR, Cause.MISSING_IN_REPLAY, EPOCH + DAY))
+    text = gap_text(FeedGap("f", EPOCH, EPOCH + 3 * HOUR, Cause.MISSING_IN_REPLAY, EPOCH + DAY))
     assert text.startswith("a gap of 3h: ")
     assert "2026-09-21T14:13:20Z to 2026-09-21T17:13:20Z" in text
     assert "MissingInReplay" in text

@@ -13,7 +13,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import TopologyError
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.service import gap_history
 from bridge.service.gap_history import GapHistory
 from bridge.service.pipeline import GAPS
@@ -22,8 +22,8 @@ from tests.unit.stored.log import Log
 CODEC = Codec(load("feed-gap"), 9)
 
 
-def gap(number: int, feed: str = "f") -> Gap:
-    return Gap(feed, number + 0.1, number + 0.7, Cause.TOO_OLD, number + 1.0)
+def gap(number: int, feed: str = "f") -> FeedGap:
+    return FeedGap(feed, number + 0.1, number + 0.7, Cause.TOO_OLD, number + 1.0)
 
 
 def history_of(log: Log, monkeypatch: pytest.MonkeyPatch, values: list[bytes]) -> GapHistory:
@@ -47,7 +47,7 @@ async def test_gaps_of_former_owners_are_shown_before_our_own(monkeypatch: pytes
 async def test_what_cannot_be_read_costs_the_page_those_gaps_only(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: object) -> list[Gap]:
+    def fail(*_: object) -> list[FeedGap]:
         raise error
 
     history = GapHistory(Settings(feed=FeedSettings(name="f")))
@@ -61,7 +61,7 @@ async def test_what_cannot_be_read_costs_the_page_those_gaps_only(
 async def test_a_term_that_ends_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, over = threading.Event(), threading.Event()
 
-    def wait(_settings: Settings, _codec: Codec, _since: float, give_up: Callable[[], bool]) -> list[Gap]:
+    def wait(_settings: Settings, _codec: Codec, _since: float, give_up: Callable[[], bool]) -> list[FeedGap]:
         asked.set()
         while not give_up():
             over.wait(0.01)

@@ -14,7 +14,7 @@ from bridge.feed.position import WINDOW
 from bridge.feed.received import Received
 from bridge.records.counters import Counters
 from bridge.records.dead_letter import identity
-from bridge.records.gap import Cause, Gap
+from bridge.records.gap import Cause, FeedGap
 from bridge.service.pipeline import Pipeline
 from tests.unit.service.test_pipeline import BETS, BROKEN, GAPS, NOW, Line, bet
 
@@ -41,11 +41,11 @@ def handle(made: Pipeline, *bodies: bytes, at: float = NOW) -> None:
     made.handle([Received(body, at) for body in bodies], now=0.0)
 
 
-def gaps(made: Pipeline) -> list[Gap]:
+def gaps(made: Pipeline) -> list[FeedGap]:
     """What is in the batch for the topic of gaps."""
     records = [r for r in made.batch.records if r.topic == "settlement.gaps"]
     assert all((r.key, r.partition) == (b"f", 0) for r in records)
-    return [Gap.from_avro(GAPS.decode(r.value or b"")) for r in records]
+    return [FeedGap.from_avro(GAPS.decode(r.value or b"")) for r in records]
 
 
 def fresh(count: int) -> list[bytes]:
@@ -58,7 +58,7 @@ def test_a_replay_without_anything_known_is_a_gap() -> None:
     handle(made, *fresh(2))
     assert (gaps(made), made.missing_in_replay, made.gaps) == ([], None, 0)
     handle(made, *fresh(5)[2:])
-    declared = Gap("f", POSITION, min(NOW, SETTLED + 60), Cause.MISSING_IN_REPLAY, NOW)
+    declared = FeedGap("f", POSITION, min(NOW, SETTLED + 60), Cause.MISSING_IN_REPLAY, NOW)
     assert (gaps(made), made.missing_in_replay, made.gaps) == ([declared], declared, 1)
     handle(made, *fresh(10)[5:], at=NOW + 100)
     assert made.gaps == 1

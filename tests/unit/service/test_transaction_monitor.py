@@ -15,14 +15,14 @@ from bridge.config import Settings
 from bridge.kafka import blocking
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.open_transactions import Look, OpenTransaction, Place
-from bridge.ownership.acknowledged import Acknowledged
+from bridge.kafka.open_transactions import Look, OpenTransaction, RecordPlace
+from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.reach import PartitionReach, TopicReach
 from bridge.records.topics import declare
 from bridge.service import transaction_monitor
 from bridge.service.transaction_monitor import TransactionMonitor
 
-OPEN = OpenTransaction(Place("settlement.bets", 3, 7), 1_790_000_000, 50)
+OPEN = OpenTransaction(RecordPlace("settlement.bets", 3, 7), 1_790_000_000, 50)
 
 
 class Seen(NamedTuple):
@@ -64,7 +64,7 @@ async def watched(
     monkeypatch.setattr(blocking, "HANG_SECONDS", 0.2)
     with capture_logs() as logged:
         watch = asyncio.create_task(
-            monitor.run(declare(settings), Acknowledged(settings, ()), lambda: known, on_other)
+            monitor.run(declare(settings), LostRecordGuard(settings, ()), lambda: known, on_other)
         )
         await asyncio.wait({watch}, timeout=10)
     assert watch.cancelled()

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
-from bridge.errors import NotOurs, SchemaNotFound
+from bridge.errors import ForeignRecord, SchemaNotFound
 from bridge.kafka import admin, clients
 from bridge.kafka.reader import Cursor, TopicScan
 from bridge.messages.parser import MessageParser
@@ -125,7 +125,7 @@ def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
 
 def test_an_invalid_snapshot_record_is_named_by_its_place(topics: Topics) -> None:
     topics["settlement.snapshots"] = [record(b"currencies", b"{}"), record(b"x", b"y")]
-    with pytest.raises(NotOurs, match=r"^settlement\.bets partition 0 offset 14 was not written by"):
+    with pytest.raises(ForeignRecord, match=r"^settlement\.bets partition 0 offset 14 was not written by"):
         last_snapshot(SETTINGS, "currencies")
 
 

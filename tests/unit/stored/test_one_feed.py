@@ -52,12 +52,12 @@ class Prefix:
             return 0
         return Checkpoint.from_avro(CODEC.decode(found[-1])).counters.received
 
-    def refusal(self, feed: str, *, beside: str = "") -> str:
+    def refusal(self, feed: str, *, ignoring: str = "") -> str:
         """Return why a feed is refused, "" if it goes on."""
         settings = Settings(feed=FeedSettings(name=feed))
         reader = CheckpointReader(settings, topics.declare(settings), lambda _: SCHEMA, self.log.clock)
         try:
-            reader.refuse_other_feeds(lambda: False, lambda _: None, beside=beside)
+            reader.refuse_other_feeds(lambda: False, lambda _: None, ignoring=ignoring)
         except TopologyError as error:
             return str(error)
         return ""
@@ -123,7 +123,7 @@ def test_a_feed_with_an_impossible_checkpoint_may_have_received_something(prefix
 def test_a_third_feed_must_be_settled_before_one_is_retired(prefix: Prefix) -> None:
     for feed in (A, B, C):
         prefix.write(feed, 1)
-    refusal = prefix.refusal(A, beside=B)
+    refusal = prefix.refusal(A, ignoring=B)
     assert f"Before {A} is retired for {B}" in refusal
     assert f"`bridge checkpoint retire {C}` first" in refusal
     assert "BRIDGE_TOPICS__PREFIX" not in refusal

@@ -16,7 +16,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.config import FeedSettings, Settings
 from bridge.dedup.deduplicator import DedupResult, fingerprint
-from bridge.errors import NotOurs, SchemaError, SchemaNotFound
+from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.messages.parser import MessageParser
@@ -149,7 +149,7 @@ ORDER: dict[str, Any] = {
 def test_a_bet_is_no_foreign_record_because_its_id_was_given_away(log: Log, given_to: Schema | None) -> None:
     def schema(schema_id: int) -> Schema:
         if schema_id == 7 and given_to is None:
-            raise NotOurs("schema 7 is not an Avro schema")
+            raise ForeignRecord("schema 7 is not an Avro schema")
         return given_to or load("settled-bet") if schema_id == 7 else SCHEMAS[schema_id]
 
     settings = Settings(feed=FeedSettings(name="f"))
@@ -187,7 +187,7 @@ def test_without_a_bet_the_checkpoint_betrays_another_registry(monkeypatch: pyte
 def test_what_somebody_else_wrote_stays_foreign(log: Log) -> None:
     def schema(schema_id: int) -> Schema:
         if schema_id == 9:
-            raise NotOurs("schema 9 is not an Avro schema")
+            raise ForeignRecord("schema 9 is not an Avro schema")
         return {**SCHEMAS, 10: ORDER}[schema_id]
 
     others = [b"\0\0\0\0\x0a\x02a\x02\x06\0", CHECKPOINT, b"\0\0\0\0\x09\x08\x96\x01"]

@@ -16,7 +16,7 @@ import pytest
 from bridge.config import FeedSettings, Settings, WebSettings
 from bridge.observability import health
 from bridge.service import app
-from bridge.service.watchdog import watched
+from bridge.service.systemd_watchdog import watched
 
 INTERVAL = 0.02
 LONG = 10 * INTERVAL

@@ -20,7 +20,7 @@ from bridge.config import Settings
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.open_transactions import Place
+from bridge.kafka.open_transactions import RecordPlace
 from bridge.kafka.reader import TopicScan
 from bridge.records.message import place_of
 
@@ -35,10 +35,10 @@ Far fewer are written until each partition has another of them, and with it a ma
 """
 
 
-class Acknowledged:
+class LostRecordGuard:
     """What was acknowledged in a term, and from which offsets on it may have been discarded.
 
-    `begin` and `discarded` block.
+    `begin` and `find_lost` block.
     """
 
     def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ class Acknowledged:
         self._starts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
         self._hashes = {topic: array("q") for topic in topics}
         """Python's own, of keys and values. They differ from process to process: nobody can aim at one."""
-        self._offered: Mapping[str, Sequence[int]] | None = None
+        self._stable: Mapping[str, Sequence[int]] | None = None
 
     def begin(self) -> None:
         """Begin a term: what others wrote before is not judged. Raises as `admin.high_watermarks`."""
@@ -54,25 +54,25 @@ class Acknowledged:
         for topic in self._starts:
             self._starts[topic] = admin.high_watermarks(client, topic)
             self._hashes[topic] = array("q")
-        self._offered = None
+        self._stable = None
 
-    def offer(self, stable: Mapping[str, Sequence[int]]) -> None:
+    def note_stable(self, stable: Mapping[str, Sequence[int]]) -> None:
         """Take last stable offsets, seen by another thread. They count once a later commit has succeeded."""
-        self._offered = stable
+        self._stable = stable
 
-    def accept(self, records: Sequence[Record]) -> None:
-        """Take note of a commit: no abort can have preceded it that `discarded` was not asked about."""
+    def note_commit(self, records: Sequence[Record]) -> None:
+        """Take note of a commit: no abort can have preceded it that `find_lost` was not asked about."""
         for topic, hashes in self._hashes.items():
             hashes.extend([_hash(record.key, record.value) for record in records if record.topic == topic])
             if len(hashes) > LAST:
                 del hashes[: -LAST // 2]
-        offered, self._offered = self._offered, None
-        for topic, offsets in (offered or {}).items():
+        noted, self._stable = self._stable, None
+        for topic, offsets in (noted or {}).items():
             if topic in self._starts:
                 starts = self._starts[topic]  # the look may have begun before the term
                 starts |= {p: max(offset, starts.get(p, 0)) for p, offset in enumerate(offsets)}
 
-    def discarded(self, kept: Sequence[Record]) -> list[Record]:
+    def find_lost(self, kept: Sequence[Record]) -> list[Record]:
         """Return the acknowledged records that no reader sees and the writer has not `kept`, in order.
 
         All transactions of this producer were ended. What another's open one hides is not judged yet. Raises
@@ -83,11 +83,11 @@ class Acknowledged:
         return [
             record
             for topic in self._starts
-            for record in self._discarded_of(client, topic, to_write)
+            for record in self._lost_of(client, topic, to_write)
             if (topic, record.key, record.value) not in to_write
         ]
 
-    def _discarded_of(self, client: AdminClient, topic: str, to_write: Set[_Identity]) -> list[Record]:
+    def _lost_of(self, client: AdminClient, topic: str, to_write: Set[_Identity]) -> list[Record]:
         stable, written = self._ended(client, topic, to_write)
         starts = {p: min(self._starts[topic].get(p, 0), end) for p, end in stable.items()}
         offsets: set[tuple[int, int]] = set()
@@ -137,7 +137,7 @@ class Acknowledged:
         for message in first:
             key, value = message.key(), message.value()
             if (topic, key, value) in to_write or _hash(key, value) in self._hashes[topic]:
-                where = Place(topic, *place_of(message))
+                where = RecordPlace(topic, *place_of(message))
                 raise KafkaUnavailable(f"Kafka has not yet marked the end of a transaction in {where}")
         return stable, written
 

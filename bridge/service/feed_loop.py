@@ -22,7 +22,7 @@ from bridge.records.counters import Counters
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
 from bridge.service.connector import Connector, sleep
-from bridge.service.interfaces import Connection
+from bridge.service.interfaces import FeedConnection
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
 from bridge.stored.restore import deduplicated_from
@@ -31,16 +31,16 @@ BURST = 500
 """Messages handled before other tasks of the event loop run, unless BURST_SECONDS end first."""
 BURST_SECONDS = 0.1
 """Time limit of a burst: an invalid message may cost a thousand times as much as a valid one."""
-PORTION = 100
-"""Messages handled between two readings of the clock."""
-BREATH_SECONDS = 1.0
+CLOCK_READ_EVERY = 100
+"""Messages."""
+MAX_SLEEP_SECONDS = 1.0
 EVICT_SECONDS = 5.0
 PROGRESS_SECONDS = 10.0
 """Interval of the log lines during catch-up."""
 
 
 @dataclass(eq=False, repr=False)
-class Pump:
+class FeedLoop:
     """Moves messages from the feed to Kafka until cancelled."""
 
     term: Term
@@ -53,7 +53,7 @@ class Pump:
         self._feed = self.term.settings.feed
         self._clock = self.term.clock
         self._status = self.term.status
-        self._connection: Connection | None = None
+        self._connection: FeedConnection | None = None
         self._evict_at = 0.0
         self._log_at = 0.0
         self._meter = RateMeter()
@@ -109,7 +109,7 @@ class Pump:
         )
         return TermStatus(known, intake, delivery)
 
-    async def _use(self, connection: Connection) -> None:
+    async def _use(self, connection: FeedConnection) -> None:
         """Read a connection until it ends, and commit what it delivered."""
         self._connection = connection
         try:
@@ -122,7 +122,7 @@ class Pump:
             await connection.disconnect()
         await self.checkpointer.commit()
 
-    async def _read(self, connection: Connection) -> NoReturn:
+    async def _read(self, connection: FeedConnection) -> NoReturn:
         pipeline, position = self.pipeline, self.term.position
         idle_timeout = self._feed.idle_timeout_seconds
         heard_at = self._clock().monotonic
@@ -155,14 +155,14 @@ class Pump:
             else:
                 due = self.checkpointer.due_at(0)
                 wake_at = min(heard_at + idle_timeout, inf if due is None else due)
-                await sleep(self.term.wake, max(0.0, min(wake_at - now.monotonic, BREATH_SECONDS)))
+                await sleep(self.term.wake, max(0.0, min(wake_at - now.monotonic, MAX_SLEEP_SECONDS)))
 
-    def _handle_burst(self, connection: Connection) -> int:
+    def _handle_burst(self, connection: FeedConnection) -> int:
         """Handle waiting messages for one burst. Returns how many."""
         pipeline, began, handled = self.pipeline, self._clock().monotonic, 0
         now = began
         while handled < BURST and now - began < BURST_SECONDS and not pipeline.full:
-            taken = connection.receive_many(PORTION)
+            taken = connection.receive_many(CLOCK_READ_EVERY)
             for ping_id, body in pipeline.handle(taken, now):
                 reply = ping_reply(self._feed.ping_reply, ping_id, body)
                 if reply is not None:
@@ -194,13 +194,13 @@ class Pump:
         if self.committer.report_if_blocked():
             return
         slow = self.committer.writer.pace.reason(now.monotonic)
-        if not position.live or position.stagnant(now.wall):
+        if not position.live or position.is_stalled(now.wall):
             self._status.become(State.CATCHING_UP, slow, revision=position.revision)
             if now.monotonic >= self._log_at:
                 self._log_at = now.monotonic + PROGRESS_SECONDS
                 _log_progress(progress.catch_up(now.wall), now.wall)
         else:
-            state = State.QUIET if position.quiet(now.wall) else State.LIVE
+            state = State.QUIET if position.is_silent(now.wall) else State.LIVE
             self._status.become(state, slow, revision=position.revision)
 
 

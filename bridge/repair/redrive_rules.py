@@ -19,17 +19,17 @@ from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser
 from bridge.messages.transcoder import Bet
 from bridge.records.counters import Counters
-from bridge.records.dead_letter import Outcome, identity
+from bridge.records.dead_letter import RedriveOutcome, identity
 from bridge.records.topics import largest_bet
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RedriveDecision:
     """What becomes of a dead letter."""
 
-    outcome: Outcome
+    outcome: RedriveOutcome
     reason: str = ""
     """Why it failed, or why it is not published."""
     bet: Bet | None = None
@@ -39,18 +39,18 @@ class Verdict:
     def add_to(self, counters: Counters) -> None:
         """Count the letter under its new outcome; one that failed remains what it was."""
         match self.outcome:
-            case Outcome.FAILED:
+            case RedriveOutcome.FAILED:
                 return
-            case Outcome.PUBLISHED:
+            case RedriveOutcome.PUBLISHED:
                 counters.published += 1
                 counters.corrections += self.correction
-            case Outcome.DUPLICATE:
+            case RedriveOutcome.DUPLICATE:
                 counters.duplicates += 1
-            case Outcome.STALE:
+            case RedriveOutcome.STALE:
                 counters.stale += 1
-            case Outcome.PING:
+            case RedriveOutcome.PING:
                 counters.pings += 1
-            case Outcome.EMPTY:
+            case RedriveOutcome.EMPTY:
                 counters.empty += 1
         counters.redriven += 1
 
@@ -64,20 +64,22 @@ class Model:
         self._converter = make_converter(self._parser, codec, largest_bet(settings.feed))
         self._codec = codec
 
-    def convert(self, key: str, body: bytes) -> Bet | Verdict:
+    def convert(self, key: str, body: bytes) -> Bet | RedriveDecision:
         """Return the bet in a dead letter, or what becomes of one that is none."""
         if len(body) > self._most:
             reason = f"{len(body)} bytes are more than feed.max_message_bytes = {self._most}"
-            return Verdict(Outcome.FAILED, reason)
+            return RedriveDecision(RedriveOutcome.FAILED, reason)
         if identity(body).decode() != key:
-            return Verdict(Outcome.FAILED, "its bytes do not match its key, which is their hash")
+            return RedriveDecision(
+                RedriveOutcome.FAILED, "its bytes do not match its key, which is their hash"
+            )
         try:
             ping_id, bet, _ = self._converter.convert(body)
         except ConversionError as error:
-            return Verdict(Outcome.FAILED, error.reason)
+            return RedriveDecision(RedriveOutcome.FAILED, error.reason)
         if bet is not None:
             return bet
-        return Verdict(Outcome.EMPTY if ping_id is None else Outcome.PING)
+        return RedriveDecision(RedriveOutcome.EMPTY if ping_id is None else RedriveOutcome.PING)
 
     def rewrite(self, body: bytes, schema: bytes) -> bytes | None:
         """Return the fingerprint of the bet in another schema, by its id; None if it does not fit."""
@@ -96,7 +98,7 @@ lose a whole one, and what came in one read has one."""
 _TIE: Final = "other content of its version was received in the same millisecond: which is later is unknown"
 
 
-class Judge:
+class RedriveRules:
     """Judges dead letters in the order in which they are to be published.
 
     `deduplicator` knows all that is published of their bets, `received` when the last record of each was
@@ -108,10 +110,10 @@ class Judge:
         self._deduplicator = deduplicator
         self._received = dict(received)
 
-    def judge(self, key: str, body: bytes, received: float) -> Verdict:
+    def decide(self, key: str, body: bytes, received: float) -> RedriveDecision:
         """Return what becomes of a dead letter received at this time; one to publish counts as published."""
         bet = self._model.convert(key, body)
-        if isinstance(bet, Verdict):
+        if isinstance(bet, RedriveDecision):
             return bet
         bet_id, version, _, value = bet
         content = fingerprint(value)
@@ -120,21 +122,21 @@ class Judge:
             bet_id, version, content, lambda schema: self._model.rewrite(body, schema), replaying=True
         )
         if found in (DedupResult.DUPLICATE, DedupResult.UNDECIDED):
-            return Verdict(Outcome.DUPLICATE, "the same content is published", bet)
+            return RedriveDecision(RedriveOutcome.DUPLICATE, "the same content is published", bet)
         if found is DedupResult.STALE:
-            return Verdict(Outcome.STALE, "a later version is published", bet)
+            return RedriveDecision(RedriveOutcome.STALE, "a later version is published", bet)
         correction = found is DedupResult.CORRECTION
         if correction:
             later = received - self._received[bet_id]
             if abs(later) < TIE_SECONDS:
-                return Verdict(Outcome.FAILED, _TIE, bet)
+                return RedriveDecision(RedriveOutcome.FAILED, _TIE, bet)
             if later < 0:
-                return Verdict(
-                    Outcome.STALE, "other content of its version, received later, is published", bet
+                return RedriveDecision(
+                    RedriveOutcome.STALE, "other content of its version, received later, is published", bet
                 )
         self._deduplicator.publish(bet_id, version, content, received)
         self._received[bet_id] = received
-        return Verdict(Outcome.PUBLISHED, "", bet, correction)
+        return RedriveDecision(RedriveOutcome.PUBLISHED, "", bet, correction)
 
 
 def in_order(letters: Iterable[T], versions: Mapping[T, tuple[bytes, int]]) -> list[T]:

@@ -12,8 +12,8 @@ from bridge.config import Settings
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.ownership import acknowledged
-from bridge.ownership.acknowledged import Acknowledged
+from bridge.ownership import lost_record_guard
+from bridge.ownership.lost_record_guard import LostRecordGuard
 
 TOPIC = "t.bets"
 
@@ -40,8 +40,8 @@ class Log:
         monkeypatch.setattr(clients, "admin", lambda _: None)
         monkeypatch.setattr(admin, "partition_count", lambda *_: 1)
         monkeypatch.setattr(admin, "end_offsets", self.end_offsets)
-        monkeypatch.setattr(acknowledged, "TopicScan", self.scan)
-        monkeypatch.setattr(acknowledged, "MARKER_PAUSES", (0, 0, 0, 0))
+        monkeypatch.setattr(lost_record_guard, "TopicScan", self.scan)
+        monkeypatch.setattr(lost_record_guard, "MARKER_PAUSES", (0, 0, 0, 0))
 
     def scan(
         self,
@@ -68,10 +68,10 @@ def bets(values: str) -> list[Record]:
     return [Record(TOPIC, b"bet", value.upper().encode(), 0) for value in values]
 
 
-def knowing(values: str) -> Acknowledged:
+def knowing(values: str) -> LostRecordGuard:
     """After a commit of these."""
-    known = Acknowledged(Settings(), [TOPIC])
-    known.accept(bets(values))
+    known = LostRecordGuard(Settings(), [TOPIC])
+    known.note_commit(bets(values))
     return known
 
 
@@ -80,12 +80,12 @@ def found(
     values: str,
     kept: str = "",
     *,
-    known: Acknowledged | None = None,
+    known: LostRecordGuard | None = None,
     stable: tuple[int, ...] = (),
 ) -> str:
     """What is to be written again; if it is not `known`, all was acknowledged once."""
     Log(values, *stable).installed(monkeypatch)
-    records = (known or knowing(values)).discarded(bets(kept))
+    records = (known or knowing(values)).find_lost(bets(kept))
     assert all(record.headers == [("received", b"1")] and record.partition == 0 for record in records)
     return b"".join(record.value or b"" for record in records).decode()
 
@@ -118,11 +118,11 @@ def test_what_another_producer_has_aborted_is_its_own_affair(
 
 
 def test_the_last_records_of_each_topic_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acknowledged, "LAST", 4)
-    known = Acknowledged(Settings(), [TOPIC, "t.deadletters"])
-    known.accept([Record("t.deadletters", b"bet", b"A", 0), Record("t.checkpoints", b"f", b"B", 0)])
+    monkeypatch.setattr(lost_record_guard, "LAST", 4)
+    known = LostRecordGuard(Settings(), [TOPIC, "t.deadletters"])
+    known.note_commit([Record("t.deadletters", b"bet", b"A", 0), Record("t.checkpoints", b"f", b"B", 0)])
     for value in "ABCDEFGH":
-        known.accept(bets(value))
+        known.note_commit(bets(value))
     assert found(monkeypatch, "abcdefgh", known=known) == "GH" + "A"
 
 
@@ -150,7 +150,7 @@ def test_a_term_that_begins_behind_an_open_transaction_reads_nothing_before_it(
     known = knowing("")
     Log("axc", 1).installed(monkeypatch)
     known.begin()
-    known.accept(bets("C"))
+    known.note_commit(bets("C"))
     assert found(monkeypatch, "axc", known=known, stable=(1,)) == ""
 
 
@@ -158,19 +158,19 @@ def test_only_what_was_written_since_all_was_well_is_read(monkeypatch: pytest.Mo
     known = knowing("")
     Log("a").installed(monkeypatch)
     known.begin()
-    known.accept(bets("ABCD"))
+    known.note_commit(bets("ABCD"))
     assert found(monkeypatch, "abcD", known=known) == "BC"
-    known.offer({TOPIC: [2], "t.checkpoints": [9]})
+    known.note_stable({TOPIC: [2], "t.checkpoints": [9]})
     assert found(monkeypatch, "abcD", known=known) == "BC"  # an abort may have preceded the look
-    known.accept([])
+    known.note_commit([])
     assert found(monkeypatch, "abcD", known=known) == "C"
-    known.accept([])
+    known.note_commit([])
     assert found(monkeypatch, "abcD", known=known) == "C"
-    known.offer({TOPIC: [4]})
+    known.note_stable({TOPIC: [4]})
     Log("a").installed(monkeypatch)
     known.begin()
-    known.offer({TOPIC: [0]})  # by a look that began before the term
-    known.accept([])
+    known.note_stable({TOPIC: [0]})  # by a look that began before the term
+    known.note_commit([])
     assert found(monkeypatch, "abcD", known=known) == ""  # the last term's
-    known.accept(bets("ABC"))
+    known.note_commit(bets("ABC"))
     assert found(monkeypatch, "abcD", known=known) == "BC"
