@@ -151,7 +151,7 @@ def test_streams_leave_connections_to_scrapers() -> None:
     with serving(found, lambda: LIVE, connections=4) as server:
         first = [open_stream(server).readline()[:5] for _ in range(6)]
         assert first == [b"data:"] * 2 + [b"retry"] * 4
-        statuses = []
+        statuses = list[int]()
         while not statuses:  # those that were sent away may still be leaving
             with suppress(RemoteDisconnected), urlopen(f"{server.url}/metrics", timeout=30) as response:
                 statuses.append(response.status)
