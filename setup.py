@@ -27,6 +27,7 @@ COMPILED = [
     "bridge/feed/received.py",
     "bridge/feed/framing.py",
     "bridge/feed/position.py",
+    "bridge/service/conversion_log.py",
     "bridge/service/pipeline.py",
     "bridge/service/replay.py",
     "bridge/messages/scalars.py",

@@ -249,7 +249,7 @@ class Checkpointer:
             reason=status.reason,
             since=status.since,
             until=status.until,
-            newest=term.newest,
+            newest=self.pipeline.replay.newest,
             skew=skew.seconds if skew else None,
             catch_up=term.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
             moved=None if self._latest is None else self._latest.moved,

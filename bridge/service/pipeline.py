@@ -49,6 +49,7 @@ class _Records:
     def __init__(self, feed: str, topics: Topics, gaps: Codec, reaches: Sequence[TopicReach]) -> None:
         self._feed = feed
         self._topics = topics
+        self._bets = topics.bets.name
         self._gaps = gaps
         used = used_partitions(reaches)
         self._bets_partitions = used[topics.bets.name]
@@ -57,7 +58,7 @@ class _Records:
     def bet(self, key: bytes, value: bytes, at: float) -> Record:
         """Return that of a bet received at `at`."""
         partition = partition_of(key, self._bets_partitions)
-        return Record(self._topics.bets.name, key, value, int(at * 1000), None, partition)
+        return Record(self._bets, key, value, int(at * 1000), None, partition)
 
     def letter(self, message: Received, kind: DeadLetterKind, reason: str, revision: int) -> Record:
         """Return a dead letter, received while the position was at this revision."""
@@ -112,7 +113,7 @@ class Pipeline:
         self._conversion = _Conversion(settings, codecs.bets)
         self.deduplicator = deduplicator
         moved_from = min(start.moved.start, int(start.moved.at)) if start.moved else 0
-        self.replay = ReplayTracker(term.position, deduplicator, term.newest, moved_from)
+        self.replay = ReplayTracker(term.position, deduplicator, start.newest, moved_from)
         self.conversion_log = ConversionLog(settings.feed)
         self.batch = Batch()
         self.transaction_bytes = settings.batch.max_bytes
@@ -153,7 +154,7 @@ class Pipeline:
         A provisional one may lack what was published before it: neither position nor `newest` follow it.
         """
         self._position.connected(skew, inf if provisional else clock_corrected_at)
-        self.replay.connected(revision, self.term.newest, provisional=provisional)
+        self.replay.connected(revision, provisional=provisional)
 
     def declare(self, gap: FeedGap) -> None:
         """Add a gap to the batch, whose checkpoint continues after it."""
@@ -269,8 +270,8 @@ class Pipeline:
     ) -> None:
         self.deduplicator.publish(key, version, content, at, settled_at)
         if settled_at <= at and not self.replay.provisional:
-            newest = self.term.newest
-            self.term.newest = settled_at if newest is None else max(newest, settled_at)
+            newest = self.replay.newest
+            self.replay.newest = settled_at if newest is None else max(newest, settled_at)
         self.batch.add(self._records.bet(key, value, at))
         self.batch.settle(settled_at)
         self._counters.published += 1

@@ -29,21 +29,23 @@ class ReplayTracker:
         """The position when the connection began, or `moved_from` if that is later."""
         self._moved_from = moved_from
         """The position before an operator moved it. What lies before may never have been received."""
+        self.newest = newest
+        """The newest published settlementTime that is not in the future, Unix seconds."""
         self._newest_known = newest
-        """The newest settlementTime when the connection began that was the first to await it."""
+        """That when the connection began that was the first to await it."""
         self.since = inf
         """Unix seconds from which this connection may still repeat known bets."""
         self.held = Held()
         self.news = 0
         """Number of new contents in a row, after all that this connection may repeat."""
 
-    def connected(self, revision: int | None, newest: float | None, *, provisional: bool) -> None:
-        """Begin a connection that replays from this revision. `newest` is what was published newest."""
+    def connected(self, revision: int | None, *, provisional: bool) -> None:
+        """Begin a connection that replays from this revision."""
         self.held, self.news = Held(), 0  # the replay brings it again
         self._position.held = False
         self.provisional = provisional
         if self.unproven_from is None:
-            self._newest_known = newest
+            self._newest_known = self.newest
         self._deduplicator.connected(revision, replay_unproven=self.unproven_from is not None)
         self.since = inf if revision is None else float(revision)
         known = self._newest_known

@@ -43,8 +43,6 @@ class Term:
         self.limiter.observe(Instant(min(now.wall, machine), now.monotonic))
         self.position = Position(feed, self.start.revision)
         self.counters = self.start.counters.copy()
-        self.newest = self.start.newest
-        """The newest published settlementTime that is not in the future, Unix seconds."""
         self.starting = feed.start == "0" and (self.committed is None or self.committed.starting)
         """Whether the next attempt asks for revision 0: what that replays has not come yet."""
         self.progress = CatchUpTracker()

@@ -196,11 +196,11 @@ def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> 
 def test_the_newest_settlement_published_is_remembered() -> None:
     made = pipeline(newest=POSITION + 600)
     handle(made, bet(), at=SETTLED - 1)
-    assert made.term.newest == POSITION + 600
+    assert made.replay.newest == POSITION + 600
     handle(made, bet(), at=SETTLED + 1)
-    assert made.term.newest == POSITION + 600
+    assert made.replay.newest == POSITION + 600
     handle(made, bet(2))
-    assert made.term.newest == SETTLED
+    assert made.replay.newest == SETTLED
 
 
 def older_schema() -> dict[str, Any]:
