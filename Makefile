@@ -152,7 +152,7 @@ $(PEERS)/.set-up: benchmarks/requirements.txt
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS, TERMS, STOPS, TIMES, FAULT, FAULTS, ROUNDS, SECONDS and SEED change it
+chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS, TERMS, TIMES, FAULT, FAULTS, ROUNDS, SECONDS and SEED change it
 	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 $(or $(wildcard tests/chaos/test_$(CAMPAIGN).py),tests/chaos $(addprefix -k ,$(CAMPAIGN))) $(ARGS)
 
 mutants: setup ## run mutation tests of rate limits, position, deduplicator and eviction horizon; takes minutes

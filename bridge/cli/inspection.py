@@ -42,7 +42,7 @@ def doctor(
 ) -> None:
     """Check everything a bridge depends on, and say what to do.
 
-    Changes nothing, does not connect to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge
+    Writes no record, does not connect to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge
     run` would end) or finds trouble (~: it would start, and wait where it has to).
     """
     from bridge.doctor.finding import Verdict, finding_as_json, finding_as_lines, legend

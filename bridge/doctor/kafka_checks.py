@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from confluent_kafka.admin import AdminClient, PartitionMetadata, ResourceType
 
 from bridge import clock
-from bridge.avro.schemas import TOPICS
 from bridge.config import KafkaSettings, Settings
 from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import TopologyError
@@ -187,13 +186,13 @@ def check_rights(settings: Settings) -> Finding:
                 raise
             found = frozenset()
         needed.append(Needed(f"the group {group}", required, found, not_needed))
-    has_owner = bool(ask_members(settings).members)
-    if not has_owner:
-        batch_writer.try_open(settings)
-    return assess_rights(needed, unseen, has_owner=has_owner)
+    judged = assess_rights(needed, unseen, has_members=True)
+    if judged.outcome is Verdict.FAIL or not batch_writer.try_open(settings, lambda: ask_members(settings)):
+        return judged
+    return assess_rights(needed, unseen, has_members=False)
 
 
-def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = (), *, has_owner: bool) -> Finding:
+def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = (), *, has_members: bool) -> Finding:
     """Whether the allowed operations suffice. `unseen` are topics that are missing or hidden."""
     if lacking := [resource for resource in needed if resource.missing]:
         message = "\n".join(f"{r.name}: missing {', '.join(sorted(r.missing))}" for r in lacking)
@@ -201,7 +200,7 @@ def assess_rights(needed: Collection[Needed], unseen: Sequence[str] = (), *, has
         is_spare = all(resource.missing <= resource.spare for resource in lacking)
         outcome = Verdict.TROUBLE if is_spare else Verdict.FAIL
         return Finding(outcome, message, advice)
-    unchecked = ["Write on the transactional id, which would fence the owner"] if has_owner else []
+    unchecked = ["Write on the transactional id, while the group has members"] if has_members else []
     if unseen:
         unchecked.append(f"topics that are missing or hidden: {', '.join(unseen)}")
     rest = f"\nnot checked: {'; '.join(unchecked)}" if unchecked else ""
@@ -308,13 +307,14 @@ def check_registry(settings: Settings) -> Finding:
     """Whether the registry has our schemas, or would take them. Raises as `Registry.register`."""
     prefix = settings.topics.prefix
     with Registry(settings.registry) as registry:
-        compatibility = registry.compatibility(prefix, OF_OWNER)
+        ours = registry.compatibility(prefix, OF_OWNER)
         try:
-            return assess_schemas(compatibility | registry.compatibility(prefix, TOPICS.keys() - {*OF_OWNER}))
+            return assess_schemas(registry.compatibility(prefix))
         except RegistryUnavailable:
             raise
         except TopologyError as error:
-            return Finding(Verdict.TROUBLE, f"{error}\n{OF_JOBS}")
+            judged, text = assess_schemas(ours), f"{error}\n{OF_JOBS}"
+            return judged if judged.outcome is Verdict.FAIL else Finding(Verdict.TROUBLE, text)
 
 
 def assess_schemas(compatibility: Mapping[str, Compatibility]) -> Finding:

@@ -62,11 +62,11 @@ CHECKS = (
     Check("kafka", kafka_checks.check_brokers, _KAFKA),
     Check("topics", kafka_checks.check_topics, _KAFKA, ("kafka",)),
     Check("replicas", kafka_checks.check_replicas, _KAFKA, ("kafka",)),
+    Check("transactions", kafka_checks.check_transactions, _KAFKA, ("kafka",)),
     Check("rights", kafka_checks.check_rights, _KAFKA, ("kafka",)),
     Check("registry", kafka_checks.check_registry, ("registry.url",)),
     Check("bounds", bounds.check_bounds, _KAFKA, ("kafka",)),
     Check("leadership", kafka_checks.check_leadership, _KAFKA, ("kafka",)),
-    Check("transactions", kafka_checks.check_transactions, _KAFKA, ("kafka",)),
     Check("feeds", feed_checks.check_feeds, (*_KAFKA, "registry.url"), ("kafka", "registry")),
     Check(
         "checkpoint",

@@ -85,13 +85,14 @@ class KafkaPace:
         if by_size > SLOW_SECONDS and self.bytes > LEAST_BYTES:
             self._shrink(min(self.bytes, max(size, FIRST_BYTES)) // 2)
         elif is_full:
-            self._held = 0 if by_size < QUICK_SECONDS else self._held + 1
+            self._held = 0 if by_size < QUICK_SECONDS and not is_owed else self._held + 1
             # Whether it is the size that takes so long, only another one shows.
-            is_tried = not self._held or self._held % TRY_EACH == 1 or self.bytes <= LEAST_BYTES
-            if is_tried and not is_owed:
+            tried = self._held % TRY_EACH == (0 if is_owed else 1)
+            if not self._held or tried or (self.bytes <= LEAST_BYTES and not is_owed):
                 larger = min((2 if seconds > INSTANT_SECONDS else 4) * self.bytes, self._most)
-                rate = self.slow_rate(now) if self.throttled(now) else None
-                self.bytes = larger if rate is None else min(larger, max(size, int(MOST_SECONDS * rate)))
+                if self.throttled(now) and (rate := self.slow_rate(now)):
+                    larger = min(larger, int(MOST_SECONDS * rate))
+                self.bytes = max(self.bytes, larger)
         if seconds > QUICK_SECONDS:
             self._is_slow(size / seconds, now)
 

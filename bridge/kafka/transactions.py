@@ -284,12 +284,11 @@ class TransactionalWriter:
         """Commit, from where the last attempt has failed.
 
         1. Without a producer, open one and read the sentinel back. If it is this transaction's, the commit
-        took
-           place; if it is neither that nor the last one, another owner has written.
+           took place; if it is neither that nor the last one, another owner has written.
         2. End what Kafka may have left open, by an abort with a record in each of its partitions.
         3. `fill` writes the records, and after them the sentinel; all are delivered.
         4. An offset of the owner group joins them, if asked for or after a failure: the coordinator refuses
-           it from an owner that was replaced, and from a transaction that has ended.
+           it from an owner that was replaced, and where a record was refused or the transaction has ended.
         5. Request the commit. Its answer makes the sentinel the last one.
         """
         if self._phase is _Phase.CLOSED:  # 1

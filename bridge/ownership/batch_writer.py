@@ -26,6 +26,7 @@ from bridge.kafka.patience import CALL_SECONDS
 from bridge.kafka.transactions import LONGEST_INIT_SECONDS, TransactionalWriter
 from bridge.log import get
 from bridge.ownership.election import LeaderElection
+from bridge.ownership.group import Group
 from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.topics import max_record_bytes
 
@@ -55,12 +56,18 @@ def transactional(settings: Settings, pace: KafkaPace | None = None) -> Producer
     )
 
 
-def try_open(settings: Settings) -> None:
-    """Open a writer of a feed that has no owner, and close it. Raises SinkBroken if Kafka refuses it."""
+def try_open(settings: Settings, members: Callable[[], Group]) -> bool:
+    """Open a writer of a feed that nobody owns, and close it. Returns False if its group has `members`.
+
+    Raises SinkBroken if Kafka refuses that, KafkaUnavailable without an answer.
+    """
     producer = transactional(settings)
     try:
         clients.warm_up(producer)
+        if members().members:
+            return False
         producer.init_transactions(LONGEST_INIT_SECONDS)
+        return True
     except KafkaException as exception:
         error = exception.args[0]
         if triage(error) is ErrorAction.REFUSED:

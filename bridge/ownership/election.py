@@ -144,9 +144,10 @@ class _Question:
 
     def taken(self) -> bool:
         """Return whether it was asked since the last call."""
-        was_asked = self._asked.is_set()
-        self._asked.clear()
-        return was_asked
+        if not self._asked.is_set():
+            return False
+        self._asked.clear()  # only then: it may be asked in between
+        return True
 
     def answer(self, code: int | None) -> None:
         """Give the answer."""

@@ -220,8 +220,10 @@ class Registry:
             _, versions, schema_id = self._look_up(name, schema)
             return Compatibility.REGISTERED if schema_id is not None else self._judge(name, versions, schema)
 
-    def _judge(self, name: str, versions: Sequence[int], schema: Schema) -> Compatibility:
+    def _judge(self, name: str, versions: Sequence[int] | None, schema: Schema) -> Compatibility:
         """Return whether our schema may join these versions: by our rule, whatever the registry has."""
+        if versions is None:
+            return Compatibility.UNKNOWN
         found = [_read(partial(self._client.get_version, name, version)) for version in versions]
         if not all(one is None or _is_compatible(schema, one.schema) for one in found):
             return Compatibility.INCOMPATIBLE
@@ -233,10 +235,13 @@ class Registry:
         schema = load(name)
         with self._explained(f"subject {subject_name}"):
             written, versions, schema_id = self._look_up(subject_name, schema)
-            if versions:
-                self._set_rule(subject_name)
+            how = Compatibility.REGISTERED
             if schema_id is None:
-                if self._judge(subject_name, versions, schema) is Compatibility.INCOMPATIBLE:
+                how = self._judge(subject_name, versions, schema)
+            if versions:
+                self._set_rule(subject_name, how)
+            if schema_id is None:
+                if how is Compatibility.INCOMPATIBLE:
                     raise SchemaError(
                         f"subject {subject_name}: {Compatibility.INCOMPATIBLE.value}. {TO_UPGRADE}"
                     )
@@ -245,26 +250,34 @@ class Registry:
                 )
                 schema_id = _given(self._agree(register))
             if not versions:  # not every registry takes a rule for a subject before its schema
-                self._set_rule(subject_name)
+                self._set_rule(subject_name, how)
         self._schemas[schema_id] = schema
         return schema_id
 
-    def _look_up(self, name: str, schema: Schema) -> tuple[RegistrySchema, Sequence[int], int | None]:
+    def _look_up(self, name: str, schema: Schema) -> tuple[RegistrySchema, Sequence[int] | None, int | None]:
         """Return a schema as the client takes it, the versions of its subject, and its id there.
 
-        What may not be read counts as missing. A registry that takes no POST is asked for the versions.
+        None where it may not be read. A registry that takes no POST is asked for the versions.
         """
         written = RegistrySchema(json.dumps(schema), "AVRO")
-        versions = _read(lambda: self._client.get_versions(name)) or ()
+        try:
+            versions: Sequence[int] | None = _read(lambda: self._client.get_versions(name), (403, 405))
+        except SchemaRegistryError as error:
+            if error.http_status_code != 404 or _is_foreign(error):
+                raise
+            versions = ()
         found = _read(lambda: self._client.lookup_schema(name, written, normalize_schemas=True).schema_id)
-        for version in reversed(versions if found is None else ()):
+        for version in reversed(versions or () if found is None else ()):
             one = _read(partial(self._client.get_version, name, version))
             if one and one.schema.schema_type == "AVRO" and json.loads(one.schema.schema_str or "") == schema:
                 return written, versions, one.schema_id
         return written, versions, found
 
-    def _set_rule(self, subject_name: str) -> None:
-        """Have the registry keep the versions of a subject compatible, unless it does. Logs a refusal."""
+    def _set_rule(self, subject_name: str, how: Compatibility) -> None:
+        """Have the registry keep the versions of a subject compatible, unless it does.
+
+        Logs a refusal, but raises where nobody could compare a new version with the earlier ones.
+        """
         try:
             rule = None
             with suppress(KeyError):  # the subject has other settings of its own
@@ -272,9 +285,12 @@ class Registry:
             if rule != _COMPATIBILITY:
                 self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
         except SchemaRegistryError as error:
-            if error.http_status_code in _TRANSIENT:
+            refused = self._error(f"the compatibility of {subject_name}", error)
+            is_new = how is not Compatibility.REGISTERED
+            is_away = isinstance(refused, RegistryUnavailable)
+            if how is Compatibility.UNKNOWN or error.http_status_code in _TRANSIENT or (is_new and is_away):
                 raise
-            reason = str(self._error(f"the compatibility of {subject_name}", error))
+            reason = str(refused)
             get().warning("compatibility of the schemas not set", subject=subject_name, reason=reason)
 
     def _agree(self, call: Callable[[], T]) -> T:
@@ -352,13 +368,13 @@ def confirm_ids(settings: RegistrySettings, topic_prefix: str, codecs: Codecs) -
         raise IdsChanged(f"the schema registry at {registry.address} gives the ids {ids}, and gave {known}")
 
 
-def _read(call: Callable[[], T]) -> T | None:
+def _read(call: Callable[[], T], unreadable: Sequence[int] = _UNREADABLE) -> T | None:
     """Return what a call reads; None if it is not there, or not to be read."""
     try:
         return call()
     except SchemaRegistryError as error:
         status = error.http_status_code
-        if status not in _UNREADABLE or (status == 404 and _is_foreign(error)):
+        if status not in unreadable or (status == 404 and _is_foreign(error)):
             raise
         return None
 

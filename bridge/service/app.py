@@ -211,6 +211,8 @@ class _Service:
         await run_until_raises(self._changed.wait(), self._members.watch_as_standby(leadership))
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
+        if self._members.succeeded:  # what another owner knows better
+            self._known = KnownStatus()
         leadership.taken()
         self._owner = FeedOwner(dependencies, self._committed)
         oldest = self._clock().wall - self._settings.limits.memory_seconds

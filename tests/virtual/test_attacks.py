@@ -218,8 +218,8 @@ async def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no
 
 
 # The limits are law; `decide` is asked for the attempt that is made. `Connector.connect` waits for the
-# limiter with the position as it is, which asks for seconds. Then `_look_back` takes it back to what is
-# certain, hours ago, and the attempt is made without asking the limiter for *that* recovery.
+# limiter with the position as it is, which asks for seconds. Then `_confirm_position` takes it back to what
+# is certain, hours ago, and the attempt is made without asking the limiter for *that* recovery.
 @in_world(rate=0.2, history=5 * HOUR, feed={"start": "4h"}, policy=Policy(replay_rate=1))
 async def test_a_position_that_is_taken_back_is_judged_again(world: World) -> None:
     for _ in range(5):
@@ -345,10 +345,10 @@ async def test_messages_queued_before_a_clock_step_do_not_advance_the_position(w
     await world.check(*[gap.cause for gap in world.kafka.gaps])
 
 
-# A gap is declared when the position is older than three days at the attempt. The anchored clock stood still
-# with the machine, so `Connector._look_back` takes a position that is four days old for a minute old, though
-# the wall clock is right by then. The handshake sets the clock right (`note`), and nobody looks again
-# whether what was asked for was within the feed's memory.
+# A gap is declared when the position is older than three days at the attempt. The anchored clock stood
+# still with the machine, so `Connector._confirm_position` takes a position that is four days old for a
+# minute old, though the wall clock is right by then. The handshake sets the clock right (`note`), and
+# nobody looks again whether what was asked for was within the feed's memory.
 @pytest.mark.parametrize("quiet", [False, True])
 @in_world(rate=0.006)
 async def test_a_machine_that_was_paused_for_four_days_declares_the_gap(world: World, quiet: bool) -> None:
@@ -367,8 +367,8 @@ BURST = {"rate": 60 / 7200, "burst": 60}
 
 # A position that turns out to lie in the future is a gap (0011: waiting until it is past would lose, in
 # silence). `Term.find_safe_revision` knows at the start that the position lies in the future, but
-# `Connector._look_back` only looks at the moment of the attempt. While the provider is away, or a limit
-# delays the attempt, it passes, and all is forgotten.
+# `Connector._confirm_position` only looks at the moment of the attempt. While the provider is away, or a
+# limit delays the attempt, it passes, and all is forgotten.
 @pytest.mark.parametrize("shows_date", [False, True])
 @in_world(**BURST)
 async def test_a_position_in_the_future_is_a_gap_even_if_it_passes_before_the_connection(
@@ -391,7 +391,7 @@ async def test_a_position_in_the_future_is_a_gap_even_if_it_passes_before_the_co
 
 
 # A position that turns out to lie in the future is a gap. A promise trails the clock by 90 s, so a position
-# of 10 s ahead was made by a clock that was wrong by more than 100 s. Yet `Connector._in_future` and
+# of 10 s ahead was made by a clock that was wrong by more than 100 s. Yet `Term.is_ahead` and
 # `Term.find_safe_revision` only look for more than max_clock_skew_seconds ahead of now; neither does anybody
 # look at `updated_at`, which lies in the future as well.
 @in_world(rate=60 / 7200, burst=60)
@@ -415,9 +415,9 @@ async def test_a_position_that_only_a_wrong_clock_can_have_committed_is_a_gap(wo
 # The process ended, the position stood still, or a gap was declared without a loss.
 
 
-# No clock takes it down. `Connector._look_back` may ask for the time a second time after `_take_back` (what
-# is certain is older than the edge by then). `Checkpoint.follows` allows the way back only while the old
-# position is later than `updated_at`.
+# No clock takes it down. `Connector._confirm_position` may ask for the time a second time after
+# `_take_back` (what is certain is older than the edge by then). `Checkpoint.follows` allows the way back
+# only while the old position is later than `updated_at`.
 @with_desk(revision=EPOCH + 37, connect_timeout_seconds=30.0)
 async def test_a_reset_is_committed_however_long_the_second_question_takes(desk: Desk) -> None:
     await desk.checkpointer.commit()
@@ -525,9 +525,9 @@ async def test_a_small_safety_margin_does_not_hold_the_position(world: World, ma
     assert world.feed.moment() - world.last.revision < HOUR
 
 
-# Before anything is skipped the provider is asked for the time (0011). `Connector._look_back` does not look,
-# after `answer(...)`, whether it was answered or the process is to stop. With on_gap = stop it then skips
-# by a clock that nobody has confirmed.
+# Before anything is skipped the provider is asked for the time (0011). `Connector._confirm_position` does
+# not look, after `answer(...)`, whether it was answered or the process is to stop. With on_gap = stop it
+# then skips by a clock that nobody has confirmed.
 @in_world(rate=0.05)
 async def test_a_stop_during_the_question_declares_no_gap(world: World) -> None:
     world.start()

@@ -363,13 +363,13 @@ def test_what_only_the_snapshot_jobs_need_does_not_end_a_bridge() -> None:
         "settlement.translations", kafka_checks.TOPIC_RIGHTS, frozenset(), kafka_checks.TOPIC_RIGHTS
     )
     gaps = Needed("settlement.gaps", kafka_checks.TOPIC_RIGHTS, ALL - {"READ"}, kafka_checks.READ)
-    assert kafka_checks.assess_rights([names, gaps], has_owner=True).outcome is Verdict.TROUBLE
+    assert kafka_checks.assess_rights([names, gaps], has_members=True).outcome is Verdict.TROUBLE
     assert (
-        kafka_checks.assess_rights([gaps._replace(allowed=frozenset())], has_owner=True).outcome
+        kafka_checks.assess_rights([gaps._replace(allowed=frozenset())], has_members=True).outcome
         is Verdict.FAIL
     )
     bets = Needed("settlement.bets", kafka_checks.TOPIC_RIGHTS, frozenset())
-    assert kafka_checks.assess_rights([names, bets], has_owner=True).outcome is Verdict.FAIL
+    assert kafka_checks.assess_rights([names, bets], has_members=True).outcome is Verdict.FAIL
     compatibility = {"settlement.translations-value": Compatibility.INCOMPATIBLE}
     assert kafka_checks.assess_schemas(compatibility).outcome is Verdict.TROUBLE
     compatibility["settlement.bets-value"] = Compatibility.INCOMPATIBLE
@@ -397,13 +397,13 @@ def test_rights_are_judged_by_what_is_needed(
 ) -> None:
     needed = [Needed(name, kafka_checks.TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
     needed.append(Needed("the group g", kafka_checks.GROUP_RIGHTS, frozenset(on_group)))
-    found = kafka_checks.assess_rights(needed, has_owner=True)
+    found = kafka_checks.assess_rights(needed, has_members=True)
     assert (found.outcome, words in found.message) == (outcome, True)
     assert outcome is not Verdict.FAIL or found.message == words
 
 
 def test_rights_on_topics_that_nobody_sees_are_not_called_granted() -> None:
-    found = kafka_checks.assess_rights([], ["settlement.bets"], has_owner=False)
+    found = kafka_checks.assess_rights([], ["settlement.bets"], has_members=False)
     assert found.message.endswith("topics that are missing or hidden: settlement.bets")
 
 
@@ -602,6 +602,9 @@ def test_of_the_registry_a_bridge_needs_its_own_schemas() -> None:
         assert kafka_checks.check_registry(settings).outcome is Verdict.OK
         hide("settlement.snapshots-value")
         assert kafka_checks.check_registry(settings).outcome is Verdict.TROUBLE
+        fake.subjects["settlement.bets-value"] = "{}"
+        assert kafka_checks.check_registry(settings).outcome is Verdict.FAIL
+        fake.subjects.clear()
         hide("settlement.bets-value")
         with pytest.raises(TopologyError, match="not yours"):
             kafka_checks.check_registry(settings)

@@ -88,6 +88,26 @@ def test_what_a_quota_takes_at_once_lets_none_grow_while_it_is_held_back_for() -
     assert pace.bytes == 4 * FIRST_BYTES
 
 
+@pytest.mark.parametrize("seconds", [2.1, 6.0])
+def test_what_a_quota_holds_back_for_whatever_the_size_lets_them_grow_now_and_then(seconds: float) -> None:
+    pace, now = KafkaPace(MOST), 0.0
+    pace.bytes = FIRST_BYTES
+    for _ in range(200):
+        now += seconds
+        pace.on_throttle(1, 2.0, now)
+        pace.took(pace.bytes, seconds, now)
+    assert pace.bytes > 8 * FIRST_BYTES
+
+
+def test_growing_never_shrinks() -> None:
+    pace = KafkaPace(1_000_000)
+    pace.bytes = 1_000_000
+    pace.on_throttle(1, 1.0, 0.0)
+    pace.took(100_000, 2.0, 0.0)
+    pace.took(600_000, 0.1, 0.1)
+    assert pace.bytes == 1_000_000
+
+
 def test_under_a_quota_none_grows_beyond_what_gets_through_in_seconds() -> None:
     pace = KafkaPace(MOST)
     pace.on_throttle(1, 2.0, 0.0)

@@ -17,7 +17,7 @@ from bridge.clock import Instant
 from bridge.config import KafkaSettings
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.ownership.election import LeaderElection, as_group, look
+from bridge.ownership.election import LeaderElection, _Question, as_group, look
 from bridge.ownership.group import Group, Member
 from tests.unit.kafka.forgotten_brokers import GROUP, Broker
 from tests.unit.kafka.lost_brokers import TOPIC, LostBrokers
@@ -327,3 +327,18 @@ def test_one_that_cannot_join_again_can_be_closed(monkeypatch: pytest.MonkeyPatc
     joined.close()
     assert not joined._thread.is_alive()
     joined.check()
+
+
+def test_what_is_asked_while_nothing_was_is_not_lost() -> None:
+    question = _Question()
+    seen = question._asked.is_set
+
+    def asked_in_between() -> bool:
+        was_asked = seen()
+        question.ask()
+        return was_asked
+
+    question._asked.is_set = asked_in_between  # type: ignore[method-assign]
+    assert not question.taken()
+    question._asked.is_set = seen  # type: ignore[method-assign]
+    assert question.taken()

@@ -129,6 +129,18 @@ def test_a_rule_that_may_not_be_set_is_kept_by_the_bridge(fake: FakeRegistry, ur
         Registry(RegistrySettings(url=url)).register("p")
 
 
+def test_what_can_neither_be_ruled_nor_compared_is_not_registered(fake: FakeRegistry, url: str) -> None:
+    fake.subjects["p.bets-value"] = "{}"
+    fake.refusal = lambda method, path: (
+        (403, {"error_code": 40301, "message": "no"})
+        if path.startswith("/config/") or (method == "GET" and path.endswith("/versions/1"))
+        else None
+    )
+    with pytest.raises(TopologyError, match=r"p\.bets-value"):
+        Registry(RegistrySettings(url=url)).register("p")
+    assert fake.subjects["p.bets-value"] == "{}"
+
+
 def test_a_registry_that_is_tired_is_not_written_to(fake: FakeRegistry, url: str) -> None:
     Registry(RegistrySettings(url=url)).register("p")
     fake.refusal = lambda method, path: (

@@ -265,6 +265,8 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
     await service._stand_by(Shown())
     terms = [(True, 7, 5), (True, None, 0)]
     assert seen == [*terms, (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, None, 0)]
+    await service._one_term(dependencies, Shown())  # which ends before it has restored anything
+    assert service._take_snapshot().known == KnownStatus()
 
 
 async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
