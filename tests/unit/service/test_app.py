@@ -265,7 +265,34 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
     await service._stand_by(Shown())
     terms = [(True, 7, 5), (True, None, 0)]
     assert seen == [*terms, (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, None, 0)]
-    await service._one_term(dependencies, Shown())  # which ends before it has restored anything
+
+
+async def test_a_term_that_restores_nothing_brings_back_nothing_older_than_another_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Brief:
+        """It loses the feed before it has restored anything."""
+
+        term, committed = 1, None
+
+        def __init__(self, *_: object) -> None: ...
+
+        def seen(self) -> TermStatus:
+            return TermStatus()
+
+        async def run(self) -> None:
+            await asyncio.sleep(0)  # its members are looked at
+            raise NotOwner("leadership was lost")
+
+    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
+    service._known, service._members.succeeded = KnownStatus(revision=7), True
+    monkeypatch.setattr(app, "FeedOwner", Brief)
+    monkeypatch.setattr(service._gaps, "read", AsyncMock())
+    monkeypatch.setattr(clients, "admin", lambda _: object())
+    dependencies: Any = SimpleNamespace(codecs=SimpleNamespace(gaps=None))
+    leadership = Apart()
+    monkeypatch.setattr(leadership, "look", lambda _: None)
+    await service._one_term(dependencies, leadership)
     assert service._take_snapshot().known == KnownStatus()
 
 
