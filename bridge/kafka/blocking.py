@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from traceback import clear_frames
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -79,7 +78,6 @@ class Worker:
                 except (BridgeError, KafkaException) as error:
                     future.set_exception(_without_frames(error))
                 except BaseException as error:  # noqa: BLE001  # the future's reader handles it
-                    clear_frames(error.__traceback__)  # of what they hold; their lines stay
                     future.set_exception(error)
             # With the clients that they hold. The error holds this frame, which must not hold the error.
             del job, future

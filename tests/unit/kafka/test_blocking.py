@@ -182,22 +182,3 @@ def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.
     assert events.empty(), "it was waited for"
     release.set()
     assert events.get(timeout=30) == "ended"
-
-
-def test_what_an_unforeseen_error_holds_is_destroyed_on_the_thread_of_the_job() -> None:
-    destroyed_by: list[str] = []
-
-    class Client:
-        def __del__(self) -> None:
-            destroyed_by.append(threading.current_thread().name)
-
-    def fail() -> None:
-        client = Client()
-        raise RuntimeError(type(client).__name__)
-
-    worker = Worker("job")
-    error = worker.submit(fail).exception(10)
-    worker.close(10)
-    assert isinstance(error, RuntimeError)
-    del error
-    assert destroyed_by == ["job"]
