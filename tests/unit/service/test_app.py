@@ -337,7 +337,8 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
     for thread in threading.enumerate():
         if thread.name == "group":
             await asyncio.to_thread(thread.join, 10)
-    assert set(destroyed_by) == {"group"}  # which may block: the event loop has the feed
+    # Not on the event loop, which has the feed: that may block. An unforeseen error keeps its frames.
+    assert destroyed_by.count("group") >= 2
 
 
 def test_metrics_tell_how_long_an_event_loop_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
