@@ -35,11 +35,11 @@ app = typer.Typer(
     name="bridge",
     help="Publish a sportsbook's settlement feed to Kafka exactly once, and declare every gap.",
     epilog="Settings come from environment variables BRIDGE_SECTION__NAME and a TOML file (--config); "
-    "bridge.example.toml lists them all.\n\nExit codes (docs/exit-codes.md):\n\n"
-    "- 0: success\n- 1: failure, or a difference found\n- 2: invalid setting or option\n"
-    "- 3: credential refused\n- 4: published, but incomplete\n- 5: gap\n"
-    "- 6: invalid topic or schema, or a missing right\n- 7: embedded Kafka failed to start\n"
-    "- 8: Kafka refuses a write\n- 9: clocks too far apart\n- 10: snapshot failed\n- 130: Ctrl-C",
+    "bridge.example.toml lists them all.\n\nExit codes (docs/exit-codes.md):\n\n- 0: success\n"
+    "- 1: failure, or a difference found\n- 2: invalid setting or option\n- 3: credential refused\n"
+    "- 4: published, but incomplete\n- 5: gap\n- 6: invalid topic or schema, or a missing right\n"
+    "- 7: embedded Kafka failed to start\n- 8: Kafka refuses a write\n- 9: clocks too far apart\n"
+    "- 10: snapshot failed\n- 11: nothing that comes can be converted\n- 130: Ctrl-C",
     no_args_is_help=True,
     rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
     pretty_exceptions_enable=False,

@@ -84,7 +84,7 @@ def assess_topics(changes: list[topics.Change]) -> Finding:
     if any(change.harmful for change in changes):
         return Finding(Verdict.TROUBLE, f"{message}\n{OF_JOBS}", advice)
     if any(change.action not in topics.STANDING for change in changes):
-        return Finding(Verdict.WARN, message, f"{advice} `bridge run` creates missing ones.")
+        return Finding(Verdict.WARN, message, f"{advice} `bridge run` creates those that it writes.")
     return Finding(Verdict.OK, message or "match the settings")
 
 
