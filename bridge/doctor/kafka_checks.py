@@ -307,14 +307,14 @@ def check_registry(settings: Settings) -> Finding:
     """Whether the registry has our schemas, or would take them. Raises as `Registry.register`."""
     prefix = settings.topics.prefix
     with Registry(settings.registry) as registry:
-        ours = registry.compatibility(prefix, OF_OWNER)
         try:
             return assess_schemas(registry.compatibility(prefix))
         except RegistryUnavailable:
             raise
         except TopologyError as error:
-            judged, text = assess_schemas(ours), f"{error}\n{OF_JOBS}"
-            return judged if judged.outcome is Verdict.FAIL else Finding(Verdict.TROUBLE, text)
+            judged = assess_schemas(registry.compatibility(prefix, OF_OWNER))
+            trouble = Finding(Verdict.TROUBLE, f"{error}\n{OF_JOBS}")
+            return judged if judged.outcome is Verdict.FAIL else trouble
 
 
 def assess_schemas(compatibility: Mapping[str, Compatibility]) -> Finding:

@@ -235,9 +235,8 @@ class Registry:
         schema = load(name)
         with self._explained(f"subject {subject_name}"):
             written, versions, schema_id = self._look_up(subject_name, schema)
-            how = Compatibility.REGISTERED
-            if schema_id is None:
-                how = self._judge(subject_name, versions, schema)
+            is_there = schema_id is not None
+            how = Compatibility.REGISTERED if is_there else self._judge(subject_name, versions, schema)
             if versions:
                 self._set_rule(subject_name, how)
             if schema_id is None:

@@ -51,7 +51,7 @@ class SchemaIds:
         self._confirmed_at = self._clock().monotonic
 
     def confirm_unless(self, last: int) -> None:
-        """Do so unless bets were `last` written with our id."""
+        """Do so unless the id with which bets were written `last` is ours."""
         if last != self._codecs.bets.schema_id:
             self.confirm()
 
