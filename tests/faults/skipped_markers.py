@@ -26,7 +26,12 @@ SECONDS = 60.0
 def await_leader(client: AdminClient, wanted: set[int], topic: str = TOPIC) -> None:
     """Wait until the topic's only partition is led by one of these."""
     deadline = time.monotonic() + SECONDS
-    while client.list_topics(topic, timeout=SECONDS).topics[topic].partitions[0].leader not in wanted:
+
+    def leader() -> int | None:
+        found = client.list_topics(topic, timeout=SECONDS).topics[topic].partitions
+        return found[0].leader if found else None  # a broker that has just started may know no partition
+
+    while leader() not in wanted:
         assert time.monotonic() < deadline, "the leader has not changed"
         time.sleep(0.2)
 

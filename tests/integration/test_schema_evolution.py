@@ -58,7 +58,7 @@ def test_old_and_new_consumers_read_each_others_records(
     breaking = newer()
     del breaking["fields"][-1]["default"]
     breaking["fields"][-1]["type"] = "string"
-    with pytest.raises(SchemaError, match="not compatible with an earlier version"):
+    with pytest.raises(SchemaError, match="not compatible with the registered versions"):
         registered(place, breaking, monkeypatch)
 
     old, new = (Codec(schema, id_) for schema, id_ in zip((current, newer()), ids, strict=True))
