@@ -19,8 +19,9 @@ from setuptools.command.build_ext import build_ext
 
 COMPILED = [
     "bridge/audit/bets.py",
+    "bridge/avro/columns.py",
+    "bridge/avro/decoder.py",
     "bridge/avro/encoder.py",
-    "bridge/avro/field_layout.py",
     "bridge/messages/extras.py",
     "bridge/messages/transcoder.py",
     "bridge/messages/converter.py",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from math import ceil
+from typing import Any
 
 from bridge.audit.findings import MOST_SHOWN, AuditFinding, Findings, Hour, Proof
 from bridge.audit.placement import Placement
@@ -19,7 +20,7 @@ from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 
 ROWS = 2_000_000
 """Most records in the table, 120 MB."""
-FIELDS = ["betId", "settlementVersion", "settlementTime"]
+FIELDS = "betId", "settlementVersion", "settlementTime"
 """What is read of a bet; all else is only checked."""
 _ROW = struct.Struct("<q16s")
 """Payload of a bet: its last version, the hash of its content."""
@@ -34,7 +35,7 @@ def passes_over(offsets: int) -> int:
 
 
 class BetsCheck:
-    """Judges records of bets. `read` returns the values of `FIELDS`, and raises SchemaError.
+    """Judges records of bets. `read` returns the `FIELDS` of one, and raises SchemaError.
 
     `wanted` are settlementTimes, in microseconds, that must occur; `take` removes those that do.
     """
@@ -43,7 +44,7 @@ class BetsCheck:
         self,
         topic: str,
         partitions: int,
-        read: Callable[[bytes], list[bytes | int]],
+        read: Callable[[bytes], dict[str, Any]],
         findings: Findings,
         wanted: set[int],
     ) -> None:
@@ -119,11 +120,9 @@ class BetsCheck:
             raise ForeignRecord("it has no key")
         if value is None:
             raise ForeignRecord("a tombstone, which no bridge writes: readers lose the bet")
-        bet_id, version, settled_at = self._read_fields(value)
-        assert isinstance(bet_id, bytes)
-        assert isinstance(version, int)
-        assert isinstance(settled_at, int)
-        return bet_id, version, settled_at
+        found = self._read_fields(value)
+        bet_id: str = found["betId"]
+        return bet_id.encode("utf-8"), found["settlementVersion"], found["settlementTime"]
 
     def _compare(
         self, digest: bytes, version: int, content: bytes, hour: Hour, record: tuple[bytes, int, int]

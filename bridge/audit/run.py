@@ -21,8 +21,7 @@ from bridge.audit.bets import FIELDS, BetsCheck, passes_over
 from bridge.audit.checkpoints import CheckpointsCheck
 from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.audit.letters import LettersCheck
-from bridge.avro.field_layout import RecordLayout
-from bridge.avro.field_reader import FieldReader
+from bridge.avro.codec import bets_with
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin
@@ -246,12 +245,8 @@ class _Audit:
             starts = admin.offsets_since(client, topic, self._since, ends)
         wanted = self._wanted()
         missing = set(wanted)
-        reader = FieldReader(
-            "settlement.SettledBet",
-            lambda schema: RecordLayout(schema, FIELDS).read,
-            self._registry.schema_by_id,
-        )
-        check = BetsCheck(topic, count, reader.read, self._findings, missing)
+        codec = bets_with(*FIELDS, schema_by_id=self._registry.schema_by_id, strict=True)
+        check = BetsCheck(topic, count, codec.decode, self._findings, missing)
 
         def take(message: Message) -> None:
             check.take(message.key(), message.value(), message.offset() or 0, message.timestamp()[1])

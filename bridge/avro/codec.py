@@ -6,21 +6,19 @@ feed, such as 0001-01-01T00:00:00+14:00.
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from fastavro import parse_schema, schemaless_reader
-from fastavro.read import SchemaResolutionError
+from fastavro import parse_schema
 from fastavro.schema import SchemaParseException, UnknownType
 
+from bridge.avro.decoder import Decoder
 from bridge.avro.encoder import Encoder, UnknownSchema
-from bridge.avro.field_layout import RecordLayout
 from bridge.avro.mismatch import mismatch
-from bridge.avro.schemas import Schema, versions
+from bridge.avro.schemas import Schema, load, only, versions
 from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 from bridge.formatting import shortened
 
@@ -37,11 +35,17 @@ class Codec:
     """Encodes and decodes records of one schema.
 
     `schema_by_id` returns the schema of a record written with another one, which cannot be read without it.
-    Raises SchemaError for a schema that `bridge.avro.encoder` does not support.
+    A schema that has only some of the fields (`schemas.only`) reads just these; with `strict`, text in the
+    others must be UTF-8, too. Raises SchemaError for a schema that `bridge.avro.encoder` does not support.
     """
 
     def __init__(
-        self, schema: Schema, schema_id: int, schema_by_id: Callable[[int], Schema] | None = None
+        self,
+        schema: Schema,
+        schema_id: int,
+        schema_by_id: Callable[[int], Schema] | None = None,
+        *,
+        strict: bool = False,
     ) -> None:
         self.schema_id: Final = schema_id
         self._name = schema["name"]
@@ -57,7 +61,10 @@ class Codec:
         except UnknownSchema as error:
             raise SchemaError(f"the schema of {self._name} is not supported: {error}") from None
         self._schema_by_id = schema_by_id
-        self._writers = Writers(parsed["name"], self.schema_by_id, {schema_id: self.schema})
+        self._strict = strict
+        self.writers: Final = Writers(parsed["name"], self.schema_by_id, {schema_id: self.schema})
+        self._decoders: dict[bytes, Decoder] = {}
+        """By the first bytes of the records."""
         self._others: dict[int, Codec] = {}
         self._later: dict[int, bool] = {}
         """Schema id → whether that version has fields or symbols that this one lacks."""
@@ -118,25 +125,23 @@ class Codec:
         Raises SchemaError for any other bytes, ForeignRecord if they begin unlike such a record, and what
         `schema_by_id` raises.
         """
-        writer = self._writers.of(data)
-        body = io.BytesIO(data)
-        body.seek(_HEADER.size)
+        decoder = self._decoders.get(data[:HEADER_BYTES]) or self._decoder_of(data)
         try:
-            datum: Any = schemaless_reader(body, writer, self.schema)
-        except (
-            SchemaResolutionError,
-            ValueError,
-            TypeError,
-            LookupError,
-            EOFError,
-            ArithmeticError,
-            MemoryError,
-        ) as error:
+            datum: dict[str, Any] = decoder.read(data, HEADER_BYTES)
+        except ValueError as error:
             what = f"not a {self._name}, or the registry is not the one it was written with"
-            raise SchemaError(f"{what}: {shortened(repr(error))}") from error
-        if body.tell() != len(data):
-            raise SchemaError(f"not a {self._name}: {len(data) - body.tell()} bytes too many")
-        return dict(datum)
+            raise SchemaError(f"{what}: {shortened(str(error))}") from None
+        return datum
+
+    def _decoder_of(self, data: bytes) -> Decoder:
+        """Return what decodes such a record. Raises as `Writers.of`, SchemaError for a recursive schema."""
+        writer = self.writers.of(data)
+        try:
+            decoder = Decoder(writer, self.schema, strict=self._strict)
+        except ValueError as error:
+            raise SchemaError(f"the schema of a {self._name} cannot be used: {error}") from None
+        self._decoders[data[:HEADER_BYTES]] = decoder
+        return decoder
 
 
 class Writers:
@@ -151,8 +156,8 @@ class Writers:
         self._name = name
         self._schema_by_id = schema_by_id
         self._parsed: dict[int, Any] = dict(known or {})
-        self._others: dict[int, tuple[str, RecordLayout | None]] = {}
-        """Ids of other schemas: what the registry says, and what reads their records if that is known."""
+        self._others: dict[int, tuple[str, Decoder | None]] = {}
+        """Ids of other schemas: what the registry says, and what reads their values if that is known."""
 
     def of(self, data: bytes) -> Any:
         """Return the schema of a record in wire format, as parsed by fastavro, without logical types.
@@ -165,10 +170,10 @@ class Writers:
         self._ask(schema_id)
         if schema_id in self._parsed:
             return self._parsed[schema_id]
-        what, layout = self._others[schema_id]
+        what, other = self._others[schema_id]
         if any(_fits(data, shipped) for shipped in _shipped(self._name)):
             raise _given_away(schema_id, what, f"but the bytes are those of a {self._name}")
-        if layout is None or _fits(data, layout):
+        if other is None or _fits(data, other):
             raise ForeignRecord(what)
         raise SchemaError(f"schema {schema_id} is something else in the registry ({what}), and does not fit")
 
@@ -190,7 +195,7 @@ class Writers:
         if name == self._name:
             self._parsed[schema_id] = found
         else:
-            self._others[schema_id] = f"a {shortened(str(name))}, not a {self._name}", _layout(found)
+            self._others[schema_id] = f"a {shortened(str(name))}, not a {self._name}", _checks(found)
 
 
 class Codecs(NamedTuple):
@@ -199,6 +204,12 @@ class Codecs(NamedTuple):
     bets: Codec
     checkpoints: Codec
     gaps: Codec
+
+
+def bets_with(*fields: str, schema_by_id: Callable[[int], Schema], strict: bool = False) -> Codec:
+    """Return a codec that reads some fields of settled bets."""
+    wanted = only(load("settled-bet"), {name: {} for name in fields})
+    return Codec(wanted, READ_ONLY, schema_by_id, strict=strict)
 
 
 def schema_id_of(data: bytes) -> int:
@@ -225,22 +236,23 @@ def _parsed(schema: Any) -> Any:
         raise ForeignRecord(f"its schema is not an Avro schema: {shortened(repr(error))}") from error
 
 
-def _layout(schema: Any) -> RecordLayout | None:
-    """Return what reads values of any parsed schema; None for one that is recursive."""
+def _checks(schema: Any) -> Decoder | None:
+    """Return what reads values of any parsed schema, and nothing in them; None for one that is recursive."""
+    nothing = {"type": "record", "name": "value", "fields": list[Any]()}
     try:
-        return RecordLayout({"name": "value", "fields": [{"name": "value", "type": schema}]}, [])
+        return Decoder(nothing | {"fields": [{"name": "value", "type": schema}]}, nothing, strict=True)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
 
 @cache
-def _shipped(name: str) -> tuple[RecordLayout, ...]:
-    return tuple(RecordLayout(_parsed(schema), []) for schema in versions(name))
+def _shipped(name: str) -> tuple[Decoder, ...]:
+    return tuple(filter(None, (_checks(_parsed(schema)) for schema in versions(name))))
 
 
-def _fits(data: bytes, layout: RecordLayout) -> bool:
+def _fits(data: bytes, decoder: Decoder) -> bool:
     try:
-        layout.read(data, HEADER_BYTES)
+        decoder.read(data, HEADER_BYTES)
     except ValueError:
         return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -12,6 +13,9 @@ from bridge.errors import SchemaError
 
 Schema: TypeAlias = dict[str, Any]
 """A record schema as parsed JSON."""
+
+Fields: TypeAlias = Mapping[str, "Fields"]
+"""Names of fields of a record, and of those of the records within."""
 
 ROOT: Final[Traversable] = files("bridge") / "schemas"
 NAMESPACE: Final = "settlement"
@@ -46,6 +50,19 @@ def versions(name: str) -> tuple[Schema, ...]:
         if f"{NAMESPACE}.{load(each)['name']}" == name:
             return tuple(read(file) for file in (ROOT / "history" / each).iterdir())
     return ()
+
+
+def only(schema: Any, fields: Fields) -> Any:
+    """Return a record's schema with some of its fields: it reads these alone."""
+    match schema:
+        case {"type": "record"}:
+            kept = [field for field in schema["fields"] if field["name"] in fields]
+            return schema | {"fields": [f | {"type": only(f["type"], fields[f["name"]])} for f in kept]}
+        case {"type": "array"}:
+            return schema | {"items": only(schema["items"], fields)}
+        case list():
+            return [only(branch, fields) for branch in schema]
+    return schema
 
 
 def read(file: Traversable) -> Schema:

@@ -10,7 +10,7 @@ from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.field_reader import field_of_bets
+from bridge.avro.codec import bets_with
 from bridge.avro.schemas import Schema
 from bridge.clock import MICROS, Clock
 from bridge.config import Settings
@@ -62,7 +62,7 @@ class ReachReader:
         self._confirm = confirm
         self._settings = settings
         self._topics = topics
-        self._times = field_of_bets("settlementTime", schema_by_id)
+        self._times = bets_with("settlementTime", schema_by_id=schema_by_id)
 
     def compare(
         self, client: AdminClient, checkpoint: Checkpoint | None, *, final: bool = False
@@ -202,11 +202,15 @@ class ReachReader:
             nonlocal found
             if (value := message.value()) is not None and not found:
                 with suppress(SchemaError):
-                    found = abs(self._times.read(value) / MICROS - newest) < 1 / MICROS
+                    found = abs(self._settled_at(value) - newest) < 1 / MICROS
 
         # It was received after it was settled.
         TopicScan(name, take, start=newest - self._settings.feed.max_clock_skew_seconds).read(self._settings)
         return "" if found else f"{name} lacks the bet settled at {format_utc(newest)}, the newest published"
+
+    def _settled_at(self, value: bytes) -> float:
+        """Return when a bet was settled, Unix seconds. Raises SchemaError."""
+        return float(self._times.decode(value)["settlementTime"] / MICROS)
 
     def _last(self, name: str, number: int, start: int, end: int) -> float | None:
         """Return the newest time of receipt in a part of a partition; None if it has no record."""
@@ -240,7 +244,7 @@ class ReachReader:
             value, at = message.value(), received_at(message)
             if value is not None and since <= at <= moment:
                 with suppress(SchemaError):
-                    settled.append(self._times.read(value) / MICROS)
+                    settled.append(self._settled_at(value))
                     if settled[-1] > at:
                         del settled[-1]
 

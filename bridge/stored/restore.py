@@ -10,8 +10,7 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.codec import Codec
-from bridge.avro.field_reader import field_of_bets
+from bridge.avro.codec import Codec, bets_with
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
 from bridge.dedup.deduplicator import KEPT, Deduplicator, fingerprint
@@ -51,7 +50,7 @@ class PublishedReader:
         self._settings = settings
         self._topics = topics
         self._bets = bets
-        self._versions = field_of_bets("settlementVersion", bets.schema_by_id)
+        self._versions = bets_with("settlementVersion", schema_by_id=bets.schema_by_id)
         self._clock = clock
 
     def deduplicator(
@@ -137,7 +136,7 @@ class PublishedReader:
         try:
             key = key_of(message)
             if value is not None:
-                version = self._versions.read(value)
+                version = self._versions.decode(value)["settlementVersion"]
                 content = fingerprint(self._bets.as_ours(value))
                 deduplicator.publish(key, version, content, received_at(message))
         except ForeignRecord as error:

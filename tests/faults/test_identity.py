@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bridge.avro.field_reader import field_of_bets
+from bridge.avro.codec import bets_with
 from bridge.config import RegistrySettings, Settings
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
@@ -238,8 +238,8 @@ async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Pla
         assert mirror.run("topics", "apply").returncode == 0
         producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
         with Registry(RegistrySettings(url=place.cluster.registry_url)) as registry:
-            times = field_of_bets("settlementTime", registry.schema_by_id)
-            bets = sorted(place.read("bets"), key=lambda m: times.read(m.value() or b""))
+            times = bets_with("settlementTime", schema_by_id=registry.schema_by_id)
+            bets = sorted(place.read("bets"), key=lambda m: times.decode(m.value() or b"")["settlementTime"])
         for m in bets[:-40]:
             producer.produce(f"{mirror.prefix}.bets", m.value(), m.key(), m.partition() or 0)
         assert producer.flush(30) == 0

@@ -17,8 +17,7 @@ from math import inf
 from typing import TypeVar
 from zlib import crc32
 
-from bridge.avro.codec import Codec, Codecs
-from bridge.avro.field_reader import field_of_bets
+from bridge.avro.codec import Codec, Codecs, bets_with
 from bridge.avro.schemas import load
 from bridge.config import BatchSettings
 from bridge.config.kafka import SESSION_MS
@@ -42,13 +41,13 @@ T = TypeVar("T")
 PARTITIONS = 6
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
-_VERSIONS = field_of_bets("settlementVersion", lambda _: load("settled-bet"))
+_VERSIONS = bets_with("settlementVersion", schema_by_id=lambda _: load("settled-bet"))
 
 
 @lru_cache(maxsize=20_000)
 def _identity(value: bytes) -> tuple[int, bytes]:
     """Return version and fingerprint of a bet's record."""
-    return _VERSIONS.read(value), fingerprint(value)
+    return _VERSIONS.decode(value)["settlementVersion"], fingerprint(value)
 
 
 class Kafka:

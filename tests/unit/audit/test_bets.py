@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bridge.audit import bets
@@ -19,13 +21,13 @@ def value(bet_id: str, version: int = 1, content: str = "", settled: int = 0) ->
     return f"{bet_id} {version} {settled} {content}".encode()
 
 
-def read(data: bytes) -> list[bytes | int]:
+def read(data: bytes) -> dict[str, Any]:
     bet_id, version, settled, _ = data.split(b" ", 3)
     if bet_id == b"lost":
         raise SchemaNotFound("lost")
     if bet_id == b"junk":
         raise ForeignRecord("junk")
-    return [bet_id, int(version), int(settled)]
+    return {"betId": bet_id.decode(), "settlementVersion": int(version), "settlementTime": int(settled)}
 
 
 def judged(
@@ -152,7 +154,7 @@ def test_a_table_is_never_larger_than_its_bound(
 
 
 def test_an_error_of_the_registry_leaves_nothing_counted() -> None:
-    def away(_: bytes) -> list[bytes | int]:
+    def away(_: bytes) -> dict[str, Any]:
         raise ConnectionError
 
     findings = Findings()

@@ -1,0 +1,158 @@
+"""Columns in Arrow's layout that a decoder fills, a row at a time, without an object a value.
+
+`bridge.avro.arrow` makes Arrow arrays of them. Compiled with mypyc, as `bridge.avro.encoder` is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_f64_le, write_i32_le, write_i64_le
+from mypy_extensions import i32, i64
+
+_MOST: Final = 2**31 - 1
+
+
+class Column:
+    """Values of one type. `valid` has a byte a value, 0 for a null, if any can be one."""
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        self.nullable: Final = nullable
+        self.valid: Final = BytesWriter()
+        self.rows: i64 = 0
+
+    def add_null(self) -> None:
+        """Add a null. Raises ValueError where none can be."""
+        if not self.nullable:
+            raise ValueError("a null where none can be")
+        self.leave_out()
+
+    def leave_out(self) -> None:
+        """Add what stands for nothing: of a field, within a record that is null."""
+        if self.nullable:
+            self.valid.append(0)
+        self.rows += 1
+        self._fill()
+
+    def _add(self) -> None:
+        if self.nullable:
+            self.valid.append(1)
+        self.rows += 1
+
+    def _fill(self) -> None:
+        """Add what stands in the place of a null."""
+        raise NotImplementedError
+
+
+class Booleans(Column):
+    """`values` has a byte a value."""
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.values: Final = BytesWriter()
+
+    def add(self, value: bool) -> None:
+        """Add a value."""
+        self._add()
+        self.values.append(1 if value else 0)
+
+    def _fill(self) -> None:
+        self.values.append(0)
+
+
+class Longs(Column):
+    """Integers of 64 bits: numbers, times in microseconds, or indices of `symbols`."""
+
+    def __init__(self, symbols: list[str] | None = None, *, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.values: Final = BytesWriter()
+        self.symbols: Final = symbols
+
+    def add(self, value: i64) -> None:
+        """Add a value."""
+        self._add()
+        write_i64_le(self.values, value)
+
+    def _fill(self) -> None:
+        write_i64_le(self.values, 0)
+
+
+class Doubles(Column):
+    """Floating-point numbers of 64 bits."""
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.values: Final = BytesWriter()
+
+    def add(self, value: float) -> None:
+        """Add a value."""
+        self._add()
+        write_f64_le(self.values, value)
+
+    def _fill(self) -> None:
+        write_f64_le(self.values, 0.0)
+
+
+class Strings(Column):
+    """Texts in UTF-8, one after the other; `ends` has where each ends, 32 bits."""
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.values: Final = BytesWriter()
+        self.ends: Final = BytesWriter()
+        self._end: i32 = 0
+
+    def add(self, value: bytes) -> None:
+        """Add a value. Raises ValueError where Arrow's offsets end, at 2 GiB."""
+        if len(value) > _MOST - self._end:
+            raise ValueError("more than 2 GiB of text in a column")
+        self._add()
+        self.values.write(value)
+        size: int = len(value)
+        self._end += i32(size)
+        write_i32_le(self.ends, self._end)
+
+    def _fill(self) -> None:
+        write_i32_le(self.ends, self._end)
+
+
+class Lists(Column):
+    """Lists of `items`; `ends` as for texts."""
+
+    def __init__(self, items: Column, *, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.items: Final = items
+        self.ends: Final = BytesWriter()
+
+    def close(self) -> None:
+        """Add a list of the items that were added since the last one."""
+        self._add()
+        self._fill()
+
+    def _fill(self) -> None:
+        size: int = self.items.rows
+        write_i32_le(self.ends, i32(size))
+
+
+class Maps(Lists):
+    """Maps from texts, `keys`, to texts, `items`."""
+
+    def __init__(self, items: Column, *, nullable: bool = False) -> None:
+        super().__init__(items, nullable=nullable)
+        self.keys: Final = Strings()
+
+
+class Structs(Column):
+    """Records, by their fields in the order of the schema."""
+
+    def __init__(self, fields: list[Column], *, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.fields: Final = fields
+
+    def close(self) -> None:
+        """Add a record of the values that were added to its fields."""
+        self._add()
+
+    def _fill(self) -> None:
+        for field in self.fields:
+            field.leave_out()
