@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400
@@ -25,6 +26,24 @@ def format_utc(seconds: float) -> str:
     except OverflowError:  # before year 1 or after year 9999
         # A double cannot tell the last microseconds of 9999 from what follows them.
         return "9999-12-31T23:59:59.999999Z" if seconds == _YEAR_10000 else f"{seconds:+.6f}s"
+
+
+@lru_cache(maxsize=16)
+def _day(number: int) -> str:
+    """Return the date of a day since 1970-01-01. Raises OverflowError before year 1 and after 9999."""
+    return (EPOCH + timedelta(days=number)).date().isoformat()
+
+
+def format_micros(micros: int) -> str:
+    """Format microseconds since 1970 as `format_utc` does seconds, exactly."""
+    seconds, fraction = divmod(micros, 1_000_000)
+    day, second = divmod(seconds, 86_400)
+    try:
+        date = _day(day)
+    except OverflowError:
+        return format_utc(micros / 1_000_000)
+    text = f"{date}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+    return f"{text}.{fraction:06}Z" if fraction else f"{text}Z"
 
 
 def parse_instant(text: str) -> float | None:

@@ -13,8 +13,9 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from fastavro import parse_schema
-from fastavro.schema import SchemaParseException, UnknownType
+from fastavro.schema import SchemaParseException, UnknownType, to_parsing_canonical_form
 
+from bridge.avro.columns import Column
 from bridge.avro.decoder import Decoder
 from bridge.avro.encoder import Encoder, UnknownSchema
 from bridge.avro.mismatch import mismatch
@@ -65,6 +66,8 @@ class Codec:
         self.writers: Final = Writers(parsed["name"], self.schema_by_id, {schema_id: self.schema})
         self._decoders: dict[bytes, Decoder] = {}
         """By the first bytes of the records."""
+        self._other_headers: set[bytes] = set()
+        """Those of records of other versions."""
         self._others: dict[int, Codec] = {}
         self._later: dict[int, bool] = {}
         """Schema id → whether that version has fields or symbols that this one lacks."""
@@ -129,9 +132,34 @@ class Codec:
         try:
             datum: dict[str, Any] = decoder.read(data, HEADER_BYTES)
         except ValueError as error:
-            what = f"not a {self._name}, or the registry is not the one it was written with"
-            raise SchemaError(f"{what}: {shortened(str(error))}") from None
+            raise self._unreadable(error) from None
         return datum
+
+    def append(self, data: bytes, column: Column) -> None:
+        """Append such a record to a column for values of this schema (`bridge.avro.columns`).
+
+        Raises as `decode`; the column is of no use then.
+        """
+        data = self.converted(data)
+        decoder = self._decoders.get(data[:HEADER_BYTES]) or self._decoder_of(data)
+        try:
+            decoder.append(data, HEADER_BYTES, column)
+        except ValueError as error:
+            raise self._unreadable(error) from None
+
+    def converted(self, data: bytes) -> bytes:
+        """Return such a record as it is if it was written with this schema, else encoded with it.
+
+        Raises as `decode`, but for one that is returned as it is only if its first bytes are wrong.
+        """
+        header = data[:HEADER_BYTES]
+        if header not in self._decoders:
+            self._decoder_of(data)
+        return self.encode(self.decode(data)) if header in self._other_headers else data
+
+    def _unreadable(self, error: ValueError) -> SchemaError:
+        what = f"not a {self._name}, or the registry is not the one it was written with"
+        return SchemaError(f"{what}: {shortened(str(error))}")
 
     def _decoder_of(self, data: bytes) -> Decoder:
         """Return what decodes such a record. Raises as `Writers.of`, SchemaError for a recursive schema."""
@@ -140,7 +168,9 @@ class Codec:
             decoder = Decoder(writer, self.schema, strict=self._strict)
         except ValueError as error:
             raise SchemaError(f"the schema of a {self._name} cannot be used: {error}") from None
-        self._decoders[data[:HEADER_BYTES]] = decoder
+        self._decoders[header := data[:HEADER_BYTES]] = decoder
+        if to_parsing_canonical_form(writer) != to_parsing_canonical_form(self.schema):
+            self._other_headers.add(header)
         return decoder
 
 

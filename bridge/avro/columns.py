@@ -135,7 +135,7 @@ class Lists(Column):
 
 
 class Maps(Lists):
-    """Maps from texts, `keys`, to texts, `items`."""
+    """Maps from texts, `keys`, to `items`."""
 
     def __init__(self, items: Column, *, nullable: bool = False) -> None:
         super().__init__(items, nullable=nullable)

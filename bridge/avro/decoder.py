@@ -331,19 +331,6 @@ class _Map(_Node):
         self._keys: Final = _String(True)
 
     def read(self, source: _Input) -> object:
-        return self._entries(source)
-
-    def append(self, source: _Input, column: Column) -> None:
-        assert isinstance(column, Maps)
-        values = column.items
-        assert isinstance(values, Strings)
-        for key, value in self._entries(source).items():
-            assert isinstance(value, str)
-            column.keys.add(key.encode("utf-8"))
-            values.add(value.encode("utf-8"))
-        column.close()
-
-    def _entries(self, source: _Input) -> dict[str, object]:
         found: dict[str, object] = {}
         item, keys = self._item, self._keys
         while (count := source.items()) != 0:
@@ -352,6 +339,16 @@ class _Map(_Node):
                 found[key] = item.read(source)
                 count -= 1
         return found
+
+    def append(self, source: _Input, column: Column) -> None:
+        assert isinstance(column, Maps)
+        item, items = self._item, column.items
+        while (count := source.items()) != 0:
+            while count > 0:
+                self._keys.append(source, column.keys)
+                item.append(source, items)
+                count -= 1
+        column.close()
 
 
 class _Field:

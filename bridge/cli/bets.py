@@ -54,7 +54,7 @@ _FORMAT = typer.Option(
     "--format", "-f", help="A table by default on a terminal, otherwise json: one object per line."
 )
 Format = Annotated[Literal["table", "json", "csv"] | None, _FORMAT]
-FileFormat = Annotated[Literal["table", "json", "csv", "parquet"] | None, _FORMAT]
+FileFormat = Annotated[Literal["table", "json", "csv", "avro", "parquet"] | None, _FORMAT]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Language = Annotated[
     str | None,
@@ -149,6 +149,9 @@ def replay(
             help="Write to a file, in the format of its suffix; repeat the command if it was interrupted.",
         ),
     ] = None,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="With --output of Parquet: a row an item, instead of a row a bet.")
+    ] = False,
     to_topic: Annotated[
         str | None,
         typer.Option(
@@ -184,6 +187,8 @@ def replay(
         raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
     if create and not to_topic:
         raise SettingsError("--create is for --to-topic: name the topic")
+    if flat and (output is None or _format(format_, json, output) != "parquet"):
+        raise SettingsError("--flat is for Parquet: use --output FILE.parquet")
     if everywhere and not bet:
         raise SettingsError("--all-partitions is for --bet: without it, all partitions are read anyway")
     window = parse_window(from_, to, clock.now().wall)
@@ -202,6 +207,7 @@ def replay(
         "gap": gap and [(found.start, found.end) for found in selection.gaps or ()],
         "everywhere": everywhere,
         "names": names,
+        "flat": flat,
     }
     if to_topic or output:
         wanted |= identity(settings)
@@ -218,7 +224,7 @@ def replay(
             _say_nothing(selection)
         return
     with _names(settings, names) as of:
-        _export(settings, output, form, wanted, window, selection, of)
+        _export(settings, output, form, wanted, window, selection, of, flat=flat)
 
 
 def explain(
@@ -256,11 +262,13 @@ def _export(
     window: Window,
     selection: Selection,
     names: NamesOf,
+    *,
+    flat: bool,
 ) -> None:
     from bridge.inspection.export import Export
     from bridge.inspection.replay import Replay, Window
 
-    with closing(Export(output, form, wanted, names)) as export:
+    with closing(Export(output, form, wanted, names, flat=flat)) as export:
         if export.offsets is None:
             export.window = window.begin, window.end
         else:
@@ -270,6 +278,8 @@ def _export(
         with found, _resumable(found):
             export.run(found)
     print_note(f"{plural(export.bets, 'bet')} in {output}")
+    if export.converted:
+        print_note(f"converted to this version of the schema: {plural(export.converted, 'bet')}")
     if not export.bets:
         _say_nothing(selection)
 
@@ -343,16 +353,22 @@ def _format(format_: Form | None, json: bool, output: Path | None = None) -> For
             raise SettingsError(f"--json and --format {format_}: choose one")
         return "json"
     if output is None:
-        if format_ == "parquet":
-            raise SettingsError("--format parquet needs a file: use `bridge replay --output FILE`")
+        if format_ in ("avro", "parquet"):
+            raise SettingsError(f"--format {format_} needs a file: use `bridge replay --output FILE`")
         return format_ or ("table" if sys.stdout.isatty() else "json")
-    suffixes: dict[str, Form] = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet"}
+    suffixes: dict[str, Form] = {
+        ".json": "json",
+        ".jsonl": "json",
+        ".csv": "csv",
+        ".avro": "avro",
+        ".parquet": "parquet",
+    }
     if (found := format_ or suffixes.get(output.suffix)) is None:
         raise SettingsError(
             f"--output {output}: no format has this suffix; use {', '.join(suffixes)}, or add --format"
         )
     if found == "table":
-        raise SettingsError("--format table is for a terminal: a file is json, csv or parquet")
+        raise SettingsError("--format table is for a terminal: a file is json, csv, avro or parquet")
     return found
 
 
@@ -387,6 +403,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
     sink = JsonSink(out, names) if form == "json" else CsvSink(out, names)
     for count, bet in enumerate(bets, 1):  # noqa: B007
         sink.write(bet)
+        sink.flush()
         out.flush()
     return count
 

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 import orjson
 
 from bridge.errors import BridgeError, SettingsError
-from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, ParquetSink, join_parquet
+from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, join_parquet
+from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, as_text
 from bridge.inspection.replay import Replay
 
 
@@ -26,7 +27,15 @@ class Export:
     Raises SettingsError if the file is there already, or was begun with other options.
     """
 
-    def __init__(self, path: Path, format_: Format, wanted: Mapping[str, Any], names: NamesOf = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        format_: Format,
+        wanted: Mapping[str, Any],
+        names: NamesOf = None,
+        *,
+        flat: bool = False,
+    ) -> None:
         if not path.name:
             raise SettingsError(f"--output {path}: give the name of a file")
         try:
@@ -38,11 +47,14 @@ class Export:
         self._path = path
         self._format = format_
         self._names = names
+        self._flat = flat
         self._wanted = {**wanted, "format": format_}
         self._resume = path.with_name(f"{path.name}.resume")
         self._partial = path.with_name(f"{path.name}.partial")
         self.bets = 0
         """Bets in the file."""
+        self.converted = 0
+        """Those of them that this attempt converted to this version of the schema."""
         self.offsets: dict[int, int] | None = None
         """Partition → offset to go on from; None if nothing was written yet."""
         self.ends: list[int] = []
@@ -87,37 +99,54 @@ class Export:
         """Write all bets. Raises BridgeError if the file cannot be written."""
         self.ends = replay.ends
         try:
-            (self._run_parquet if self._format == "parquet" else self._run_text)(replay)
+            (self._run_parquet if self._format == "parquet" else self._run_whole)(replay)
             self._resume.unlink(missing_ok=True)
         except OSError as error:
             raise BridgeError(
                 f"{self._path} cannot be written: {error.strerror}. Repeat the command to resume."
             ) from None
 
-    def _run_text(self, replay: Replay) -> None:
+    def _run_whole(self, replay: Replay) -> None:
         file = self._file
         file.seek(self._size)
         file.truncate()
-        sink = (
-            JsonSink(file, self._names)
-            if self._format == "json"
-            else CsvSink(file, self._names, head=not self._size)
-        )
+
+        sink = self._sink(file, replay)
 
         def save() -> None:
+            sink.flush()
             self._size = _flushed(file)
             self._save(replay.offsets)
 
         replay.save = save
-        for bet in replay:
-            sink.write(bet)
-            self.bets += 1
+        for found in replay.values() if self._format == "avro" else replay:
+            self.bets += sink.write(found)
+        sink.flush()
+        if isinstance(sink, AvroSink):
+            self.converted += sink.converted
         _flushed(file)
         self._partial.replace(self._path)
         _synced(self._path.parent)
 
+    def _sink(self, file: BinaryIO, replay: Replay) -> Any:
+        """Return what writes the file: to a container messages, else bets."""
+        head = not self._size
+        match self._format:
+            case "avro":
+                return AvroSink(file, *replay.codec, replay.leave_out, head=head)
+            case "csv":
+                return CsvSink(file, self._names, head=head)
+        return JsonSink(file, self._names)
+
     def _run_parquet(self, replay: Replay) -> None:
-        sink, saved = ParquetSink(self._part(self._parts + 1), self._names), self.bets
+        saved = self.bets
+
+        def begun() -> ParquetSink:
+            names = self._names_in(replay)
+            part = self._part(self._parts + 1)
+            return ParquetSink(part, *replay.codec, replay.leave_out, names=names, flat=self._flat)
+
+        sink = begun()
 
         def save() -> None:
             nonlocal sink, saved
@@ -125,14 +154,13 @@ class Export:
                 sink.close()
                 self._parts, saved = self._parts + 1, self.bets
                 _synced(self._part(self._parts))
-                sink = ParquetSink(self._part(self._parts + 1), self._names)
+                sink = begun()
             self._save(replay.offsets)
 
         replay.save = save
         try:
-            for bet in replay:
-                sink.write(bet)
-                self.bets += 1
+            for messages in replay.values():
+                self.bets += sink.write(messages)
         finally:
             sink.close()
         parts = [self._part(number) for number in range(1, self._parts + 2)]
@@ -141,6 +169,11 @@ class Export:
         _synced(self._path.parent)
         for part in parts:
             part.unlink()
+
+    def _names_in(self, replay: Replay) -> NamesIn:
+        if (names := self._names) is None:
+            return None
+        return lambda message: [as_text(item) for item in names(replay.bet(message))]
 
     def _part(self, number: int) -> Path:
         return self._partial.with_name(f"{self._partial.name}-{number}")

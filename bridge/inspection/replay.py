@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self
 
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import Schema, load
 from bridge.config import Settings, parse_time
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, naming_option
 from bridge.formatting import format_utc
@@ -22,12 +25,14 @@ from bridge.kafka.reader import IN_VAIN_SECONDS, Cursor
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder
 from bridge.records import topics
-from bridge.records.message import SkippedRecords
+from bridge.records.message import SkippedRecords, at
 from bridge.registry import Registry
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
 POLL_SECONDS: Final = 0.05
+BATCH: Final = 2_000
+"""Most messages that are yielded together."""
 SAVE_SECONDS = 5.0
 """Time between two calls of `Replay.save`."""
 
@@ -108,6 +113,8 @@ class Replay:
         try:
             clients.warm_up(self._consumer, self.topic)
             self._registry = Registry(settings.registry)
+            self._codec = self._registry.codec("settled-bet")
+            self._decoder = Decoder(BETS, self._registry)
             if offsets is None:
                 begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)
                 offsets = dict(enumerate(begins))
@@ -121,6 +128,7 @@ class Replay:
         taken, and lies before `offsets`."""
         self.on_progress: Callable[[str, int, int], object] = lambda *_: None
         """Called with the topic, the number of offsets passed and the total."""
+        self._foreign = SkippedRecords()
         self._saved_at = time.monotonic()
         self._is_interrupted = False
         keys = selection.keys
@@ -153,26 +161,50 @@ class Replay:
         """Yield the messages of the same bets, as Kafka has them."""
         return (message for _, message in self._found())
 
+    def values(self) -> Iterator[list[Message]]:
+        """Yield the same, many at a time, without decoding any, unless the selection asks for their content.
+
+        Those that no bridge has written are among them then. `offsets` lie after what was yielded.
+        """
+        if self._selection != Selection(self._selection.bets, self._selection.everywhere):
+            yield from ([message] for message in self.messages())
+            return
+        for messages in self._merged():
+            for message in messages:
+                self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
+            yield messages
+
+    @property
+    def codec(self) -> tuple[Schema, Codec]:
+        """The schema of bets, and what reads their records."""
+        return load("settled-bet"), self._codec
+
+    def bet(self, message: Message) -> Bet:
+        """Return the bet in a message that can be read."""
+        found = self._decoder.decode(message)
+        assert isinstance(found, Bet)
+        return found
+
+    def leave_out(self, message: Message, error: SchemaError) -> None:
+        """Count a message that no bridge has written. Raises the error if the registry lacks a schema."""
+        if self._strict and isinstance(error, SchemaNotFound):
+            raise error
+        self._foreign.add(at(message, error))
+
     def _found(self) -> Iterator[tuple[Bet, Message]]:
-        foreign = SkippedRecords()
-        decoder = Decoder(BETS, self._registry)
-        wants = self._wants()
-        try:
-            for message in heapq.merge(*(self._ahead(p, wants) for p in self.partitions), key=_received):
-                self._pause()
+        for messages in self._merged():
+            self._pause()
+            for message in messages:
+                if self._is_interrupted:
+                    self._pause()
                 bet = None
                 try:
-                    bet = decoder.decode(message)
+                    bet = self._decoder.decode(message)
                 except SchemaError as error:
-                    if self._strict and isinstance(error, SchemaNotFound):
-                        raise
-                    foreign.add(error)
+                    self.leave_out(message, error)
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
                 if isinstance(bet, Bet) and self._selection.wants(bet):
                     yield bet, message
-        finally:
-            self.on_progress(self.topic, 1, 1)
-            foreign.log()
 
     def interrupt(self) -> None:
         """Have the iteration `save` and raise KeyboardInterrupt, for the handler of a signal."""
@@ -181,55 +213,103 @@ class Replay:
     def _pause(self) -> None:
         if self._is_interrupted or time.monotonic() - self._saved_at >= SAVE_SECONDS:
             self.save()
-            self._saved_at = time.monotonic()
+            self._foreign = SkippedRecords()
+        self._saved_at = time.monotonic()
         if self._is_interrupted:
             raise KeyboardInterrupt
 
-    def _wants(self) -> Callable[[Message], bool]:
-        """Return what tells, before anything is decoded, whether a message may be wanted."""
-        begin, end, keys = self._window.begin, self._window.end, self._selection.keys
+    def _merged(self) -> Iterator[list[Message]]:
+        """Yield the wanted messages in order of receipt, up to those received too late.
 
-        def wants(message: Message) -> bool:
-            if keys is not None and message.key() not in keys:
-                return False
-            at = _received(message)
-            return begin <= at and (end is None or at < end) and message.value() is not None
-
-        return wants
-
-    def _ahead(self, partition: int, wants: Callable[[Message], bool]) -> Iterator[Message]:
-        """Yield the wanted messages of a partition, up to the first one received too late.
-
-        All partitions share one consumer, which reads ahead in one at a time: memory and connections are
-        bounded however far the partitions are apart.
+        A message waits until no partition can bring one from before it. A partition that is far ahead is
+        read no further until the others have come as far: memory is bounded.
         """
-        cursor, late = self._cursor, self._late
-        place, ends = cursor.places[partition], cursor.ends
-        while place.offset < ends[partition]:
-            self._consumer.assign([place])
-            ahead: list[Message] = []
-            size, heard_at = 0, time.monotonic()
-            while place.offset < ends[partition] and size < READ_AHEAD_BYTES:
-                if not ahead:
-                    self.offsets[partition] = place.offset
+        lanes = {p: _Lane(place) for p, place in enumerate(self._cursor.places) if p in self.partitions}
+        heard_at = time.monotonic()
+        self._consumer.assign(self._cursor.left)
+        try:
+            while open_ := {p: lane for p, lane in lanes.items() if self._is_open(p)}:
+                self._catch_up(lanes)
                 self._pause()
-                done, of = cursor.reached - self._begun_at, int(sum(ends)) - self._begun_at
+                done, of = self._cursor.reached - self._begun_at, int(sum(self._cursor.ends)) - self._begun_at
                 self.on_progress(self.topic, done, of)
-                messages = self._consumer.consume(num_messages=1000, timeout=POLL_SECONDS)
+                messages = self._consumer.consume(num_messages=2000, timeout=POLL_SECONDS)
                 if messages or outage.throttled:
                     heard_at = time.monotonic()
                 elif time.monotonic() - heard_at > IN_VAIN_SECONDS:
                     raise unanswered(f"reading {self.topic}")
-                for message in cursor.records(messages):
-                    if late != inf and _received(message) >= late:
-                        ends[partition] = place.offset
-                    elif wants(message):
-                        ahead.append(message)
-                        size += len(message)
-            self._consumer.unassign()  # or it would go on fetching what the next turn discards
-            yield from ahead
-            self.offsets[partition] = place.offset
+                self._take(messages, lanes)
+                self._hold_back(open_)
+                ahead = {p: lane for p, lane in open_.items() if self._is_open(p)}
+                horizon = min(((lane.reached, p) for p, lane in ahead.items()), default=_ALL)
+                yield from self._released(lanes, horizon)
+            self._catch_up(lanes)
+        finally:
+            self._consumer.unassign()
+            self.on_progress(self.topic, 1, 1)
+            self._foreign.log()
+
+    def _catch_up(self, lanes: Mapping[int, _Lane]) -> None:
+        """Move the offsets past what is not wanted, once all that was before has been taken."""
+        for partition, lane in lanes.items():
+            if not lane.ahead:
+                self.offsets[partition] = lane.place.offset
+
+    def _is_open(self, partition: int) -> bool:
+        return self._cursor.places[partition].offset < self._cursor.ends[partition]
+
+    def _take(self, messages: Sequence[Message], lanes: Mapping[int, _Lane]) -> None:
+        begin, end, late, keys = self._window.begin, self._window.end, self._late, self._selection.keys
+        cursor = self._cursor
+        for message in cursor.records(messages):
+            partition = message.partition() or 0
+            lane, received = lanes[partition], message.timestamp()[1]
+            if received >= late:
+                cursor.ends[partition] = cursor.places[partition].offset
+                continue
+            lane.reached = max(lane.reached, received)
+            if keys is not None and message.key() not in keys:
+                continue
+            if begin <= received and (end is None or received < end) and message.value() is not None:
+                lane.ahead.append((lane.reached, message))
+                lane.size += len(message)
+
+    def _hold_back(self, lanes: Mapping[int, _Lane]) -> None:
+        """Stop reading what is far ahead, and go on where it is not any more."""
+        for lane in lanes.values():
+            if lane.size > READ_AHEAD_BYTES and not lane.is_held:
+                self._consumer.pause([lane.place])
+                lane.is_held = True
+            elif lane.is_held and lane.size <= READ_AHEAD_BYTES // 2:
+                self._consumer.resume([lane.place])
+                lane.is_held = False
+
+    def _released(self, lanes: Mapping[int, _Lane], horizon: tuple[float, int]) -> Iterator[list[Message]]:
+        """Yield what no message before the horizon, a time of receipt and a partition, can precede."""
+        released: list[tuple[float, Message]] = []
+        for partition, lane in lanes.items():
+            count = bisect_right(lane.ahead, horizon, key=lambda one: (one[0], partition))
+            released += lane.ahead[:count]
+            del lane.ahead[:count]
+            lane.size -= sum(map(len, (message for _, message in released[-count:]))) if count else 0
+        released.sort(key=itemgetter(0))
+        for start in range(0, len(released), BATCH):
+            yield [message for _, message in released[start : start + BATCH]]
 
 
-def _received(message: Message) -> int:
-    return message.timestamp()[1]
+class _Lane:
+    """What was read of a partition and waits for its turn."""
+
+    def __init__(self, place: TopicPartition) -> None:
+        self.place = place
+        """What is read next."""
+        self.ahead: list[tuple[float, Message]] = []
+        """Wanted messages, each with the latest time of receipt up to it: their order stays."""
+        self.size = 0
+        """Bytes of them."""
+        self.reached = -inf
+        """The latest time of receipt so far, Unix milliseconds."""
+        self.is_held = False
+
+
+_ALL: Final = (inf, 0)

@@ -7,6 +7,7 @@ stake if it has more, is rounded off.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -17,6 +18,11 @@ _MOST_PRECISION: Final = 30
 """No currency has more; a bet may claim two thousand million."""
 _EXACT_DIGITS: Final = 15
 _ROUNDED_BELOW: Final = 1e13
+_LONGEST: Final = 400
+"""Digits of a decimal that is written without an exponent."""
+_FIRST_PLACE: Final = -330
+_PLACES: Final = [float(f"1e{place}") for place in range(_FIRST_PLACE, 14)]
+"""The smallest number whose first digit is in a place, by places: -1 is that of tenths."""
 
 
 def stake_of(amount: Mapping[str, Any] | None) -> Decimal | None:
@@ -31,16 +37,36 @@ def stake_of(amount: Mapping[str, Any] | None) -> Decimal | None:
     return Decimal((int(value < 0), digits, -int(amount["precision"])))
 
 
+def stake_text(amount: Mapping[str, Any] | None) -> str | None:
+    """Return the same in digits; one of an impossible precision with its exponent."""
+    if amount is None:
+        return None
+    value, precision = amount["value"], amount["precision"]
+    if not 0 <= precision <= _MOST_PRECISION:
+        number = stake_of(amount)
+        return f"{number:f}" if number is not None and abs(number.adjusted()) < _LONGEST else str(number)
+    digits = f"{abs(value):0{precision + 1}}"
+    whole, decimals = digits[: len(digits) - precision], digits[len(digits) - precision :]
+    return f"{'-' if value < 0 else ''}{whole}{'.' if precision else ''}{decimals}"
+
+
 def payout_of(value: float, amount: Mapping[str, Any] | None = None) -> Decimal:
     """Return the decimal that a payout or a partial refund of a bet with this `amount` stands for.
 
     One whose cents are beyond the digits of a double is returned as it is, and so is one that is no number.
     """
+    return Decimal(payout_text(value, amount) if abs(value) < _ROUNDED_BELOW else repr(value))
+
+
+def payout_text(value: float, amount: Mapping[str, Any] | None = None) -> str:
+    """Return the same in digits."""
+    if not value:
+        return "0"
     if not abs(value) < _ROUNDED_BELOW:
-        return Decimal(repr(value))
+        return f"{Decimal(repr(value)):f}"
     most = _most_decimals(value, amount)
-    whole, _, decimals = f"{round(value, most) + 0.0:.{most}f}".partition(".")  # + 0.0: no -0.00
-    return Decimal(f"{whole}.{decimals.rstrip('0')}")
+    found = f"{round(value, most) + 0.0:.{most}f}".rstrip("0").rstrip(".")  # + 0.0: no -0.00
+    return "0" if found == "-0" else found
 
 
 def format_stake(amount: Mapping[str, Any] | None) -> str:
@@ -67,5 +93,5 @@ def format_payout(value: float, amount: Mapping[str, Any] | None) -> str:
 
 def _most_decimals(value: float, amount: Mapping[str, Any] | None) -> int:
     precision = min(amount["precision"], _MOST_PRECISION) if amount else 0
-    first = Decimal(repr(value)).adjusted() if value else 0  # place of the first digit: -1 is that of tenths
+    first = _FIRST_PLACE - 1 + bisect_right(_PLACES, abs(value)) if value else 0
     return min(max(MOST_DECIMALS, precision), _EXACT_DIGITS - 1 - first)

@@ -1,0 +1,160 @@
+"""Arrow batches of the records of a topic, filled from their bytes. Needs pyarrow, the extra `parquet`.
+
+A record becomes a row of the schema's own shape: arrays are lists, maps maps, records structs, enums
+dictionaries. A time is a timestamp in microseconds, UTC, which holds every value that Avro's does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bridge.avro.codec import Codec
+from bridge.avro.columns import Booleans, Column, Doubles, Lists, Longs, Maps, Strings, Structs
+from bridge.avro.schemas import Schema
+from bridge.errors import SchemaError, SettingsError
+
+try:
+    import pyarrow as pa
+except ImportError:
+    raise SettingsError(
+        "Parquet and Arrow need pyarrow: install the extra, pip install 'settlement-bridge[parquet]'"
+    ) from None
+
+_PLAIN: Final[dict[str, tuple[type[Column], Any]]] = {
+    "boolean": (Booleans, pa.bool_()),
+    "long": (Longs, pa.int64()),
+    "double": (Doubles, pa.float64()),
+    "string": (Strings, pa.string()),
+}
+_TIME: Final = pa.timestamp("us", tz="UTC")
+
+
+class Rows:
+    """Collects records of a codec's schema, which is `schema` as JSON has it."""
+
+    def __init__(self, schema: Schema, codec: Codec) -> None:
+        self._shape = _Shape(schema, {})
+        self._codec = codec
+        self._values: list[bytes] = []
+        self._column = self._shape.column()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def fields(self) -> list[Any]:
+        """The fields of a row, as Arrow has them."""
+        return list(self._shape.type)
+
+    def add(self, value: bytes) -> None:
+        """Add a record of any version of the schema. Raises as `Codec.decode`, and adds no row then."""
+        try:
+            self._codec.append(value, self._column)
+        except SchemaError:
+            self._column = self._shape.column()  # the other may have a part of the row
+            for before in self._values:
+                self._codec.append(before, self._column)
+            raise
+        self._values.append(value)
+
+    def take(self) -> Any:
+        """Return the rows so far, as a struct array, and begin anew."""
+        found = self._shape.array(self._column)
+        self._values, self._column = [], self._shape.column()
+        return found
+
+
+class _Shape:
+    """A type of a schema, with its columns and arrays. `named` has the types that are defined before it."""
+
+    def __init__(self, schema: Any, named: dict[str, Any]) -> None:
+        self.nullable: Final = isinstance(schema, list)
+        if isinstance(schema, list):
+            [schema] = [branch for branch in schema if branch != "null"]
+        if isinstance(schema, str):
+            schema = named.get(schema, {"type": schema})
+        if "name" in schema:
+            named[schema["name"]] = schema
+        self._kind: Final[str] = schema["type"]
+        self._symbols: Final[list[str]] = schema.get("symbols", [])
+        parts = [schema[name] for name in ("items", "values") if name in schema]
+        parts += [field["type"] for field in schema.get("fields", [])]
+        self._parts: Final = [_Shape(part, named) for part in parts]
+        names = (
+            [field["name"] for field in schema.get("fields", ["item"])] if "fields" in schema else ["item"]
+        )
+        fields = [
+            pa.field(name, part.type, nullable=part.nullable)
+            for name, part in zip(names, self._parts, strict=False)
+        ]
+        self.type: Final[Any] = (
+            pa.struct(fields)
+            if self._kind == "record"
+            else pa.list_(*fields)
+            if self._kind == "array"
+            else pa.map_(pa.string(), fields[0].with_name("value"))
+            if self._kind == "map"
+            else pa.dictionary(pa.int32(), pa.string())
+            if self._kind == "enum"
+            else _TIME
+            if schema.get("logicalType") == "timestamp-micros"
+            else _PLAIN[self._kind][1]
+        )
+
+    def column(self) -> Column:
+        """Return an empty column."""
+        parts = [part.column() for part in self._parts]
+        match self._kind:
+            case "record":
+                return Structs(parts, nullable=self.nullable)
+            case "array":
+                return Lists(parts[0], nullable=self.nullable)
+            case "map":
+                return Maps(parts[0], nullable=self.nullable)
+            case "enum":
+                return Longs(nullable=self.nullable)
+        return _PLAIN[self._kind][0](nullable=self.nullable)
+
+    def array(self, column: Column) -> Any:
+        """Return the values of a column."""
+        valid, rows = _bits(column.valid.getvalue()) if self.nullable else None, column.rows
+        match column:
+            case Structs():
+                parts = [part.array(each) for part, each in zip(self._parts, column.fields, strict=True)]
+                return pa.Array.from_buffers(self.type, rows, [valid], children=parts)
+            case Maps():
+                keys = _texts(column.keys, None)
+                fields = [pa.field("key", pa.string(), nullable=False), self.type.item_field]
+                items = pa.StructArray.from_arrays([keys, self._parts[0].array(column.items)], fields=fields)
+                return pa.Array.from_buffers(self.type, rows, [valid, _offsets(column)], children=[items])
+            case Lists():
+                items = self._parts[0].array(column.items)
+                return pa.Array.from_buffers(self.type, rows, [valid, _offsets(column)], children=[items])
+            case Strings():
+                return _texts(column, valid)
+            case Booleans():
+                values = _bits(column.values.getvalue())
+                return pa.Array.from_buffers(self.type, rows, [valid, values])
+            case Longs() if self._kind == "enum":
+                values = pa.py_buffer(column.values.getvalue())
+                places = pa.Array.from_buffers(pa.int64(), rows, [valid, values]).cast(pa.int32())
+                return pa.DictionaryArray.from_arrays(places, pa.array(self._symbols))
+            case Longs() | Doubles():
+                values = pa.py_buffer(column.values.getvalue())
+                return pa.Array.from_buffers(self.type, rows, [valid, values])
+        raise TypeError(type(column).__name__)
+
+
+def _bits(values: bytes) -> Any:
+    """Return bytes that are 0 or 1 as bits."""
+    found = pa.Array.from_buffers(pa.uint8(), len(values), [None, pa.py_buffer(values)])
+    return found.cast(pa.bool_()).buffers()[1]
+
+
+def _offsets(column: Lists | Strings) -> Any:
+    return pa.py_buffer(bytes(4) + column.ends.getvalue())
+
+
+def _texts(column: Strings, valid: Any) -> Any:
+    buffers = [valid, _offsets(column), pa.py_buffer(column.values.getvalue())]
+    return pa.Array.from_buffers(pa.string(), column.rows, buffers)
