@@ -151,7 +151,7 @@ def _bits(values: bytes) -> Any:
     return found.cast(pa.bool_()).buffers()[1]
 
 
-def _offsets(column: Lists | Strings) -> Any:
+def _offsets(column: Lists | Maps | Strings) -> Any:
     return pa.py_buffer(bytes(4) + column.ends.getvalue())
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from librt.strings import BytesWriter, write_f64_le, write_i32_le, write_i64_le
@@ -18,6 +19,8 @@ class Column:
 
     def __init__(self, *, nullable: bool = False) -> None:
         self.nullable: Final = nullable
+        self.sibling: Column | None = None
+        """The next field of the same record: a list would have to check what it holds at each access."""
         self.valid: Final = BytesWriter()
         self.rows: i64 = 0
 
@@ -134,12 +137,23 @@ class Lists(Column):
         write_i32_le(self.ends, i32(size))
 
 
-class Maps(Lists):
-    """Maps from texts, `keys`, to `items`."""
+class Maps(Column):
+    """Maps from texts, `keys`, to `items`, in step; `ends` as for texts."""
 
     def __init__(self, items: Column, *, nullable: bool = False) -> None:
-        super().__init__(items, nullable=nullable)
+        super().__init__(nullable=nullable)
         self.keys: Final = Strings()
+        self.items: Final = items
+        self.ends: Final = BytesWriter()
+
+    def close(self) -> None:
+        """Add a map of the items that were added since the last one."""
+        self._add()
+        self._fill()
+
+    def _fill(self) -> None:
+        size: int = self.items.rows
+        write_i32_le(self.ends, i32(size))
 
 
 class Structs(Column):
@@ -148,6 +162,9 @@ class Structs(Column):
     def __init__(self, fields: list[Column], *, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
         self.fields: Final = fields
+        for field, sibling in pairwise(fields):
+            field.sibling = sibling
+        self.first: Final = fields[0] if fields else None
 
     def close(self) -> None:
         """Add a record of the values that were added to its fields."""

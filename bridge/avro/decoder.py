@@ -268,7 +268,12 @@ class _Union(_Node):
     """The index of a branch, then its value."""
 
     def __init__(self, branches: list[_Node]) -> None:
+        if not branches:
+            raise ValueError("a union has no branches")
         self._branches: Final = branches
+        # Nearly all unions have two: an attribute of this type need not be checked, what a list holds must.
+        self._first: Final = branches[0]
+        self._second: Final = branches[1 if len(branches) > 1 else 0]
 
     def skip(self, source: _Input) -> None:
         self._branch(source).skip(source)
@@ -280,7 +285,10 @@ class _Union(_Node):
         self._branch(source).append(source, column)
 
     def _branch(self, source: _Input) -> _Node:
-        return self._branches[source.index(len(self._branches), "a union has no branch")]
+        index = source.index(len(self._branches), "a union has no branch")
+        if index == 0:
+            return self._first
+        return self._second if index == 1 else self._branches[index]
 
 
 class _Blocks(_Node):
@@ -379,8 +387,11 @@ class _Record(_Node):
 
     def append(self, source: _Input, column: Column) -> None:
         assert isinstance(column, Structs)
-        for field, part in zip(self._fields, column.fields, strict=True):
+        part = column.first
+        for field in self._fields:
+            assert part is not None
             field.node.append(source, part)
+            part = part.sibling
         column.close()
 
 

@@ -11,7 +11,7 @@ import fcntl
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import orjson
 
@@ -19,6 +19,9 @@ from bridge.errors import BridgeError, SettingsError
 from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, join_parquet
 from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, as_text
 from bridge.inspection.replay import Replay
+
+PART_SECONDS: Final = 60.0
+"""Between two parts of a Parquet file: they are joined at the end, which takes as long again."""
 
 
 class Export:
@@ -139,7 +142,7 @@ class Export:
         return JsonSink(file, self._names)
 
     def _run_parquet(self, replay: Replay) -> None:
-        saved = self.bets
+        saved, replay.save_seconds = self.bets, PART_SECONDS
 
         def begun() -> ParquetSink:
             names = self._names_in(replay)
@@ -164,7 +167,10 @@ class Export:
         finally:
             sink.close()
         parts = [self._part(number) for number in range(1, self._parts + 2)]
-        join_parquet(parts, self._partial)
+        if len(parts) == 1:
+            parts.pop().replace(self._partial)
+        else:
+            join_parquet(parts, self._partial)
         _synced(self._partial).replace(self._path)
         _synced(self._path.parent)
         for part in parts:

@@ -31,11 +31,12 @@ NamesIn = Callable[[Message], Sequence[str | None]] | None
 """Returns the names of a bet's items; None without names."""
 Skip = Callable[[Message, SchemaError], None]
 """Called with a record that cannot be read; may raise the error."""
-_ROWS: Final = 20_000
+_ROWS: Final = 10_000
 """Of a row group."""
 _SCALE: Final = 18
 _MOST: Final = 10**38
 """Of decimal(38, 18), as an integer."""
+_ZERO: Final = bytes(16)
 
 
 class AvroSink:
@@ -52,7 +53,7 @@ class AvroSink:
         """Records of other versions of the schema."""
         if head:
             out = BytesWriter()
-            out.write(b"Obj\\x01")
+            out.write(b"Obj\x01")
             write_long(out, 2)
             for name, value in ((b"avro.schema", text), (b"avro.codec", b"null")):
                 write_bytes(out, name)
@@ -106,7 +107,12 @@ class ParquetSink:
         from bridge.avro.arrow import Rows
 
         self._rows: Final[Rows] = Rows(schema, codec)
-        self._messages: list[Message] = []
+        self._places: list[tuple[int | None, int, int]] = []
+        """Of each row: when it was received, microseconds, its partition and its offset."""
+        self.timeless = 0
+        """Bets whose time of receipt no timestamp holds: it is null."""
+        self._texts: list[Sequence[str | None]] = []
+        """Of each row, the names of its items."""
         self._skip, self._names, self._flat = skip, names, flat
         self._file = parquet.ParquetWriter(path, self._table().schema, compression="zstd")
         # It compresses while the next rows are read.
@@ -123,8 +129,12 @@ class ParquetSink:
                 self._skip(message, error)
                 continue
             count += 1
-            self._messages.append(message)
-            if len(self._messages) >= _ROWS:
+            received = _received(message)
+            self.timeless += received is None
+            self._places.append((received, message.partition() or 0, message.offset() or 0))
+            if self._names:
+                self._texts.append(self._names(message))
+            if len(self._places) >= _ROWS:
                 self._flush()
         return count
 
@@ -138,7 +148,7 @@ class ParquetSink:
             self._file.close()
 
     def _flush(self) -> None:
-        if self._messages:
+        if self._places:
             table = self._table()
             self._written.result()
             self._written = self._thread.submit(self._file.write_table, table)
@@ -146,22 +156,24 @@ class ParquetSink:
     def _table(self) -> Any:
         """Return the rows so far as a table, and begin anew."""
         import pyarrow as pa
+        from pyarrow import compute as pc
 
-        bets, messages = self._rows.take(), self._messages
-        self._messages = []
-        amounts = bets.field("amount").to_pylist()
-        money = {"stake": [_scaled(amount and (amount["value"], amount["precision"])) for amount in amounts]}
-        for name, of in (("exactPayout", "payout"), ("exactPartialRefund", "partialRefund")):
-            values = zip(bets.field(of).to_pylist(), amounts, strict=True)
-            money[name] = [_scaled(_digits(payout_text(value, amount))) for value, amount in values]
-        received = [_received(message) for message in messages]
+        bets, places, texts = self._rows.take(), self._places, self._texts
+        self._places, self._texts = [], []
         columns = {field.name: bets.field(field.name) for field in bets.type}
-        columns |= {name: _decimals(values) for name, values in money.items()}
+        amount = columns["amount"]
+        precisions = pc.if_else(amount.is_valid(), amount.field("precision"), None).to_pylist()
+        stakes = zip(amount.field("value").to_pylist(), precisions, strict=True)
+        columns["stake"] = _decimals([_scaled(value, precision) for value, precision in stakes])
+        for name, of in (("exactPayout", "payout"), ("exactPartialRefund", "partialRefund")):
+            pairs = zip(columns[of].to_pylist(), precisions, strict=True)
+            columns[name] = _decimals([_exact(value, precision) for value, precision in pairs])
+        received, partitions, offsets = zip(*places, strict=True) if places else ((), (), ())
         columns["receivedAt"] = pa.array(received, pa.timestamp("us", tz="UTC"))
-        columns["partition"] = pa.array([message.partition() for message in messages], pa.int32())
-        columns["offset"] = pa.array([message.offset() for message in messages], pa.int64())
+        columns["partition"] = pa.array(partitions, pa.int32())
+        columns["offset"] = pa.array(offsets, pa.int64())
         if self._names:
-            columns["names"] = pa.array([self._names(message) for message in messages], pa.list_(pa.string()))
+            columns["names"] = pa.array(texts, pa.list_(pa.string()))
         table = pa.table(columns)
         return _flattened(table) if self._flat else table
 
@@ -190,24 +202,27 @@ def _flattened(table: Any) -> Any:
     return table
 
 
-def _received(message: Message) -> int:
-    """Return when a bet's message was received, microseconds."""
+def _received(message: Message) -> int | None:
+    """Return when a bet's message was received, microseconds; None for a time that no timestamp holds."""
     at = message.timestamp()[1] * 1000
     original = original_receipt(headers_of(message)) if message.headers() else None
-    return at if original is None else round(original * MICROS)
+    at = at if original is None else round(original * MICROS)
+    return at if -(2**63) <= at < 2**63 else None
 
 
-def _digits(text: str) -> tuple[int, int] | None:
-    """Return a decimal as an integer and a number of decimals; None for one that is no number."""
-    whole, _, decimals = text.partition(".")
-    return (int(whole + decimals), len(decimals)) if whole.removeprefix("-").isdigit() else None
+def _exact(value: float, precision: int | None) -> bytes | None:
+    """Return what `payout_of` makes of a payout as decimal(38, 18) holds it, None if it does not."""
+    if not value:
+        return _ZERO
+    whole, _, decimals = payout_text(value, precision).partition(".")
+    return _scaled(int(whole + decimals), len(decimals)) if whole.removeprefix("-").isdigit() else None
 
 
-def _scaled(number: tuple[int, int] | None) -> bytes | None:
-    """Return such a decimal as decimal(38, 18) holds it, None if it does not."""
-    if number is None or not -_SCALE <= number[1] <= _SCALE:
+def _scaled(number: int, precision: int | None) -> bytes | None:
+    """Return number × 10^-precision likewise; None without a precision."""
+    if precision is None or not -_SCALE <= precision <= _SCALE:
         return None
-    found = number[0] * 10 ** (_SCALE - number[1])
+    found: int = number * 10 ** (_SCALE - precision)
     return found.to_bytes(16, "little", signed=True) if -_MOST < found < _MOST else None
 
 
@@ -216,7 +231,7 @@ def _decimals(values: Sequence[bytes | None]) -> Any:
     import pyarrow as pa
 
     there = pa.array([value is not None for value in values], pa.bool_())
-    data = pa.py_buffer(b"".join(value or bytes(16) for value in values))
+    data = pa.py_buffer(b"".join([value or _ZERO for value in values]))
     return pa.Array.from_buffers(pa.decimal128(38, _SCALE), len(values), [there.buffers()[1], data])
 
 

@@ -16,7 +16,7 @@ import orjson
 from bridge.clock import MICROS
 from bridge.formatting import format_micros, format_utc
 from bridge.reader import Bet, ItemNames, Names
-from bridge.reader.money import format_payout, format_stake, payout_text, stake_text
+from bridge.reader.money import format_payout, format_stake, payout_text, precision_of, stake_text
 
 Format: TypeAlias = Literal["table", "json", "csv", "avro", "parquet"]
 NamesOf: TypeAlias = Callable[[Bet], list[ItemNames]] | None
@@ -69,6 +69,7 @@ def as_text(names: ItemNames) -> str | None:
 def as_json(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
     """Return a whole record. Date-times are microseconds, as in Avro; payout and partialRefund decimals."""
     value = bet.value
+    precision = precision_of(value["amount"])
     return {
         "topic": bet.topic,
         "partition": bet.partition,
@@ -77,8 +78,8 @@ def as_json(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
         "key": bet.key,
         "value": {
             **value,
-            "payout": payout_text(value["payout"], value["amount"]),
-            "partialRefund": payout_text(value["partialRefund"], value["amount"]),
+            "payout": payout_text(value["payout"], precision),
+            "partialRefund": payout_text(value["partialRefund"], precision),
         },
         **({"names": [asdict(item) for item in names(bet)]} if names else {}),
     }
@@ -96,6 +97,7 @@ _NAMES: Final = "names"
 def as_row(bet: Bet, names: NamesOf = None) -> list[Any]:
     """Return a bet flat, by `COLUMNS`: money in decimals, times in ISO 8601, ids of items in one text."""
     value, items, amount = bet.value, bet.items, bet.value["amount"]
+    precision = precision_of(amount)
     row = [
         _text(bet.key),
         value["settlementVersion"],
@@ -105,8 +107,8 @@ def as_row(bet: Bet, names: NamesOf = None) -> list[Any]:
         "true" if value["isRejected"] else "false",
         stake_text(amount),
         amount and _text(amount["currency"]),
-        payout_text(value["payout"], amount),
-        payout_text(value["partialRefund"], amount),
+        payout_text(value["payout"], precision),
+        payout_text(value["partialRefund"], precision),
         len(items),
         " ".join([str(item["sportId"]) for item in items]),
         " ".join([str(item["competitionId"]) for item in items]),

@@ -28,7 +28,7 @@ from bridge.records import topics
 from bridge.records.message import SkippedRecords, at
 from bridge.registry import Registry
 
-READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
+READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
 POLL_SECONDS: Final = 0.05
 BATCH: Final = 2_000
@@ -126,6 +126,7 @@ class Replay:
         self.save: Callable[[], object] = lambda: None
         """Called every few seconds while it is iterated, and before an `interrupt`: what was yielded has been
         taken, and lies before `offsets`."""
+        self.save_seconds = SAVE_SECONDS
         self.on_progress: Callable[[str, int, int], object] = lambda *_: None
         """Called with the topic, the number of offsets passed and the total."""
         self._foreign = SkippedRecords()
@@ -211,7 +212,7 @@ class Replay:
         self._is_interrupted = True
 
     def _pause(self) -> None:
-        if self._is_interrupted or time.monotonic() - self._saved_at >= SAVE_SECONDS:
+        if self._is_interrupted or time.monotonic() - self._saved_at >= self.save_seconds:
             self.save()
             self._foreign = SkippedRecords()
         self._saved_at = time.monotonic()
@@ -242,7 +243,9 @@ class Replay:
                 self._hold_back(open_)
                 ahead = {p: lane for p, lane in open_.items() if self._is_open(p)}
                 horizon = min(((lane.reached, p) for p, lane in ahead.items()), default=_ALL)
-                yield from self._released(lanes, horizon)
+                for batch in self._released(lanes, horizon):
+                    yield batch
+                    self._pause()
             self._catch_up(lanes)
         finally:
             self._consumer.unassign()
@@ -259,18 +262,19 @@ class Replay:
         return self._cursor.places[partition].offset < self._cursor.ends[partition]
 
     def _take(self, messages: Sequence[Message], lanes: Mapping[int, _Lane]) -> None:
-        begin, end, late, keys = self._window.begin, self._window.end, self._late, self._selection.keys
+        begin, late, keys = self._window.begin, self._late, self._selection.keys
+        end = inf if self._window.end is None else self._window.end
         cursor = self._cursor
         for message in cursor.records(messages):
-            partition = message.partition() or 0
-            lane, received = lanes[partition], message.timestamp()[1]
+            received, partition = message.timestamp()[1], message.partition() or 0
+            lane = lanes[partition]
             if received >= late:
                 cursor.ends[partition] = cursor.places[partition].offset
                 continue
-            lane.reached = max(lane.reached, received)
-            if keys is not None and message.key() not in keys:
-                continue
-            if begin <= received and (end is None or received < end) and message.value() is not None:
+            is_wanted = begin <= received < end and (keys is None or message.key() in keys)
+            if is_wanted and message.value() is not None:
+                if received > lane.reached:
+                    lane.reached = received
                 lane.ahead.append((lane.reached, message))
                 lane.size += len(message)
 
@@ -291,7 +295,7 @@ class Replay:
             count = bisect_right(lane.ahead, horizon, key=lambda one: (one[0], partition))
             released += lane.ahead[:count]
             del lane.ahead[:count]
-            lane.size -= sum(map(len, (message for _, message in released[-count:]))) if count else 0
+            lane.size -= sum([len(message) for _, message in released[len(released) - count :]])
         released.sort(key=itemgetter(0))
         for start in range(0, len(released), BATCH):
             yield [message for _, message in released[start : start + BATCH]]
@@ -308,7 +312,7 @@ class _Lane:
         self.size = 0
         """Bytes of them."""
         self.reached = -inf
-        """The latest time of receipt so far, Unix milliseconds."""
+        """The latest time of receipt of a wanted message so far, Unix milliseconds."""
         self.is_held = False
 
 

@@ -137,13 +137,20 @@ class Cursor:
         Before an end, skips records taken before (a client restarts after a truncation) and records beyond it
         (a busy partition never reports one). Raises TopologyError when a right is missing.
         """
+        places, ends = self.places, self.ends
         for message in messages:
-            error, offset = message.error(), message.offset() or 0
-            place = self.places[message.partition() or 0]
-            end = self.ends[place.partition]
-            if error is None:
-                if end == inf or place.offset <= offset < end:
+            place, offset = places[message.partition() or 0], message.offset() or 0
+            if (error := message.error()) is None:
+                end = ends[place.partition]
+                if end == inf:
                     yield message
+                    place.offset = offset + 1
+                    continue
+                if place.offset <= offset < end:
+                    yield message
+                    if offset < ends[place.partition]:  # most of them, so without a call
+                        place.offset = offset + 1
+                        continue
                 self._pass(place, offset + 1)
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._pass(place, offset)

@@ -37,6 +37,11 @@ def stake_of(amount: Mapping[str, Any] | None) -> Decimal | None:
     return Decimal((int(value < 0), digits, -int(amount["precision"])))
 
 
+def precision_of(amount: Mapping[str, Any] | None) -> int | None:
+    """Return the precision of a bet's `amount`; None without one."""
+    return None if amount is None else int(amount["precision"])
+
+
 def stake_text(amount: Mapping[str, Any] | None) -> str | None:
     """Return the same in digits; one of an impossible precision with its exponent."""
     if amount is None:
@@ -55,16 +60,16 @@ def payout_of(value: float, amount: Mapping[str, Any] | None = None) -> Decimal:
 
     One whose cents are beyond the digits of a double is returned as it is, and so is one that is no number.
     """
-    return Decimal(payout_text(value, amount) if abs(value) < _ROUNDED_BELOW else repr(value))
+    return Decimal(payout_text(value, precision_of(amount)) if abs(value) < _ROUNDED_BELOW else repr(value))
 
 
-def payout_text(value: float, amount: Mapping[str, Any] | None = None) -> str:
-    """Return the same in digits."""
+def payout_text(value: float, precision: int | None) -> str:
+    """Return the same in digits, of a bet whose amount has this precision; None without one."""
     if not value:
         return "0"
     if not abs(value) < _ROUNDED_BELOW:
         return f"{Decimal(repr(value)):f}"
-    most = _most_decimals(value, amount)
+    most = _most_decimals(value, precision)
     found = f"{round(value, most) + 0.0:.{most}f}".rstrip("0").rstrip(".")  # + 0.0: no -0.00
     return "0" if found == "-0" else found
 
@@ -86,12 +91,11 @@ def format_payout(value: float, amount: Mapping[str, Any] | None) -> str:
     """Return a payout for people, with at least the decimals of the stake."""
     if not abs(value) < _ROUNDED_BELOW:
         return f"{value:,}"
-    payout, most = payout_of(value, amount), _most_decimals(value, amount)
+    payout, most = payout_of(value, amount), _most_decimals(value, precision_of(amount))
     least = 2 if amount is None else max(0, min(amount["precision"], MOST_DECIMALS, most))
     return f"{payout:,.{max(least, -int(payout.as_tuple().exponent))}f}"
 
 
-def _most_decimals(value: float, amount: Mapping[str, Any] | None) -> int:
-    precision = min(amount["precision"], _MOST_PRECISION) if amount else 0
+def _most_decimals(value: float, precision: int | None) -> int:
     first = _FIRST_PLACE - 1 + bisect_right(_PLACES, abs(value)) if value else 0
-    return min(max(MOST_DECIMALS, precision), _EXACT_DIGITS - 1 - first)
+    return min(max(MOST_DECIMALS, min(precision or 0, _MOST_PRECISION)), _EXACT_DIGITS - 1 - first)

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import NewTopic
@@ -24,6 +25,7 @@ from bridge.avro.schemas import load
 from bridge.errors import SettingsError
 from bridge.kafka.partitioner import partition_of
 from bridge.reader import BETS, DEAD_LETTERS, GAPS, TRANSLATIONS, Names, Removed, changes, read
+from bridge.reader.money import payout_of
 from bridge.reader.source import Source
 from bridge.records import topics
 from bridge.records.gap import Cause, FeedGap
@@ -162,7 +164,7 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
         (["--output", ".", "--format", "csv"], 2, "give the name of a file"),
         (["--output", str(tmp_path / "none" / "a.csv")], 2, "none does not exist"),
         (["--output", str(there)], 2, "the file already exists"),
-        (["--output", str(tmp_path / "t"), "--format", "table"], 2, "a file is json, csv or parquet"),
+        (["--output", str(tmp_path / "t"), "--format", "table"], 2, "a file is json, csv, avro or parquet"),
         (["--output", "a.csv", "--to-topic", "b"], 2, "--output and --to-topic: choose one"),
         (["--to-topic", "b", "--names", "en"], 2, "copies records as they are"),
         (["--to-topic", written.topics.gaps.name], 2, "is a topic of the bridge itself"),
@@ -186,8 +188,8 @@ KILLED_AFTER = 500
 def slowly(written: Written, output: Path, pause: float = 0.3) -> subprocess.Popen[bytes]:
     """Start an export in a process that saves often, pauses after it, and may be killed."""
     program = (
-        "import sys, time; from bridge.inspection import export, formats, replay; "
-        "replay.SAVE_SECONDS = 0.01; formats._ROWS = 100; "
+        "import sys, time; from bridge.inspection import export, files, replay; "
+        "replay.SAVE_SECONDS = export.PART_SECONDS = 0; replay.BATCH = files._ROWS = 100; "
         "plain = export.Export._save; "
         f"export.Export._save = lambda self, offsets: (plain(self, offsets), time.sleep({pause})); "
         f"sys.argv = ['bridge', 'replay', '--output', {str(output)!r}]; "
@@ -203,13 +205,17 @@ def exported(output: Path) -> list[tuple[str, Decimal]]:
         with output.open(newline="") as file:
             return [(row["betId"], Decimal(row["payout"])) for row in csv.DictReader(file)]
     if output.suffix == ".parquet":
-        return [(row["betId"], row["payout"]) for row in parquet.read_table(output).to_pylist()]
+        return [(row["betId"], row["exactPayout"]) for row in parquet.read_table(output).to_pylist()]
+    if output.suffix == ".avro":
+        with output.open("rb") as content:
+            bets: list[Any] = [*fastavro.reader(content)]
+        return [(row["betId"], payout_of(row["payout"])) for row in bets]
     values = [json.loads(line)["value"] for line in output.read_text().splitlines()]
     return [(value["betId"], Decimal(value["payout"])) for value in values]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("suffix", ["json", "csv", "avro", "parquet"])
 def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix: str) -> None:
     for number in range(BETS_EXPORTED):
         written.bet(f"{number:05}", NOW - HOUR + number, payout=number + 0.1 + 0.2)
