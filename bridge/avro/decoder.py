@@ -149,17 +149,133 @@ class _Node:
         raise NotImplementedError
 
 
-class _Fixed(_Node):
-    """A fixed number of bytes that are passed over: null, boolean, float, double, fixed, records of these."""
+class _Passed(_Node):
+    """Values that are passed over, by a program (`_PassOver`)."""
 
-    def __init__(self, width: i64) -> None:
-        self.width: Final = width
+    def __init__(self, program: bytes) -> None:
+        self._program: Final = program
 
     def skip(self, source: _Input) -> None:
-        source.skip(self.width)
+        source.at = _pass_over(self._program, 0, source.data, source.at)
 
 
-class _Null(_Fixed):
+_END, _FIXED, _LONG, _BYTES, _TEXT, _SYMBOL, _BRANCH, _JUMP, _ITEMS = (bytes([code]) for code in range(9))
+"""The instructions of a program that passes over values; numbers after them have two bytes.
+
+FIXED n: n bytes. LONG: a number. BYTES: a length and as many bytes. TEXT: the same in UTF-8. SYMBOL n: the
+index of one of n. BRANCH n and n numbers: the index of a branch, and how far after them each begins. JUMP n:
+go on n bytes further. ITEMS n: blocks of items, each passed over by the n bytes that follow.
+"""
+
+
+def _number(value: int) -> bytes:
+    if value > 0xFFFF:
+        raise ValueError("a schema is too large")
+    return value.to_bytes(2, "little")
+
+
+def _joined(programs: list[bytes]) -> bytes:
+    """Return what passes over several values, adjacent ones of fixed width at once."""
+    joined = list[bytes]()
+    for program in programs:
+        last = joined[-1] if joined else b""
+        if program[:1] == last[:1] == _FIXED and len(program) == len(last) == 3:
+            joined[-1] = _FIXED + _number(_width(last) + _width(program))
+        else:
+            joined.append(program)
+    return b"".join(joined)
+
+
+def _width(fixed: bytes) -> int:
+    return int.from_bytes(fixed[1:], "little")
+
+
+def _program_of_union(branches: list[bytes]) -> bytes:
+    table, area, left = b"", b"", sum([len(branch) + 3 for branch in branches])
+    for branch in branches:
+        table += _number(len(area))
+        left -= len(branch) + 3
+        area += branch + _JUMP + _number(left)
+    return _BRANCH + _number(len(branches)) + table + area
+
+
+def _program_of_blocks(item: bytes) -> bytes:
+    return _ITEMS + _number(len(item) + 1) + item + _END
+
+
+def _pass_over(program: bytes, pc: i64, data: bytes, at: i64) -> i64:  # noqa: C901  # one loop: calls cost most
+    """Pass over the values of a program, from `pc` to its end; return where they end.
+
+    Raises IndexError or ValueError for bytes that do not fit.
+    """
+    size: i64 = len(data)
+    while True:
+        code: i64 = program[pc]
+        if code == 2:  # LONG
+            while data[at] > 127:
+                at += 1
+            at += 1
+            pc += 1
+            continue
+        if code == 0:
+            return at
+        argument: i64 = 0
+        if code != 3 and code != 4:
+            argument = i64(program[pc + 1]) | (i64(program[pc + 2]) << 8)
+        if code == 1:  # FIXED
+            at += argument
+            if at > size:
+                raise ValueError(_TOO_EARLY)
+            pc += 3
+        elif code == 7:  # JUMP
+            pc += 3 + argument
+        elif code == 8:  # ITEMS
+            at = _pass_over_items(program, pc + 3, data, at, argument)
+            pc += 3 + argument
+        else:
+            number: i64 = data[at]
+            at += 1
+            if number > 127:
+                source = _Input(data, at - 1)
+                number = source.long()
+                at = source.at
+            else:
+                number = (number >> 1) ^ -(number & 1)
+            if code == 6:  # BRANCH
+                if not 0 <= number < argument:
+                    raise ValueError(f"a union has no branch {number}")
+                where = pc + 3 + 2 * number
+                pc += 3 + 2 * argument + (i64(program[where]) | (i64(program[where + 1]) << 8))
+            elif code == 5:  # SYMBOL
+                if not 0 <= number < argument:
+                    raise ValueError(f"an enum has no symbol {number}")
+                pc += 3
+            else:
+                if not 0 <= number <= size - at:
+                    raise ValueError(f"a length below zero: {number}" if number < 0 else _TOO_EARLY)
+                if code == 4:  # TEXT
+                    text = data[at : at + number]
+                    if not text.isascii():
+                        text.decode("utf-8")
+                at += number
+                pc += 1
+
+
+def _pass_over_items(program: bytes, pc: i64, data: bytes, at: i64, length: i64) -> i64:
+    source, size = _Input(data, at), len(data)
+    while (count := source.block()) != 0:
+        if length == 1 or (program[pc] == 1 and length == 4):  # without bytes, or of a fixed number
+            width: i64 = 0 if length == 1 else i64(program[pc + 1]) | (i64(program[pc + 2]) << 8)
+            if width:  # items without bytes must not be counted one by one
+                source.skip(width * count if count <= size else -1)
+            continue
+        while count > 0:
+            source.at = _pass_over(program, pc, data, source.at)
+            count -= 1
+    return source.at
+
+
+class _Null(_Node):
     def read(self, source: _Input) -> object:
         return None
 
@@ -177,9 +293,6 @@ class _Boolean(_Node):
 
 
 class _Long(_Node):
-    def skip(self, source: _Input) -> None:
-        source.long()
-
     def read(self, source: _Input) -> object:
         return source.long()
 
@@ -211,17 +324,6 @@ class _Double(_Node):
 
 
 class _String(_Node):
-    """UTF-8 text, or bytes that are passed over. The text is checked also where it is, if `is_checked`."""
-
-    def __init__(self, is_checked: bool) -> None:
-        self._is_checked: Final = is_checked
-
-    def skip(self, source: _Input) -> None:
-        if self._is_checked:
-            self._text(source)
-        else:
-            source.skip(source.length())
-
     def read(self, source: _Input) -> object:
         return self._text(source)
 
@@ -246,9 +348,6 @@ class _Enum(_Node):
     def __init__(self, written: list[str], found: list[str | None]) -> None:
         self._written: Final = written
         self._found: Final = found
-
-    def skip(self, source: _Input) -> None:
-        source.index(len(self._written), "an enum has no symbol")
 
     def read(self, source: _Input) -> object:
         return self._found[self._index(source)]
@@ -275,9 +374,6 @@ class _Union(_Node):
         self._first: Final = branches[0]
         self._second: Final = branches[1 if len(branches) > 1 else 0]
 
-    def skip(self, source: _Input) -> None:
-        self._branch(source).skip(source)
-
     def read(self, source: _Input) -> object:
         return self._branch(source).read(source)
 
@@ -289,24 +385,6 @@ class _Union(_Node):
         if index == 0:
             return self._first
         return self._second if index == 1 else self._branches[index]
-
-
-class _Blocks(_Node):
-    """Blocks of items that are passed over: of a map, a key and a value each. The last block is empty."""
-
-    def __init__(self, item: _Node) -> None:
-        self._item: Final = item
-
-    def skip(self, source: _Input) -> None:
-        item = self._item
-        while (count := source.block()) != 0:
-            if isinstance(item, _Fixed):
-                if item.width:  # items without bytes must not be counted one by one
-                    source.skip(item.width * count if count <= source.size else -1)
-                continue
-            while count > 0:
-                item.skip(source)
-                count -= 1
 
 
 class _Array(_Node):
@@ -336,7 +414,7 @@ class _Map(_Node):
 
     def __init__(self, item: _Node) -> None:
         self._item: Final = item
-        self._keys: Final = _String(True)
+        self._keys: Final = _String()
 
     def read(self, source: _Input) -> object:
         found: dict[str, object] = {}
@@ -395,17 +473,6 @@ class _Record(_Node):
         column.close()
 
 
-class _Sequence(_Node):
-    """Several values that are passed over."""
-
-    def __init__(self, nodes: list[_Node]) -> None:
-        self._nodes: Final = nodes
-
-    def skip(self, source: _Input) -> None:
-        for node in self._nodes:
-            node.skip(source)
-
-
 class _Mismatch(_Node):
     """A value that the reader's schema has no place for."""
 
@@ -417,10 +484,10 @@ class _Mismatch(_Node):
 
 
 _PLAIN: Final[dict[str, _Node]] = {
-    "null": _Null(0),
+    "null": _Null(),
     "boolean": _Boolean(),
     "long": _Long(),
-    "string": _String(True),
+    "string": _String(),
 }
 
 
@@ -492,43 +559,44 @@ class _Resolver:
     def _record(self, writer: Any, reader: Any) -> _Node:
         self._enter(writer["name"])
         wanted = {field["name"]: field for field in reader["fields"]}
-        fields, passed = list[_Field](), list[_Node]()
+        fields, passed = list[_Field](), list[bytes]()
         for field in writer["fields"]:
             name: str = field["name"]
             if name not in wanted:
                 passed.append(self._skip(field["type"]))
                 continue
             if passed:
-                fields.append(_Field(None, _joined(passed)))
+                fields.append(_Field(None, _Passed(_joined(passed) + _END)))
                 passed = []
             fields.append(_Field(name, self._read(field["type"], wanted.pop(name)["type"])))
         if passed:
-            fields.append(_Field(None, _joined(passed)))
+            fields.append(_Field(None, _Passed(_joined(passed) + _END)))
         self._open.pop()
         for name, field in wanted.items():
             if "default" not in field:
                 return _Mismatch(f"{reader['name']} was written without {name}")
         return _Record(fields, {name: field["default"] for name, field in wanted.items()})
 
-    def _skip(self, writer: Any) -> _Node:
+    def _skip(self, writer: Any) -> bytes:
+        """Return the program that passes over a value, without its end."""
         writer = _definition(writer, self._written)
         if isinstance(writer, list):
-            return _Union([self._skip(branch) for branch in writer])
+            return _program_of_union([self._skip(branch) for branch in writer])
         kind = _kind(writer)
         if kind in _WIDTHS:
-            return _Fixed(_WIDTHS[kind])
+            return _FIXED + _number(_WIDTHS[kind])
         if kind in _NUMBERS:
-            return _Long()
+            return _LONG
         if kind in _TEXTS:
-            return _String(self._strict and kind == "string")
+            return _TEXT if self._strict and kind == "string" else _BYTES
         if kind == "fixed":
-            return _Fixed(writer["size"])
+            return _FIXED + _number(writer["size"])
         if kind == "enum":
-            return _Enum(writer["symbols"], [*writer["symbols"]])
+            return _SYMBOL + _number(len(writer["symbols"]))
         if kind == "array":
-            return _Blocks(self._skip(writer["items"]))
+            return _program_of_blocks(self._skip(writer["items"]))
         if kind == "map":
-            return _Blocks(_Sequence([_String(self._strict), self._skip(writer["values"])]))
+            return _program_of_blocks((_TEXT if self._strict else _BYTES) + self._skip(writer["values"]))
         self._enter(writer["name"])
         found = _joined([self._skip(field["type"]) for field in writer["fields"]])
         self._open.pop()
@@ -570,17 +638,3 @@ def _kind(schema: Any) -> str:
     """Return the name of a type, with or without attributes."""
     found: str = schema["type"] if isinstance(schema, dict) else schema
     return "record" if found == "error" else found
-
-
-def _joined(nodes: list[_Node]) -> _Node:
-    """Return what passes over several values, adjacent ones of fixed width at once."""
-    joined = list[_Node]()
-    for node in nodes:
-        last = joined[-1] if joined else None
-        if isinstance(node, _Fixed) and isinstance(last, _Fixed):
-            joined[-1] = _Fixed(last.width + node.width)
-        else:
-            joined.append(node)
-    if not joined:
-        return _Fixed(0)
-    return joined[0] if len(joined) == 1 else _Sequence(joined)
