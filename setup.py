@@ -19,6 +19,7 @@ from setuptools.command.build_ext import build_ext
 
 COMPILED = [
     "bridge/audit/bets.py",
+    "bridge/audit/placement.py",
     "bridge/avro/columns.py",
     "bridge/avro/decoder.py",
     "bridge/avro/encoder.py",
@@ -33,11 +34,13 @@ COMPILED = [
     "bridge/service/replay.py",
     "bridge/messages/scalars.py",
     "bridge/kafka/batch.py",
+    "bridge/kafka/cursor.py",
     "bridge/kafka/partitioner.py",
     "bridge/records/counters.py",
     "bridge/dedup/deduplicator.py",
     "bridge/dedup/eviction_horizon.py",
     "bridge/dedup/hash_table.py",
+    "bridge/dedup/restored.py",
 ]
 """Each works plain, too. They import the bridge, the standard library, librt and mypy_extensions only."""
 

@@ -71,6 +71,10 @@ class BetsCheck:
         self._table = DigestTable(_ROW.size)
         self._placement.begin(partition)
 
+    def take_message(self, message: Any) -> None:
+        """Judge a record as Kafka has it. Raises as `take`."""
+        self.take(message.key(), message.value(), message.offset() or 0, message.timestamp()[1])
+
     def take(self, key: bytes | None, value: bytes | None, offset: int, at: int) -> None:
         """Judge a record with its timestamp in Unix milliseconds, if it belongs to this pass."""
         if self._partition not in self.first:

@@ -248,9 +248,6 @@ class _Audit:
         codec = bets_with(*FIELDS, schema_by_id=self._registry.schema_by_id, strict=True)
         check = BetsCheck(topic, count, codec.decode, self._findings, missing)
 
-        def take(message: Message) -> None:
-            check.take(message.key(), message.value(), message.offset() or 0, message.timestamp()[1])
-
         passes = [passes_over(end - start) for start, end in zip(starts, ends, strict=True)]
         total = sum(p * (end - start) for p, start, end in zip(passes, starts, ends, strict=True))
         before = 0
@@ -258,7 +255,7 @@ class _Audit:
             for number in range(passes[partition]):
                 check.begin(partition, number, passes[partition])
                 part, to = {partition: start}, {partition: end}
-                self._scan(topic, take, start=part, ends=to, before=before, total=total)
+                self._scan(topic, check.take_message, start=part, ends=to, before=before, total=total)
                 check.end()
                 before += end - start
         check.conclude()

@@ -48,6 +48,22 @@ class Decoder:
         source.end()
         return found
 
+    def number(self, data: bytes, at: i64) -> i64:
+        """Return the only field of the reader's schema, a long. Raises as `read`."""
+        source, root, found = _Input(data, at), self._root, 0
+        assert isinstance(root, _Record)
+        try:
+            for field in root._fields:
+                if field.name is None:
+                    field.node.skip(source)
+                else:
+                    assert isinstance(field.node, _Long)
+                    found = source.long()
+        except IndexError:
+            raise ValueError(_TOO_EARLY) from None
+        source.end()
+        return found
+
     def append(self, data: bytes, at: i64, column: Column) -> None:
         """Append the same to a column for values of the reader's schema, which must be the writer's.
 

@@ -179,14 +179,7 @@ def replay(
     from bridge import clock
     from bridge.inspection.replay import Replay, identity, parse_window
 
-    if output is not None and to_topic is not None:
-        raise SettingsError("--output and --to-topic: choose one")
-    if to_topic == "":
-        raise SettingsError("--to-topic is empty: give the full name of a topic, with its prefix")
-    if to_topic and (format_ or names or json):
-        raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
-    if create and not to_topic:
-        raise SettingsError("--create is for --to-topic: name the topic")
+    _check_target(output, to_topic, is_formatted=bool(format_ or names or json), create=create)
     if flat and (output is None or _format(format_, json, output) != "parquet"):
         raise SettingsError("--flat is for Parquet: use --output FILE.parquet")
     if everywhere and not bet:
@@ -252,6 +245,18 @@ def explain(
     show(as_data(found), as_lines(found), json=json)
     if not found.found:
         raise BridgeError(f"no record or dead letter mentions the bet {bet}. Is the id complete?")
+
+
+def _check_target(output: Path | None, to_topic: str | None, *, is_formatted: bool, create: bool) -> None:
+    """Raise SettingsError unless a replay has one target, with the options that it takes."""
+    if output is not None and to_topic is not None:
+        raise SettingsError("--output and --to-topic: choose one")
+    if to_topic == "":
+        raise SettingsError("--to-topic is empty: give the full name of a topic, with its prefix")
+    if to_topic and is_formatted:
+        raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
+    if create and not to_topic:
+        raise SettingsError("--create is for --to-topic: name the topic")
 
 
 def _export(

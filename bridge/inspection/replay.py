@@ -21,7 +21,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.errors import unanswered
 from bridge.kafka.outage import outage
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.reader import IN_VAIN_SECONDS, Cursor
+from bridge.kafka.reader import IN_VAIN_SECONDS, cursor_over
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import Decoder
 from bridge.records import topics
@@ -138,7 +138,7 @@ class Replay:
         )
         starts = [offsets.get(p, 0) for p in range(count)]
         stops = [self.ends[p] if p in self.partitions else starts[p] for p in range(count)]
-        self._cursor = Cursor(self.topic, starts, stops)
+        self._cursor = cursor_over(self.topic, starts, stops)
         self._begun_at = sum(starts)
         # A record may come from a clock that was ahead, or from somebody else; brokers take none that is more
         # than an hour ahead of theirs. Two owners' clocks may differ: what the second wrote can be older than
@@ -259,7 +259,7 @@ class Replay:
                 self.offsets[partition] = lane.place.offset
 
     def _is_open(self, partition: int) -> bool:
-        return self._cursor.places[partition].offset < self._cursor.ends[partition]
+        return bool(self._cursor.places[partition].offset < self._cursor.ends[partition])
 
     def _take(self, messages: Sequence[Message], lanes: Mapping[int, _Lane]) -> None:
         begin, late, keys = self._window.begin, self._late, self._selection.keys

@@ -7,9 +7,10 @@ creates new clients, and a client that receives nothing before the end is replac
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from math import ceil, inf
+from functools import partial
+from math import ceil
 from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -22,6 +23,7 @@ from bridge.errors import TopologyError
 from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
+from bridge.kafka.cursor import Cursor
 from bridge.kafka.errors import BlockedByOpenTransaction, KafkaUnavailable, Stalled, denied, lacks_right
 from bridge.kafka.open_transactions import RecordPlace, first_times, what_to_do
 from bridge.kafka.outage import outage
@@ -114,55 +116,19 @@ def ends_of(settings: Settings, topic: str) -> dict[int, int]:
     return admin.high_watermarks(clients.admin(settings.kafka), topic)
 
 
-class Cursor:
-    """The next offset of each partition of a topic and the offset to stop at, `inf` for never."""
+def cursor_over(topic: str, starts: Sequence[int], ends: Sequence[float]) -> Cursor:
+    """Return a cursor over all partitions of a topic; an end is `inf` for never."""
+    places = [TopicPartition(topic, partition, offset) for partition, offset in enumerate(starts)]
+    return Cursor(places, ends, KafkaError._PARTITION_EOF, partial(_refuse, topic))
 
-    def __init__(self, topic: str, starts: Sequence[int], ends: Sequence[float]) -> None:
-        self.places = [TopicPartition(topic, p, offset) for p, offset in enumerate(starts)]
-        self.ends = list(ends)
 
-    @property
-    def left(self) -> list[TopicPartition]:
-        """The partitions whose end is not reached, with the offset to read next."""
-        return [place for place in self.places if place.offset < self.ends[place.partition]]
-
-    @property
-    def reached(self) -> int:
-        """The sum of the next offsets."""
-        return sum(place.offset for place in self.places)
-
-    def records(self, messages: Sequence[Message]) -> Iterator[Message]:
-        """Yield the records that are due, and move past each once the caller has taken it.
-
-        Before an end, skips records taken before (a client restarts after a truncation) and records beyond it
-        (a busy partition never reports one). Raises TopologyError when a right is missing.
-        """
-        places, ends = self.places, self.ends
-        for message in messages:
-            place, offset = places[message.partition() or 0], message.offset() or 0
-            if (error := message.error()) is None:
-                end = ends[place.partition]
-                if end == inf:
-                    yield message
-                    place.offset = offset + 1
-                    continue
-                if place.offset <= offset < end:
-                    yield message
-                    if offset < ends[place.partition]:  # most of them, so without a call
-                        place.offset = offset + 1
-                        continue
-                self._pass(place, offset + 1)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._pass(place, offset)
-            elif error.fatal() or lacks_right(error):
-                group = f"{place.topic.rpartition('.')[0]}.reader"  # topics and group share the prefix
-                rights = f"Read the topic {place.topic}", f"Describe the group {group}"
-                text = denied(error, *rights) if lacks_right(error) else error.str()
-                raise TopologyError(f"reading {place.topic}: {text}")
-
-    def _pass(self, place: TopicPartition, offset: int) -> None:
-        end = self.ends[place.partition]  # which the caller may have lowered
-        place.offset = offset if end == inf else max(place.offset, int(min(offset, end)))
+def _refuse(topic: str, error: KafkaError) -> None:
+    """Raise TopologyError for an error that does not pass; ignore any other."""
+    if error.fatal() or lacks_right(error):
+        group = f"{topic.rpartition('.')[0]}.reader"  # topics and group share the prefix
+        rights = f"Read the topic {topic}", f"Describe the group {group}"
+        text = denied(error, *rights) if lacks_right(error) else error.str()
+        raise TopologyError(f"reading {topic}: {text}")
 
 
 @dataclass
@@ -233,7 +199,7 @@ class TopicScan:
         if self.cursor is None:
             self.cursor = self._set_out(client)
             self._begun_at = self._reached = self.cursor.reached
-        cursor, begun = self.cursor, self.clock().monotonic
+        cursor, take, begun = self.cursor, self.take, self.clock().monotonic
         if left := cursor.left:
             clients.warm_up(consumer, self.topic)
             consumer.assign(left)
@@ -242,7 +208,7 @@ class TopicScan:
             if give_up():
                 return
             for message in cursor.records(consumer.consume(num_messages=2000, timeout=CONSUME_SECONDS)):
-                self.take(message)
+                take(message)
         consumer.unassign()  # or it would go on fetching while another topic is read
         self.done = True
         self._report(cursor, cursor.reached)
@@ -261,7 +227,7 @@ class TopicScan:
             given = self.start or {}
             # An offset beyond the end belongs to an earlier topic of that name.
             starts = [o if (o := given.get(p, 0)) <= ends[p] else 0 for p in range(count)]
-        return Cursor(self.topic, starts, ends)
+        return cursor_over(self.topic, starts, ends)
 
     def _check_progress(self, client: AdminClient, cursor: Cursor, begun: float) -> None:
         """Raise Stalled when nothing has come for too long in the attempt that has `begun`."""

@@ -17,9 +17,10 @@ from bridge.config import Settings
 from bridge.errors import SettingsError, TopologyError
 from bridge.formatting import format_duration
 from bridge.kafka import admin, clients
+from bridge.kafka.cursor import Cursor
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
-from bridge.kafka.reader import IN_VAIN_SECONDS, Cursor
+from bridge.kafka.reader import IN_VAIN_SECONDS, cursor_over
 from bridge.log import get
 from bridge.reader.records import Snapshot
 
@@ -66,7 +67,7 @@ class Source:
         self._waited = 0.0
         """Seconds of reading without progress."""
         ends = self._ends(until)
-        self.cursor = Cursor(topic, self._starts(start, len(ends)), ends)
+        self.cursor = cursor_over(topic, self._starts(start, len(ends)), ends)
         self._begun_at = self.cursor.reached
         self._consumer = self._client(self.cursor)
 
@@ -194,14 +195,14 @@ class Source:
                 get().warning("topic deleted, waiting until it is recreated", topic=self.topic)
         elif found != self._id:
             # The old client has cached what the topic was like.
-            if self._replace(Cursor(self.topic, [0] * count, [inf] * count)):
+            if self._replace(cursor_over(self.topic, [0] * count, [inf] * count)):
                 get().warning("topic recreated, reading it from the beginning", topic=self.topic)
                 self._id = found
                 self.recreated += 1
         elif (added := count - len(self.cursor.places)) > 0:
             starts = [*(place.offset for place in self.cursor.places), *[0] * added]
             ends = [*self.cursor.ends, *[inf if self._follows else 0.0] * added]
-            self._replace(Cursor(self.topic, starts, ends))
+            self._replace(cursor_over(self.topic, starts, ends))
 
 
 def _moment(start: datetime | timedelta) -> float:

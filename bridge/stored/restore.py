@@ -11,9 +11,11 @@ from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
 from bridge.avro.codec import Codec, bets_with
+from bridge.avro.decoder import Decoder
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
 from bridge.dedup.deduplicator import KEPT, Deduplicator, fingerprint
+from bridge.dedup.restored import Restored
 from bridge.errors import ForeignRecord, SchemaError
 from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
 from bridge.records.dead_letter import DeadLetterKind
@@ -65,8 +67,12 @@ class PublishedReader:
         """
         deduplicator, foreign = Deduplicator(), SkippedRecords()
 
-        def take_bet(message: Message) -> None:
+        def take_other(message: Message) -> None:
             self._take_bet(message, deduplicator, foreign)
+
+        take_bet = Restored(
+            deduplicator, self._bets.header, Decoder(self._bets.schema, self._versions.schema), take_other
+        ).take
 
         def take_dead(message: Message) -> None:
             key = message.key()

@@ -18,7 +18,7 @@ from bridge.kafka import clients, reader
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import RecordPlace
 from bridge.kafka.outage import Outage
-from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
+from bridge.kafka.reader import TopicScan, cursor_over, with_fresh_clients
 from bridge.records.message import place_of
 from tests.unit.stored.log import NEVER, Log
 
@@ -121,13 +121,13 @@ END = KafkaError._PARTITION_EOF
 def test_a_cursor_moves_to_its_end_or_follows(
     end: float, news: list[Message], taken: list[int], next_offset: int
 ) -> None:
-    cursor = Cursor("t", [3], [end])
+    cursor = cursor_over("t", [3], [end])
     assert [message.offset() for message in cursor.records(news)] == taken
     assert (cursor.reached, bool(cursor.left)) == (next_offset, next_offset < end)
 
 
 def test_a_record_that_its_reader_cannot_handle_is_read_again() -> None:
-    cursor = Cursor("t", [3], [6])
+    cursor = cursor_over("t", [3], [6])
     news: list[Message] = [got(3), got(4)]
     for message in cursor.records(news):
         if message.offset() == 4:
@@ -137,7 +137,7 @@ def test_a_record_that_its_reader_cannot_handle_is_read_again() -> None:
 
 def test_an_end_may_be_lowered_while_reading() -> None:
     """By a reader that has seen all it wants."""
-    cursor = Cursor("t", [3], [9])
+    cursor = cursor_over("t", [3], [9])
     news: list[Message] = [got(3), got(4), got(5)]
     for _ in cursor.records(news):
         cursor.ends[0] = 4
@@ -154,7 +154,7 @@ def test_an_end_may_be_lowered_while_reading() -> None:
 )
 def test_an_error_that_needs_a_person_ends_the_reading(news: Message, says: str) -> None:
     with pytest.raises(TopologyError, match=rf"^reading p\.t: on purpose{says}"):
-        list(Cursor("p.t", [3], [9]).records([news]))
+        list(cursor_over("p.t", [3], [9]).records([news]))
 
 
 def test_the_end_of_a_topic_is_reported_at_once(log: Log) -> None:

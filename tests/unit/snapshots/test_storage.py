@@ -15,7 +15,7 @@ from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import ForeignRecord, SchemaNotFound
 from bridge.kafka import admin, clients
-from bridge.kafka.reader import Cursor, TopicScan
+from bridge.kafka.reader import TopicScan, cursor_over
 from bridge.messages.parser import MessageParser
 from bridge.records.message import received_at
 from bridge.snapshots import storage
@@ -81,7 +81,7 @@ class Topics(defaultdict[str, list[Message]]):
             return {0: end}
         if isinstance(start, float):
             start = {0: next((n for n, m in enumerate(messages) if received_at(m) >= start), end)}
-        scan.cursor = Cursor(scan.topic, [start[0]], [end])
+        scan.cursor = cursor_over(scan.topic, [start[0]], [end])
         for message in scan.cursor.records(messages[start[0] :]):
             self.read.append(message.offset() or 0)
             scan.take(message)
