@@ -152,6 +152,18 @@ def replay(
     flat: Annotated[
         bool, typer.Option("--flat", help="With --output of Parquet: a row an item, instead of a row a bet.")
     ] = False,
+    partition: Annotated[
+        Literal["hour", "day"] | None,
+        typer.Option(
+            "--partition",
+            help="With --output DIRECTORY, --from and --format: a file an hour or a day (UTC) of receipt, "
+            "once that is over. Repeat the command to add those since.",
+        ),
+    ] = None,
+    topic: Annotated[
+        Literal["bets", "translations", "currencies", "gaps", "snapshots"],
+        typer.Option("--topic", help="Of another topic than bets: all it has, as json, avro or parquet."),
+    ] = "bets",
     to_topic: Annotated[
         str | None,
         typer.Option(
@@ -177,18 +189,25 @@ def replay(
     format.
     """
     from bridge import clock
+    from bridge.inspection.export import parts
     from bridge.inspection.replay import Replay, identity, parse_window
 
+    if topic != "bets":
+        others = (from_, to, bet, sport, league, currency, result, resettled, gap, everywhere, names, flat)
+        if any((*others, partition, to_topic, create)):
+            raise SettingsError(f"--topic {topic} takes only --format, --json and --output")
+        _export_other(load(config), topic, "json" if json else format_, output)
+        return
     _check_target(output, to_topic, is_formatted=bool(format_ or names or json), create=create)
-    if flat and (output is None or _format(format_, json, output) != "parquet"):
-        raise SettingsError("--flat is for Parquet: use --output FILE.parquet")
-    if everywhere and not bet:
-        raise SettingsError("--all-partitions is for --bet: without it, all partitions are read anyway")
+    if partition and None in (output, from_, format_ or json or None):
+        raise SettingsError("--partition needs --output DIRECTORY, --from and --format")
     window = parse_window(from_, to, clock.now().wall)
     form = _format(format_, json, output)
+    if flat and form != "parquet":
+        raise SettingsError("--flat is for Parquet: use --output FILE.parquet")
     settings = load(config)
     selection = _selection(settings, bet, sport, league, currency, result, resettled, gap, everywhere)
-    wanted = {
+    wanted: dict[str, Any] = {
         "from": from_,
         "to": to,
         "bet": bet,
@@ -216,8 +235,11 @@ def replay(
         if not count:
             _say_nothing(selection)
         return
+    whole = [(output, window)]
     with _names(settings, names) as of:
-        _export(settings, output, form, wanted, window, selection, of, flat=flat)
+        for file, part in parts(output, form, window, partition, clock.now().wall) if partition else whole:
+            of_part = {"from": part.begin, "to": part.end} if partition else {}
+            _export(settings, file, form, wanted | of_part, part, selection, of, flat=flat)
 
 
 def explain(
@@ -257,6 +279,17 @@ def _check_target(output: Path | None, to_topic: str | None, *, is_formatted: bo
         raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
     if create and not to_topic:
         raise SettingsError("--create is for --to-topic: name the topic")
+
+
+def _export_other(settings: Settings, topic: Any, form: Form | None, output: Path | None) -> None:
+    from bridge.inspection.other_topics import export_topic
+
+    form = "json" if form is None and output is None else _format(form, json=False, output=output)
+    if form not in ("json", "avro", "parquet"):
+        raise SettingsError(f"--topic {topic}: the format is json, avro or parquet")
+    count = export_topic(settings, topic, form, output, sys.stdout.buffer)
+    if output is not None:
+        print_note(f"{plural(count, 'record')} in {output}")
 
 
 def _export(
@@ -333,6 +366,8 @@ def _selection(
     from bridge.inspection.selection import Selection
     from bridge.reader import GAPS, read
 
+    if everywhere and not bets:
+        raise SettingsError("--all-partitions is for --bet: without it, all partitions are read anyway")
     gaps = None
     if gap:
         gaps = [found for found in read(GAPS, settings=settings) if found.feed == settings.feed.name]

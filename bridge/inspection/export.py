@@ -9,19 +9,45 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal
 
 import orjson
 
 from bridge.errors import BridgeError, SettingsError
+from bridge.formatting import EPOCH
 from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, join_parquet
 from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, as_text
-from bridge.inspection.replay import Replay
+from bridge.inspection.replay import Replay, Window
 
 PART_SECONDS: Final = 60.0
 """Between two parts of a Parquet file: they are joined at the end, which takes as long again."""
+
+OVER_SECONDS: Final = 600.0
+"""After its end, before an hour is exported: what was received in it may still be on its way to Kafka."""
+
+
+def parts(
+    directory: Path, form: Format, window: Window, unit: Literal["hour", "day"], now: float
+) -> Iterator[tuple[Path, Window]]:
+    """Yield the files of a directory that are not there yet, one an hour or a day (UTC), with their windows.
+
+    Only whole hours or days, from the one in which the window begins, that are over at `now` (Unix seconds).
+    Raises SettingsError if there is no such directory.
+    """
+    if not directory.is_dir():
+        raise SettingsError(f"--output {directory}: there is no such directory")
+    seconds, pattern = (3_600, "%Y-%m-%dT%HZ") if unit == "hour" else (86_400, "%Y-%m-%d")
+    last = now - OVER_SECONDS if window.end is None else min(window.end / 1000, now - OVER_SECONDS)
+    begin = int(window.begin / 1000 // seconds * seconds)
+    while begin + seconds <= last:
+        name = (EPOCH + timedelta(seconds=begin)).strftime(pattern)
+        path = directory / f"{name}.{form}"
+        if not path.exists():
+            yield path, Window(begin * 1000, (begin + seconds) * 1000)
+        begin += seconds
 
 
 class Export:

@@ -11,6 +11,7 @@
 Everything is read `read_committed`, and in any version of its schema. docs/reading.md has more.
 """
 
+from bridge.reader.batches import read_batches
 from bridge.reader.decoding import (
     BETS,
     CURRENCIES,
@@ -56,4 +57,5 @@ __all__ = [
     "Translation",
     "changes",
     "read",
+    "read_batches",
 ]

@@ -11,7 +11,9 @@ import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import fastavro
@@ -24,7 +26,17 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.errors import SettingsError
 from bridge.kafka.partitioner import partition_of
-from bridge.reader import BETS, DEAD_LETTERS, GAPS, TRANSLATIONS, Names, Removed, changes, read
+from bridge.reader import (
+    BETS,
+    DEAD_LETTERS,
+    GAPS,
+    TRANSLATIONS,
+    Names,
+    Removed,
+    changes,
+    read,
+    read_batches,
+)
 from bridge.reader.money import payout_of
 from bridge.reader.source import Source
 from bridge.records import topics
@@ -578,3 +590,87 @@ async def test_a_bet_is_explained(place: Place) -> None:
         nobody.returncode,
         nobody.stderr.count("error: no record or dead letter mentions the bet nobody"),
     ) == (1, 1)
+
+
+def test_hours_that_are_over_have_a_file_each(written: Written, tmp_path: Path) -> None:
+    directory = tmp_path / "bets"
+    directory.mkdir()
+    now = datetime.now(UTC)
+    hours = [now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=back) for back in (3, 2)]
+    for number, hour in enumerate((hours[0], hours[0], hours[1])):
+        written.bet(f"{number}", round(hour.timestamp() * 1000) + 1000 * number)
+    written.bet("now", NOW)
+    written.flush()
+    export = "replay", "--from", "3h", "--output", str(directory), "--format", "json", "--partition", "hour"
+    names = [f"{hour:%Y-%m-%dT%HZ}.json" for hour in hours]
+    ran = written.place.run(*export)
+    assert ran.returncode == 0, ran.stderr
+    found = {path.name: [bet for bet, _ in exported(path)] for path in sorted(directory.iterdir())}
+    assert {name: found.get(name) for name in names} == {names[0]: ["0", "1"], names[1]: ["2"]}
+    assert "now" not in [*chain(*found.values())]
+    assert all(name.endswith(".json") for name in found)
+    (directory / names[0]).write_text("kept")
+    (directory / names[1]).unlink()
+    assert written.place.run(*export).returncode == 0
+    assert (directory / names[0]).read_text() == "kept"
+    assert [bet for bet, _ in exported(directory / names[1])] == ["2"]
+    for arguments, reason in (
+        (("--from", "3h", "--partition", "hour", "--format", "json"), "--partition needs"),
+        ((*export[1:3], "--output", "none", *export[5:]), "there is no such directory"),
+    ):
+        refused = written.place.run("replay", *arguments)
+        assert (refused.returncode, reason in refused.stderr) == (2, True), refused.stderr
+
+
+def test_other_topics_are_written_whole(written: Written, tmp_path: Path) -> None:
+    translated(written, "sport:11", "sport", {"en": "Football"})
+    translated(written, "event:77", "event", {"en": "Final"}, competitorIds=[1, 2])
+    written.produce(written.topics.translations.name, "sport:12", None)
+    written.flush()
+    shown = written.place.run("replay", "--topic", "translations")
+    lines = {line["key"]: line["value"] for line in map(json.loads, shown.stdout.splitlines())}
+    assert (lines["event:77"]["competitorIds"], lines["sport:12"]) == ([1, 2], None)
+    for name in ("names.parquet", "names.avro"):
+        output = tmp_path / name
+        ran = written.place.run("replay", "--topic", "translations", "--output", str(output))
+        assert (ran.returncode, ran.stderr) == (0, f"2 records in {output}\n")
+    rows = {row["key"]: row for row in parquet.read_table(tmp_path / "names.parquet").to_pylist()}
+    assert (rows["sport:11"]["translations"], rows["event:77"]["competitorIds"]) == (
+        [("en", "Football")],
+        [1, 2],
+    )
+    with (tmp_path / "names.avro").open("rb") as content:
+        found: list[Any] = [*fastavro.reader(content)]
+    assert sorted(each["kind"] for each in found) == ["event", "sport"]
+    again = written.place.run("replay", "--topic", "translations", "--output", str(output))
+    assert (again.returncode, "already exists" in again.stderr) == (2, True)
+    wrong = written.place.run("replay", "--topic", "gaps", "--from", "1h")
+    assert (wrong.returncode, "--topic gaps takes only" in wrong.stderr) == (2, True)
+
+
+def test_batches_have_the_records_and_their_places(written: Written) -> None:
+    for number in range(5):
+        written.bet(f"{number}", NOW - 1000 + number, selections=[item(11, number)])
+    written.produce(written.topics.bets.name, "gone", None)
+    written.produce(written.topics.bets.name, "foreign", b"no Avro")
+    written.flush()
+    batches = [*read_batches(BETS, settings=written.settings, rows=2)]
+    assert [batch.num_rows for batch in batches] == [2, 2, 1]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    bets = {bet.key: bet for bet in read(BETS, settings=written.settings)}
+    assert {row["key"] for row in rows} == {*bets}
+    for row in rows:
+        bet = bets[row["key"]]
+        assert (row["partition"], row["offset"], row["timestamp"]) == (
+            bet.partition,
+            bet.offset,
+            bet.received_at,
+        )
+        assert row["selections"][0]["competitionId"] == bet.items[0]["competitionId"]
+    stop = Event()
+    following = read_batches(BETS, settings=written.settings, follow=True, stop=stop)
+    assert sum(next(following).num_rows for _ in range(1)) >= 1
+    stop.set()
+    assert sum(batch.num_rows for batch in following) <= 4
+    with pytest.raises(SettingsError, match="cannot be read as batches"):
+        next(read_batches(DEAD_LETTERS, settings=written.settings))

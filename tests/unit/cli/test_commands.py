@@ -93,7 +93,7 @@ COMMANDS = {
             "--from yesterdayish": f"--from: 'yesterdayish' {TIME}",
             "--from 1h --to 2h": "--from 1h is not before --to 2h",
             "--output bets.xml": "--output bets.xml: no format has this suffix; use .json",
-            "--output bets --format table": "--format table is for a terminal: a file is json, csv or",
+            "--output bets --format table": "--format table is for a terminal: a file is json, csv, avro or",
             "--output a.csv --to-topic b": "--output and --to-topic: choose one",
             "--to-topic=": "--to-topic is empty: give the full name",
             "--to-topic b --json": "--to-topic copies records as they are: leave out --format, --json",
@@ -397,7 +397,7 @@ COMPLETIONS = {
     "de": {"demo", "deadletters", "dev"} & TOP,
     "deadletters ": {"list", "show", "export", "redrive"},
     "tail --re": {"--result", "--resettled"},
-    "replay --format ": {"table", "json", "csv", "parquet"},
+    "replay --format ": {"table", "json", "csv", "avro", "parquet"},
     "tail --format c": {"csv"},
     "replay --result ": set(SETTLEMENT_RESULTS.values()),
     "tail --result Half": {"HalfWin", "HalfLose"},
@@ -469,4 +469,4 @@ def test_bash_completes_by_the_script(tmp_path: Path) -> None:
         timeout=WAIT_SECONDS,
         check=False,
     )
-    assert ran.stdout.split() == ["table", "json", "csv", "parquet"], ran.stderr
+    assert ran.stdout.split() == ["table", "json", "csv", "avro", "parquet"], ran.stderr

@@ -1,0 +1,134 @@
+"""Writes what a topic of names, gaps or snapshots has to a file or to stdout: all of it, as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, TypeAlias
+
+import orjson
+from confluent_kafka import Message
+
+from bridge.avro.schemas import load
+from bridge.config import Settings
+from bridge.errors import BridgeError, SchemaError, SettingsError
+from bridge.inspection.files import AvroSink
+from bridge.kafka import admin
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
+from bridge.reader import CURRENCIES, GAPS, SNAPSHOTS, TRANSLATIONS, Topic
+from bridge.reader.batches import ROWS, Batch
+from bridge.records.message import SkippedRecords, at
+from bridge.registry import Registry
+
+Name: TypeAlias = Literal["translations", "currencies", "gaps", "snapshots"]
+Form: TypeAlias = Literal["json", "avro", "parquet"]
+TOPICS: Final[dict[Name, Topic[Any]]] = {
+    "translations": TRANSLATIONS,
+    "currencies": CURRENCIES,
+    "gaps": GAPS,
+    "snapshots": SNAPSHOTS,
+}
+
+
+def export_topic(settings: Settings, name: Name, form: Form, output: Path | None, out: BinaryIO) -> int:
+    """Write the records of a topic, before open transactions, to a file, or as JSON lines to `out`.
+
+    Returns their number. Tombstones have the value null in JSON, and are left out of files for programs.
+    Raises SettingsError if the file is there already or cannot be written, and as `TopicScan.read`.
+    """
+    settings.require("kafka.bootstrap_servers", "registry.url")
+    topic = f"{settings.topics.prefix}.{name}"
+    admin.require_topic(settings.kafka, topic)
+    if output is None:
+        return _written(settings, topic, name, form, out, None)
+    if output.exists():
+        raise SettingsError(f"--output {output}: the file already exists; remove it, or choose another name")
+    partial = output.with_name(f"{output.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            count = _written(settings, topic, name, form, file, partial)
+        partial.replace(output)
+    except OSError as error:
+        raise BridgeError(f"{output} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _written(
+    settings: Settings, topic: str, name: Name, form: Form, file: BinaryIO, path: Path | None
+) -> int:
+    skipped, count = SkippedRecords(), 0
+    schema_name = TOPICS[name].schema
+    assert schema_name is not None
+    with ExitStack() as stack:
+        registry = stack.enter_context(Registry(settings.registry))
+        schema, codec = load(schema_name), registry.codec(schema_name)
+
+        def skip(message: Message, error: SchemaError) -> None:
+            skipped.add(at(message, error))
+
+        def as_json(message: Message) -> int:
+            value = message.value()
+            try:
+                datum = None if value is None else codec.decode(value)
+            except SchemaError as error:
+                skip(message, error)
+                return 0
+            line = {
+                "topic": topic,
+                "partition": message.partition(),
+                "offset": message.offset(),
+                "timestamp": message.timestamp()[1],
+                "key": (message.key() or b"").decode("utf-8", "replace"),
+                "value": datum,
+            }
+            file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+            return 1
+
+        write: Callable[[Message], int] = as_json
+        if form == "avro":
+            container = AvroSink(file, schema, codec, skip)
+            write = lambda message: 0 if message.value() is None else container.write([message])  # noqa: E731
+        elif form == "parquet":
+            assert path is not None
+            write = stack.enter_context(_Parquet(path, Batch(schema, codec, skipped))).write
+
+        def take(message: Message) -> None:
+            nonlocal count
+            count += write(message)
+
+        TopicScan(topic, take, visible=True, stall_seconds=IN_VAIN_SECONDS).read(settings)
+    skipped.log()
+    return count
+
+
+class _Parquet:
+    """A Parquet file of the rows of a batch."""
+
+    def __init__(self, path: Path, batch: Batch) -> None:
+        from pyarrow import parquet
+
+        self._batch = batch
+        self._file = parquet.ParquetWriter(path, batch.take().schema, compression="zstd")
+
+    def __enter__(self) -> _Parquet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+        self._file.close()
+
+    def write(self, message: Message) -> int:
+        """Add a row, unless the record is a tombstone or cannot be read; return how many were added."""
+        before = len(self._batch)
+        self._batch.add(message)
+        added = len(self._batch) - before
+        if len(self._batch) >= ROWS:
+            self._flush()
+        return added
+
+    def _flush(self) -> None:
+        if len(self._batch):
+            self._file.write_batch(self._batch.take())

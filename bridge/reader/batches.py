@@ -1,0 +1,111 @@
+"""Reads a topic as Arrow batches, for pandas, Polars and DuckDB. Needs pyarrow, the extra `parquet`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Message
+
+from bridge.avro.schemas import Schema, load
+from bridge.config import Settings
+from bridge.config import load as load_settings
+from bridge.errors import SchemaError, SettingsError
+from bridge.reader.decoding import Topic
+from bridge.reader.source import Source, Start, Until
+from bridge.records.message import SkippedRecords, at, key_of
+from bridge.registry import Registry
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from bridge.avro.arrow import Rows
+
+ROWS: Final = 10_000
+"""Rows of a batch, unless it is asked for another number."""
+
+
+def read_batches(
+    topic: Topic[Any],
+    *,
+    from_: Start = "start",
+    until: Until = "end",
+    follow: bool = False,
+    stop: Event | None = None,
+    settings: Settings | None = None,
+    rows: int = ROWS,
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the records of a topic as batches of at most so many rows, the last ones when it ends.
+
+    Columns are the fields of the schema, then `key`, `timestamp` (of the record, UTC), `partition` and
+    `offset`. To `follow`, yields what has come whenever there is no more for the moment. What is left out and
+    what is raised is as in `read`; SettingsError also for a topic without a schema (dead letters), or
+    without pyarrow.
+    """
+    settings = settings or load_settings(None)
+    if topic.schema is None:
+        raise SettingsError(f"{topic.name} cannot be read as batches: its values are not Avro")
+    skipped = SkippedRecords()
+    with Registry(settings.registry) as registry:
+        batch = Batch(load(topic.schema), registry.codec(topic.schema), skipped)
+        source = Source(settings, topic.name, from_, None if follow else until)
+        try:
+            while not source.ended and not (stop and stop.is_set()):
+                before = len(batch)
+                for message in source.messages():
+                    batch.add(message)
+                    if len(batch) >= rows:
+                        yield batch.take()
+                if follow and 0 < len(batch) == before:
+                    yield batch.take()
+            if len(batch):
+                yield batch.take()
+        finally:
+            source.close()
+            skipped.log()
+
+
+class Batch:
+    """Collects records of one schema, and their places. Counts those that cannot be read as `skipped`."""
+
+    def __init__(self, schema: Schema, codec: Any, skipped: SkippedRecords) -> None:
+        from bridge.avro.arrow import Rows
+
+        self._rows: Rows = Rows(schema, codec)
+        self._places: list[tuple[str, int, int, int]] = []
+        self._skipped = skipped
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, message: Message) -> None:
+        """Add a record, unless it is a tombstone."""
+        if (value := message.value()) is None:
+            return
+        try:
+            key = key_of(message).decode()
+            self._rows.add(value)
+        except SchemaError as error:
+            self._skipped.add(at(message, error))
+            return
+        timestamp = message.timestamp()[1]
+        self._places.append((key, timestamp, message.partition() or 0, message.offset() or 0))
+
+    def take(self) -> pyarrow.RecordBatch:
+        """Return the records so far, and begin anew. Times that no timestamp holds are null."""
+        import pyarrow as pa
+
+        rows, places = self._rows.take(), self._places
+        self._places = []
+        keys, times, partitions, offsets = zip(*places, strict=True) if places else ((), (), (), ())
+        micros = [time * 1000 if -(2**53) < time < 2**53 else None for time in times]
+        return pa.record_batch(
+            {
+                **{field.name: rows.field(field.name) for field in rows.type},
+                "key": pa.array(keys, pa.string()),
+                "timestamp": pa.array(micros, pa.timestamp("us", tz="UTC")),
+                "partition": pa.array(partitions, pa.int32()),
+                "offset": pa.array(offsets, pa.int64()),
+            }
+        )
