@@ -10,6 +10,7 @@ import signal
 import threading
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import orjson
@@ -176,6 +177,24 @@ def simulate(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; options override it."),
     ] = None,
+    bets: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play recorded bets: an Avro file that `bridge replay` has written, a directory of them, or "
+            "topic:2h or topic:FROM/TO, what the topic received then; may be repeated.",
+        ),
+    ] = None,
+    speed: Annotated[
+        str,
+        typer.Option(
+            metavar="TIMES",
+            help="How many times as fast as recorded; max is all at once, 0 waits for commands.",
+        ),
+    ] = "1",
+    keep_times: Annotated[
+        bool, typer.Option("--keep-times", help="Leave the date-times as recorded; by default moved to now.")
+    ] = False,
     port: ProviderPort = None,
     control_port: Annotated[int | None, _port("Port of the control endpoint; 0 is any free port.")] = None,
     rate: Rate = 200,
@@ -214,8 +233,39 @@ def simulate(
             if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
             if name not in ("config", "api_token_file")
         }
-        command.simulate(config or ctx.find_root().params.get("config"), options, api_token_file)
+        with TemporaryDirectory() as copies:
+            if bets:
+                options["bets"] = [_without_topic(each, Path(copies)) for each in bets]
+            command.simulate(config or ctx.find_root().params.get("config"), options, api_token_file)
     except command.SettingsError as error:
         for line in str(error).splitlines():
             _say(f"error: {line}")
         raise typer.Exit(2) from None
+
+
+def _without_topic(bets: str, copies: Path) -> str:
+    """Return the file for an argument of `--bets`; what a topic received in an interval is copied to one."""
+    if not bets.startswith("topic:"):
+        return bets
+    from bridge_sandbox.provider.avro_files import write
+    from bridge_sandbox.provider.command import SettingsError
+
+    try:
+        from bridge import clock
+        from bridge.avro.schemas import load as schema
+        from bridge.config import load
+        from bridge.errors import BridgeError
+        from bridge.inspection.replay import Replay, parse_window
+        from bridge.inspection.selection import Selection
+    except ModuleNotFoundError:
+        fix = 'pip install "settlement-bridge-sandbox[cluster]"'
+        raise SettingsError(f"--bets {bets} needs the bridge: {fix}; or name a file") from None
+    begin, _, end = bets.removeprefix("topic:").partition("/")
+    file = copies / f"{len(list(copies.iterdir()))}.avro"
+    try:
+        window = parse_window(begin or None, end or None, clock.now().wall)
+        with Replay(load(), window, Selection()) as found:
+            write(file, schema("settled-bet"), (bet.value for bet in found))
+    except BridgeError as error:
+        raise SettingsError(f"--bets {bets}: {error}") from None
+    return str(file)
