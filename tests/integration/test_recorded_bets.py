@@ -10,6 +10,7 @@ from bridge.avro.schemas import load
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
+from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 from tests.recordings import write
 
 
@@ -54,3 +55,25 @@ async def test_what_a_topic_received_is_published_again(place: Place, tmp_path: 
         assert_exact(await now.settled(feed, bridge))
         assert not feed.breaches
         assert await bridge.end() == 0
+
+
+async def test_names_of_the_topics_are_published_again(place: Place) -> None:
+    again, token = place.below("again"), place.directory / "recorded.token"
+    async with simulated() as provider:
+        jobs = Jobs(place, provider)
+        await jobs.fill()
+        for name in ("translations", "currencies"):
+            await jobs.published(name)
+        recorded = {name: without_ids(Topics(place).present(name)) for name in ("translations", "currencies")}
+        assert min(map(len, recorded.values())) > 5
+
+        arguments = ["--bets", "topic", "--names", "topic", "--speed", "max", "--api-rate", "1000"]
+        simulator = place.bridge("simulate", "--port", "0", "--api-token-file", str(token), *arguments)
+        address = await address_of(simulator)
+        bridge = again.bridge(FEED__BASE_URL=address)
+        await until(lambda: published(again).keys() == published(place).keys(), "the same bets")
+        assert await bridge.end() == 0
+        jobs = Jobs(again, provider, base_url=address, token_file=str(token))
+        for name in ("translations", "currencies"):
+            await jobs.published(name)
+            assert without_ids(Topics(again).present(name)) == recorded[name]

@@ -356,7 +356,7 @@ def test_the_command_says_what_it_plays_and_when_that_has_ended(tmp_path: Path) 
     (tmp_path / "bets.avro").write_bytes(path.read_bytes()[:-1])
     ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"error: --bets: {path} is damaged at byte ")
+    assert ended.stderr.startswith(f"error: {path} is damaged at byte ")
 
 
 @pytest.mark.parametrize("option", ["--port", "--control-port", "--config"])

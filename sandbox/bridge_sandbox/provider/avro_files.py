@@ -48,9 +48,9 @@ def write(path: Path, schema: Any, records: Iterable[Mapping[str, Any]]) -> None
 
 
 class AvroFile:
-    """An object container file of records called `name`. Raises RecordingError, as does `blocks`."""
+    """An object container file of records of one of these names. Raises RecordingError, as `blocks` does."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, *names: str) -> None:
         self._path = path
         named: dict[str, Any] = {}
         try:
@@ -63,9 +63,9 @@ class AvroFile:
             raise RecordingError(f"{path} cannot be read: {error.strerror}") from None
         except Exception:  # noqa: BLE001  # fastavro raises what the bytes lead to
             raise RecordingError(f"{path} does not begin as an Avro object container file") from None
-        found = schema.get("name") if isinstance(schema, dict) else schema
-        if found != name:
-            raise RecordingError(f"{path} has records of {found}, not of {name}")
+        self.name = schema.get("name") if isinstance(schema, dict) else schema
+        if self.name not in names:
+            raise RecordingError(f"{path} has records of {self.name}, not of {' or '.join(names)}")
         self._schema = parse_schema(_without_logical_types(schema))
         self.block = lru_cache(_BLOCKS)(self._block)
         """Return the records of the block at an offset of the file, of a size."""

@@ -53,7 +53,7 @@ def simulate(config: Path | None, options: Mapping[str, Any], api_token_file: Pa
     try:
         asyncio.run(_serve(Simulator(read_settings(config, options), report), api_token_file))
     except RecordingError as error:
-        raise SettingsError(f"--bets: {error}") from None
+        raise SettingsError(str(error)) from None
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE and (port := re.search(r"(?:', |:)(\d+)[)\d, ]*: ", reason)):

@@ -29,6 +29,7 @@ from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.routes import ROOT
 from bridge_sandbox.provider.settings import SimulatorSettings
 from bridge_sandbox.provider.stream import Published, Reader
+from bridge_sandbox.provider.world.recorded import Names
 
 PATH = "/feed/settlement/v4"
 
@@ -44,7 +45,7 @@ _CONTROL_SECONDS = 10
 class Simulator:
     """A provider that listens inside `async with`. Its other methods may be used there only.
 
-    Reads the recorded bets, if the settings name some, at once; raises RecordingError.
+    Reads what was recorded, if the settings name files, at once; raises RecordingError.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Simulator:
     ) -> None:
         self.settings = settings or SimulatorSettings()
         self._recorded = Bets(self.settings.bets) if self.settings.bets else None
+        self._names = Names(self.settings.names) if self.settings.names else None
         self.replies: deque[str | bytes] = deque(maxlen=10_000)
         """The latest messages from clients."""
         self._on_attempt = on_attempt
@@ -72,7 +74,7 @@ class Simulator:
             settings.limits_scale, bucket_may_overflow=settings.bucket_may_overflow, settings=settings.limits
         )
         self._provider = Provider(stream, limits, settings, self._on_attempt)
-        self.rest = Rest(stream.world, settings.api, stream.clock)
+        self.rest = Rest(stream.world, settings.api, stream.clock, self._names)
         """The REST side: tokens, faults, truth."""
         self.connections = self._provider.attempts
         """The log of connections: every attempt with its revision and answer."""

@@ -47,6 +47,9 @@ class SimulatorSettings(Policy, StreamSettings):
     keep_times: bool = False
     """Whether recorded bets keep their date-times, or are moved to now."""
 
+    names: tuple[Path, ...] = ()
+    """Avro files with recorded translations or currencies, or directories of such files."""
+
     seed: int = 1
     fragment_bytes: Annotated[int, Field(ge=0)] = 0
     """A longer message is sent in several frames of this size; 0: in one."""
