@@ -245,9 +245,7 @@ class Rest:
 
     def _active_currencies(self, query: Query) -> object:
         wanted = query.get("type")
-        listed = (
-            one for one in self._currencies if one.type
-        )  # of a recorded one that was not active it is 0
+        listed = (one for one in self._currencies if one.type)  # a recorded one that was not listed has 0
         return [asdict(one) for one in listed if wanted is None or str(one.type) in wanted]
 
     def _precision(self, query: Query) -> object:

@@ -64,7 +64,7 @@ def test_what_was_not_recorded_has_no_name(tmp_path: Path) -> None:
         tmp_path,
         [
             record("sport", 1, {"pt": "Futebol"}),
-            record("sport", 2, {"en": "Old"}),
+            record("sport", 2, {"en": "Wrong"}),
             record("sport", 2, {"en": "Tennis"}),
             record("event", 5, {"pt": "A – B"}),
             record("market", 7, {"pt": "Total 1"}, eventId=5, marketTypeId=18),
