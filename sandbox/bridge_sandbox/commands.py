@@ -10,6 +10,7 @@ import signal
 import threading
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Annotated, Any
 
 import orjson
@@ -176,6 +177,32 @@ def simulate(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; options override it."),
     ] = None,
+    bets: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play recorded bets: an Avro file that `bridge replay` has written, a directory of them, or "
+            "topic:2h or topic:FROM/TO, what the topic received then. May be repeated.",
+        ),
+    ] = None,
+    speed: Annotated[
+        str,
+        typer.Option(
+            metavar="TIMES",
+            help="How many times as fast as recorded; max is all at once, 0 waits for commands.",
+        ),
+    ] = "1",
+    keep_times: Annotated[
+        bool, typer.Option("--keep-times", help="Leave the date-times as recorded; by default moved to now.")
+    ] = False,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Serve recorded translations and currencies: an Avro file or a directory of them; "
+            "or topic, what the topics have now. May be repeated.",
+        ),
+    ] = None,
     port: ProviderPort = None,
     control_port: Annotated[int | None, _port("Port of the control endpoint; 0 is any free port.")] = None,
     rate: Rate = 200,
@@ -205,17 +232,54 @@ def simulate(
     """
     from bridge_sandbox.provider import command
 
-    names = {"history": "history_seconds", "api_rate": "api.rate"}
+    renamed = {"history": "history_seconds", "api_rate": "api.rate"}
     try:
         seconds = command.age_seconds(history)
         options = {
-            names.get(name, name): value
+            renamed.get(name, name): value
             for name, value in (ctx.params | {"history": seconds}).items()
             if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
             if name not in ("config", "api_token_file")
         }
-        command.simulate(config or ctx.find_root().params.get("config"), options, api_token_file)
+        with TemporaryDirectory() as copies:
+            for option in options.keys() & {"bets", "names"}:
+                options[option] = [_without_topic(option, each, Path(copies)) for each in options[option]]
+            command.simulate(config or ctx.find_root().params.get("config"), options, api_token_file)
     except command.SettingsError as error:
         for line in str(error).splitlines():
             _say(f"error: {line}")
         raise typer.Exit(2) from None
+
+
+def _without_topic(option: str, given: str, copies: Path) -> str:
+    """Return the file or directory for `--bets` or `--names`; of a topic, one with a copy of its records."""
+    if given != "topic" and not (option == "bets" and given.startswith("topic:")):
+        return given
+    from bridge_sandbox.provider.avro_files import write
+    from bridge_sandbox.provider.command import SettingsError
+
+    try:
+        from bridge import clock
+        from bridge.avro.schemas import load as schema
+        from bridge.config import load
+        from bridge.errors import BridgeError
+        from bridge.inspection.replay import Replay, parse_window
+        from bridge.inspection.selection import Selection
+        from bridge.reader import BETS, Topic, read
+    except ModuleNotFoundError:
+        fix = 'pip install "settlement-bridge-sandbox[cluster]"'
+        raise SettingsError(f"--{option} {given} needs the bridge: {fix}; or name a file") from None
+    copy = Path(mkdtemp(dir=copies))
+    begin, _, end = given.removeprefix("topic").removeprefix(":").partition("/")
+    try:
+        window = parse_window(begin or None, end or None, clock.now().wall)
+        if option == "bets":
+            with Replay(load(), window, Selection()) as found:
+                write(copy / "bets.avro", schema("settled-bet"), (bet.value for bet in found))
+            return str(copy)
+        for topic, name in (("translations", "translation"), ("currencies", "currency")):
+            records = read(Topic(topic, name, BETS.make))  # which has all fields of a record as its value
+            write(copy / f"{name}.avro", schema(name), (record.value for record in records))
+    except BridgeError as error:
+        raise SettingsError(f"--{option} {given}: {error}") from None
+    return str(copy)

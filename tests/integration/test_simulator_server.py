@@ -22,12 +22,18 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.messages.converter import make_converter
+from bridge.messages.parser import MessageParser
 from bridge_sandbox.provider.faults import Clear, ClockJump, Drop, Refuse, Stall
 from bridge_sandbox.provider.rest.faults import RestFault
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.rest.tokens import SCOPES, Tokens
 from bridge_sandbox.provider.server import PATH, Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
+from tests.messages import SIMULATED
+from tests.recordings import bet, write
 
 
 def simulated(**changes: Any) -> Simulator:
@@ -308,6 +314,49 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+async def test_recorded_bets_are_played_and_a_bridge_makes_the_recorded_bytes_of_them(tmp_path: Path) -> None:
+    codec = Codec(load("settled-bet"), 1)
+    converter = make_converter(MessageParser(), codec)
+
+    def published(messages: list[bytes]) -> list[bytes]:
+        return [bet[3] for message in messages if (bet := converter.convert(message)[1])]
+
+    records = published(SIMULATED)
+    path = write(tmp_path / "bets.avro", map(codec.decode, records), codec="deflate")
+    settings = SimulatorSettings(port=0, control_port=0, bets=(path,), speed=0, keep_times=True)
+    async with Simulator(settings) as simulator, connection(simulator) as socket:
+        async with httpx2.AsyncClient(trust_env=False, base_url=str(simulator.control_url)) as control:
+            await control.post("/step", json={"count": 2})
+            got = await read(socket, 2)
+            await control.post("/speed", json={"speed": "max"})
+            got += await read(socket, 298)
+        state = await page(simulator, "/state")
+        assert state["recording"].items() >= {"bets": 300, "speed": "max"}.items()
+        assert state["recording"]["ends"] < state["now"]
+        await socket.close()
+        async with connection(simulator, f"?revision={int(simulator.now()) - 100}") as again:
+            assert await read(again, 300) == got
+    assert published(got) == records
+
+
+def test_the_command_says_what_it_plays_and_when_that_has_ended(tmp_path: Path) -> None:
+    path = write(tmp_path / "bets.avro", [bet(0), bet(1, 1)])
+    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--bets", str(path)]
+    command += ["--bets", str(tmp_path), "--speed", "max", "--history", "1s"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = [process.stderr.readline() for _ in range(3)]
+        process.send_signal(signal.SIGTERM)
+    assert said[1:] == [
+        "playing 4 bets, recorded from 2023-11-14T22:13:20Z to 2023-11-14T22:13:21Z\n",
+        "the recording has ended: everything is published, pings and replays go on\n",
+    ]
+    (tmp_path / "bets.avro").write_bytes(path.read_bytes()[:-1])
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"error: {path} is damaged at byte ")
 
 
 @pytest.mark.parametrize("option", ["--port", "--control-port", "--config"])

@@ -42,6 +42,7 @@ DRIVERS = {
     "bridge.cli.inspection": "the same",
     "bridge.cli.bets": "understands ages",
     "bridge.cli.dead_letters": "ages count back from now",
+    "bridge_sandbox.commands": "understands ages",
     "bridge_sandbox.demo.run": "plays for so many seconds",
     "bridge_sandbox.demo.display": "rates and ages on the screen",
     "bridge_sandbox.cluster.cluster": "waits for servers to answer",

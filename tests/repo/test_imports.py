@@ -161,7 +161,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
             "bridge.feed.client",
             "bridge_sandbox.provider.server",
         ],
-        "fastavro": ["bridge.avro", "bridge_sandbox.demo.verify"],
+        "fastavro": ["bridge.avro", "bridge_sandbox.demo.verify", "bridge_sandbox.provider.avro_files"],
         "httpx2": ["bridge.feed.provider_clock", "bridge.rest.transport"],
         "prometheus_client": ["bridge.observability", "bridge.snapshots.metrics"],
         "confluent_kafka": [

@@ -64,6 +64,7 @@ def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() ->
         Rest(stream.world),
         now=lambda: 0,
         inflict=lambda _: 0,
+        play=lambda _: 0,
         stop=lambda: 0,
         on_loop=lambda call: call(),
     )
@@ -80,5 +81,7 @@ def test_help_names_the_defaults_of_the_settings() -> None:
     defaults = SimulatorSettings()
     shown = {name: option.default for name, option in OPTIONS.items() if option.default is not None}
     assert (shown.pop("history"), shown.pop("api_rate")) == ("0s", defaults.api.rate)
-    assert shown == {name: getattr(defaults, name) for name in ("rate", "seed", "odd", "limits_scale")}
+    assert shown.pop("speed") == f"{defaults.speed:g}"
+    names = ("rate", "seed", "odd", "limits_scale", "keep_times")
+    assert shown == {name: getattr(defaults, name) for name in names}
     assert f"by default {defaults.port}," in (OPTIONS["port"].help or "")

@@ -10,6 +10,7 @@ import shlex
 import signal
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -19,14 +20,17 @@ import typer
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from bridge_sandbox.provider.avro_files import RecordingError
 from bridge_sandbox.provider.feed import Attempt
 from bridge_sandbox.provider.http_server import taken
 from bridge_sandbox.provider.rate_limits import LimitSettings
+from bridge_sandbox.provider.recording import Recording
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from bridge_sandbox.provider.world.entities import Sizes
 
+_LOOK_SECONDS = 0.2
 RENAMED: Final = {"disorder_seconds": "max_out_of_orderness_seconds"}
 """Old name of a setting → new name. An old name is refused."""
 
@@ -42,8 +46,14 @@ def simulate(config: Path | None, options: Mapping[str, Any], api_token_file: Pa
     attempt. Before that, a token for the translations and currencies, valid for a day, is written to
     `api_token_file`. Raises SettingsError.
     """
+
+    def report(attempt: Attempt) -> None:
+        typer.echo(orjson.dumps(asdict(attempt), default=str), err=True)
+
     try:
-        asyncio.run(_serve(read_settings(config, options), api_token_file))
+        asyncio.run(_serve(Simulator(read_settings(config, options), report), api_token_file))
+    except RecordingError as error:
+        raise SettingsError(str(error)) from None
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE and (port := re.search(r"(?:', |:)(\d+)[)\d, ]*: ", reason)):
@@ -103,25 +113,35 @@ def _explain(error: ErrorDetails) -> str:
     return f"{where}: {message}" if where else message
 
 
-async def _serve(settings: SimulatorSettings, token_file: Path | None) -> None:
+async def _serve(provider: Simulator, token_file: Path | None) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
-    def report(attempt: Attempt) -> None:
-        typer.echo(orjson.dumps(asdict(attempt), default=str), err=True)
-
-    async with Simulator(settings, report) as simulator:
+    async with provider as simulator:
         if token_file:
             # First, so that a script that waits for the address finds it.
             _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
         typer.echo("\n".join(f"export BRIDGE_{line}" for line in _variables(simulator, token_file)))
         typer.echo(f"provider at {simulator.url}", err=True)
-        if settings.port not in (0, simulator.port):
-            typer.echo(f"{taken(settings.port)}, using {simulator.port}", err=True)
+        if (port := simulator.settings.port) not in (0, simulator.port):
+            typer.echo(f"{taken(port)}, using {simulator.port}", err=True)
         if simulator.control_url:
             typer.echo(f"control at {simulator.control_url}", err=True)
+        if simulator.recording:
+            await _play(simulator, simulator.recording, stopped)
         await stopped.wait()
+
+
+async def _play(simulator: Simulator, recording: Recording, stopped: asyncio.Event) -> None:
+    """Wait for the end of the recording, or the simulator's, and tell."""
+    typer.echo(f"playing {recording.bets}", err=True)
+    while recording.ends > simulator.now():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await stopped.wait()
+                return
+    typer.echo("the recording has ended: everything is published, pings and replays go on", err=True)
 
 
 def _variables(simulator: Simulator, token_file: Path | None) -> Iterator[str]:

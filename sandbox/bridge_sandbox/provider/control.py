@@ -22,7 +22,8 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bridge_sandbox.provider.faults import FAULTS, Fault
-from bridge_sandbox.provider.feed import Provider
+from bridge_sandbox.provider.feed import NotRecorded, Provider
+from bridge_sandbox.provider.recording import Speed, Step
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.faults import RestFault
 from bridge_sandbox.provider.rest.tokens import SCOPES
@@ -84,9 +85,9 @@ _Place = tuple[type[BaseModel], Callable[[Any], object]]
 class Control:
     """The WSGI application for one provider with its REST side.
 
-    `now` returns the provider's time. `inflict` injects a fault and `stop` ends the stream; both return the
-    moment. `on_loop` calls a function on the provider's event loop and returns its result, or raises
-    TimeoutError.
+    `now` returns the provider's time. `inflict` injects a fault, `play` commands the recording and `stop`
+    ends the stream; each returns the moment. `on_loop` calls a function on the provider's event loop and
+    returns its result, or raises TimeoutError.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Control:
         *,
         now: Callable[[], float],
         inflict: Callable[[Fault], float],
+        play: Callable[[Speed | Step], float],
         stop: Callable[[], float],
         on_loop: Callable[[Callable[[], Any]], Any],
     ) -> None:
@@ -116,6 +118,8 @@ class Control:
             "GET /api/requests": (_Choices, lambda _: iter(on_loop(lambda: list(rest.requests)))),
             "GET /api/token": (_Token, self._token),
             **{f"POST /faults/{name}": (kind, self._changing(inflict)) for name, kind in FAULTS.items()},
+            "POST /speed": (Speed, self._changing(play)),
+            "POST /step": (Step, self._changing(play)),
             "POST /stop": (_Choices, self._changing(lambda _: stop())),
             "POST /api/faults": (RestFault, self._changing(rest.faults.inject)),
             "POST /api/clear": (_Choices, self._changing(lambda _: rest.faults.clear())),
@@ -160,7 +164,7 @@ class Control:
                 for e in error.errors()
             ]
             return _error(HTTPStatus.BAD_REQUEST, "; ".join(reasons))
-        except Unknown as error:
+        except (NotRecorded, Unknown) as error:
             return _error(HTTPStatus.NOT_FOUND, str(error))
         except TimeoutError:
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, "the provider is too busy; ask again")
@@ -212,7 +216,7 @@ class Control:
             "forgotten": [{"at": at, "before": before} for at, before in self._provider.forgotten],
             "faults": self._provider.lasting(now),
             "seed": log.stream.world.seed,
-            "rate": log.stream.settings.rate,
+            **log.stream.state(),
             "limits_scale": self._provider.limits.scale,
         }
 

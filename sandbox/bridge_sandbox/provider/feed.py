@@ -26,10 +26,15 @@ from bridge_sandbox.provider.faults import (
     Status,
 )
 from bridge_sandbox.provider.rate_limits import Breach, Kind, Limits
-from bridge_sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Stream
+from bridge_sandbox.provider.recording import Recording, Speed, Step
+from bridge_sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Source
 from bridge_sandbox.provider.world.entities import mix
 
 ACCEPTED = 101
+
+
+class NotRecorded(LookupError):
+    """A command for a recording, while none is played."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +185,13 @@ class Provider:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: Source,
         limits: Limits,
         policy: Policy | None = None,
         on_attempt: Callable[[Attempt], None] = lambda _: None,
     ) -> None:
         self.log = Log(stream)
+        self.recording = stream if isinstance(stream, Recording) else None
         self.limits = limits
         self.breaches = limits.breaches
         """Every breach of a limit so far."""
@@ -217,6 +223,8 @@ class Provider:
                 Attempt(now, revision, kind, status, reason, None, code, client=client, holder=holder)
             )
             return refusal
+        if self.recording:
+            self.recording.begin(now)
         since = self._replay_from(now, revision)
         replaced = self.active is not None
         self._dismiss(Farewell(1001, "another connection took over"))
@@ -231,6 +239,12 @@ class Provider:
         connection.is_active = False
         if self.active is connection:
             self.active = None
+
+    def play(self, command: Speed | Step, now: float) -> None:
+        """Go on with the recording as commanded. Raises NotRecorded."""
+        if self.recording is None:
+            raise NotRecorded("no recording is played here: start with --bets FILE.avro")
+        self.recording.command(command, now)
 
     def inflict(self, fault: Fault, now: float) -> None:
         """Apply a fault from now on. Only `Surge` and `Garbage` change what is published."""

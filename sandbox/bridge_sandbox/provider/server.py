@@ -24,10 +24,12 @@ from bridge_sandbox.provider.faults import Fault
 from bridge_sandbox.provider.feed import Attempt, Connection, Farewell, Provider
 from bridge_sandbox.provider.http_server import WsgiServer, base_url
 from bridge_sandbox.provider.rate_limits import Limits
+from bridge_sandbox.provider.recording import Bets, Speed, Step
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.routes import ROOT
 from bridge_sandbox.provider.settings import SimulatorSettings
 from bridge_sandbox.provider.stream import Published, Reader
+from bridge_sandbox.provider.world.recorded import Names
 
 PATH = "/feed/settlement/v4"
 
@@ -41,7 +43,10 @@ _CONTROL_SECONDS = 10
 
 
 class Simulator:
-    """A provider that listens inside `async with`. Its other methods may be used there only."""
+    """A provider that listens inside `async with`. Its other methods may be used there only.
+
+    Reads what was recorded, if the settings name files, at once; raises RecordingError.
+    """
 
     def __init__(
         self,
@@ -49,6 +54,8 @@ class Simulator:
         on_attempt: Callable[[Attempt], None] = lambda _: None,
     ) -> None:
         self.settings = settings or SimulatorSettings()
+        self._recorded = Bets(self.settings.bets) if self.settings.bets else None
+        self._names = Names(self.settings.names) if self.settings.names else None
         self.replies: deque[str | bytes] = deque(maxlen=10_000)
         """The latest messages from clients."""
         self._on_attempt = on_attempt
@@ -62,15 +69,17 @@ class Simulator:
         # The wall clock may be set back; the times of publication must not go back.
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
-        stream = settings.stream(origin)
+        stream = settings.stream(origin, self._recorded)
         limits = Limits(
             settings.limits_scale, bucket_may_overflow=settings.bucket_may_overflow, settings=settings.limits
         )
         self._provider = Provider(stream, limits, settings, self._on_attempt)
-        self.rest = Rest(stream.world, settings.api, stream.clock)
+        self.rest = Rest(stream.world, settings.api, stream.clock, self._names)
         """The REST side: tokens, faults, truth."""
         self.connections = self._provider.attempts
         """The log of connections: every attempt with its revision and answer."""
+        self.recording = self._provider.recording
+        """What is played; None if bets are made."""
         self.breaches = self._provider.breaches
         """Every breach of a limit so far."""
         self._loop = asyncio.get_running_loop()
@@ -141,6 +150,13 @@ class Simulator:
         self._kicked.set()
         return message
 
+    def play(self, command: Speed | Step) -> float:
+        """Go on with the recording as commanded. Returns the moment, Unix seconds. Raises NotRecorded."""
+        now = self.now()
+        self._provider.play(command, now)
+        self._kicked.set()
+        return now
+
     def inflict(self, fault: Fault) -> float:
         """Inject a fault. Returns the moment, Unix seconds."""
         now = self.now()
@@ -161,6 +177,7 @@ class Simulator:
             self.rest,
             now=self.now,
             inflict=self.inflict,
+            play=self.play,
             stop=self.stop_publishing,
             on_loop=self._on_loop,
         )

@@ -6,6 +6,7 @@ import hmac
 import re
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import parse_qs
 
@@ -13,8 +14,9 @@ from pydantic import Field, FilePath, SecretStr, model_validator
 
 from bridge_sandbox.provider.feed import Policy, Refusal
 from bridge_sandbox.provider.rate_limits import LimitSettings
+from bridge_sandbox.provider.recording import Bets, Recording, Tempo
 from bridge_sandbox.provider.rest.settings import RestPolicy
-from bridge_sandbox.provider.stream import LONGEST_SECONDS, Seconds, Stream, StreamSettings
+from bridge_sandbox.provider.stream import LONGEST_SECONDS, Seconds, Source, Stream, StreamSettings
 from bridge_sandbox.provider.world.entities import Sizes, World
 
 
@@ -38,6 +40,15 @@ class SimulatorSettings(Policy, StreamSettings):
     """PEM file with the certificate chain and the private key; TLS when set."""
     compression: Literal["deflate", "none"] = "deflate"
     """Whether permessage-deflate is agreed to when a client offers it."""
+
+    bets: tuple[Path, ...] = ()
+    """Avro files with recorded bets, or directories of such files; without one, bets are made."""
+    speed: Tempo = 1
+    keep_times: bool = False
+    """Whether recorded bets keep their date-times, or are moved to now."""
+
+    names: tuple[Path, ...] = ()
+    """Avro files with recorded translations or currencies, or directories of such files."""
 
     seed: int = 1
     fragment_bytes: Annotated[int, Field(ge=0)] = 0
@@ -76,6 +87,15 @@ class SimulatorSettings(Policy, StreamSettings):
             raise ValueError(f"auth = {self.auth} needs auth_name")
         return self
 
+    @model_validator(mode="after")
+    def _bets_are_made_or_recorded(self) -> Self:
+        others = StreamSettings.model_fields.keys() if self.bets else {"speed", "keep_times"}
+        if wrong := sorted(self.model_fields_set & others):
+            raise ValueError(
+                f"{wrong[0]}: {'not' if self.bets else 'only'} for recorded bets, those of `bets`"
+            )
+        return self
+
     def tls(self) -> ssl.SSLContext | None:
         """Return the TLS context, if any. Raises OSError if the file has no certificate with its key."""
         if self.certificate is None:
@@ -84,9 +104,13 @@ class SimulatorSettings(Policy, StreamSettings):
         context.load_cert_chain(self.certificate)
         return context
 
-    def stream(self, origin: float) -> Stream:
-        """The stream that begins at `origin` (Unix seconds), with its world."""
-        return Stream(World(self.seed, origin, self.sizes), origin, self)
+    def stream(self, origin: float, recorded: Bets | None = None) -> Source:
+        """What is published from `origin` (Unix seconds) on, with its world."""
+        world = World(self.seed, origin, self.sizes)
+        if recorded is None:
+            return Stream(world, origin, self)
+        waits = not self.history_seconds
+        return Recording(world, origin, recorded, self.speed, waits=waits, keep_times=self.keep_times)
 
     def handshake(self, query: str, header: Callable[[str], str]) -> Handshake:
         """Read a handshake (interface, "Settlement feed").

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf, nextafter
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -109,6 +109,36 @@ class _Pace:
     rate: float
 
 
+class Source(Protocol):
+    """What is published, and when: made by a `Stream`, or recorded (`recording`)."""
+
+    world: World
+    origin: float
+    """Nothing is published before it, Unix seconds."""
+    clock: Clock
+    """The times that messages carry."""
+    keeps: int
+    """Number of the latest messages to keep: to make one takes four times as long as to send it."""
+
+    def at(self, slot: int) -> float:
+        """Return when the slot is published, Unix seconds. It never falls as the slot rises."""
+
+    def first_slot(self, time: float) -> int:
+        """Return the first slot published at `time` or later."""
+
+    def message(self, slot: int) -> Published:
+        """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""
+
+    def quicken(self, now: float, rate: float, until: float) -> None:
+        """Publish `rate` messages a second from now `until` then; what was published stays as it is."""
+
+    def calm(self, now: float) -> None:
+        """End what `quicken` has begun."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what there is to say of it."""
+
+
 class Stream:
     """The endless stream of one seed. `origin` is the time of slot 0, Unix seconds."""
 
@@ -116,8 +146,8 @@ class Stream:
         self.world = world
         self.origin = origin
         self.clock = Clock()
-        """The times that messages carry."""
         self.settings = settings
+        self.keeps = 0 if settings.large_every else _LATEST
         self._paces = [_Pace(0, origin, settings.rate)]
 
     def at(self, slot: int) -> float:
@@ -161,6 +191,10 @@ class Stream:
         last = self._paces[-1]
         if last.at > now or last.rate != self.settings.rate:
             self.quicken(now, self.settings.rate, inf)
+
+    def state(self) -> dict[str, Any]:
+        """Return what there is to say of it."""
+        return {"rate": self.settings.rate}
 
     def message(self, slot: int) -> Published:
         """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""
@@ -231,11 +265,9 @@ class Stream:
 class Log:
     """The provider's memory: injected messages and the latest. The others are generated when read."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Source) -> None:
         self.stream = stream
-        # To generate one takes four times as long as to send it, which each reconnection would wait for.
-        latest = 0 if stream.settings.large_every else _LATEST
-        self.message = lru_cache(latest)(stream.message)
+        self.message = lru_cache(stream.keeps)(stream.message)
         """Return the message of a slot that was published."""
         self.injected: list[Published] = []
         self.end = inf

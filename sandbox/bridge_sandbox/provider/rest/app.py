@@ -7,7 +7,7 @@ It checks the token (401), the request rate (429), the rights (403), then the re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import ceil, inf
@@ -22,8 +22,9 @@ from bridge_sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, num
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.rest.tokens import InvalidToken, Tokens
 from bridge_sandbox.provider.world import currencies
-from bridge_sandbox.provider.world.catalogue import Catalogue
+from bridge_sandbox.provider.world.catalogue import Catalogue, WorldCatalogue
 from bridge_sandbox.provider.world.entities import Entity, Indexed, World
+from bridge_sandbox.provider.world.recorded import Names, RecordedCatalogue
 from bridge_sandbox.provider.world.words import Language
 
 Query = Mapping[str, list[str]]
@@ -57,16 +58,31 @@ class _Refused(Exception):
 
 
 class Rest:
-    """The translations and currencies of one world.
+    """The translations and currencies of one world, or `names` that were recorded.
 
     Tokens expire by the provider's `clock`, which may step. The request rate is that of `now`.
     """
 
-    def __init__(self, world: World, policy: RestPolicy | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        policy: RestPolicy | None = None,
+        clock: Clock | None = None,
+        names: Names | None = None,
+    ) -> None:
         self.policy = policy = policy or RestPolicy()
-        self.catalogue = Catalogue(
-            world, policy.languages, only_in_lists=policy.only_in_lists, only_in_all=policy.only_in_all
+        only = {"only_in_lists": policy.only_in_lists, "only_in_all": policy.only_in_all}
+        self.catalogue: Catalogue = (
+            RecordedCatalogue(names.translations, **only)
+            if names and names.translations
+            else WorldCatalogue(world, policy.languages, **only)
         )
+        recorded = names.currencies if names else []
+        self._currencies = recorded or [
+            *currencies.ACTIVE,
+            *(currencies.ODD if policy.odd_currencies else ()),
+        ]
+        self._precisions = {one.symbol: one.precision for one in recorded} or currencies.PRECISIONS
         self.tokens = Tokens(policy.secret.get_secret_value())
         self._clock = clock or Clock()
         self.faults = RestFaults()
@@ -122,12 +138,12 @@ class Rest:
             case "selection-templates":
                 query = self._asked(found, query)
                 selections = self._collection(query, self.policy.selection_ids)
-                return list(map(self._all, self.catalogue.selection_templates(selections)))
+                return self._all_of(self.catalogue.selection_templates(selections))
             case "market-type-templates":
                 query = self._asked(found, query)
                 sport = self._sport(query)
                 types = self._collection(query, self.policy.market_type_ids)
-                return list(map(self._all, self.catalogue.market_type_templates(sport, types)))
+                return self._all_of(self.catalogue.market_type_templates(sport, types))
             case "active-currencies":
                 return self._active_currencies(query)
             case "currency-precision":
@@ -140,38 +156,40 @@ class Rest:
         ids, sports = _filter(query, self.policy.ids), _filter(query, self.policy.sport_id)
         if ids is None and sports is None:
             return self._whole_list(kind, language)
-        return [
-            self._item(entry, language)
+        wanted = (
+            entry
             for entry in self.catalogue.entries(kind)
             if (ids is None or entry.id in ids)
             and (sports is None or entry.relations.get("sportId") in {None, *sports})
-        ]
+        )
+        return self._items(wanted, language)
 
     def _whole_list(self, kind: Indexed, language: Language) -> orjson.Fragment:
         """Return a whole list, cached until an entity changes: encoding 20,000 of them delays the feed."""
         key = kind, language, self.catalogue.changes
         if key not in self._whole_lists:
-            items = [self._item(entry, language) for entry in self.catalogue.entries(kind)]
+            items = self._items(self.catalogue.entries(kind), language)
             self._whole_lists = {k: v for k, v in self._whole_lists.items() if k[2] == key[2]}
             self._whole_lists[key] = orjson.dumps(items)
         return orjson.Fragment(self._whole_lists[key])
 
     def _markets(self, found: Route, query: Query) -> list[object]:
         event = self._known_event(found.id)
-        ids, name, form = None, "marketTranslations", self._all
+        ids, name, form = None, "marketTranslations", self._all_of
         if found.endpoint == "markets":
             if (language := self._spoken(found.language)) is None:
                 return []
             ids, name = _filter(query, self.policy.ids), "market"
-            form = partial(self._item, language=language)
+            form = partial(self._items, language=language)
         return [
             {
-                "marketTypeId": market.relations["marketTypeId"],
-                name: form(market),
-                "selections": [form(selection) for selection in selections],
+                "marketTypeId": market.relations.get("marketTypeId", 0),
+                name: item,
+                "selections": form(selections),
             }
             for market, selections in self.catalogue.markets(event.id)
             if ids is None or market.id in ids
+            for item in form([market])
         ]
 
     def _event(self, event_id: str) -> object:
@@ -179,10 +197,10 @@ class Rest:
         related: Mapping[str, Any] = event.relations
         return {
             "eventTranslation": self._all(event),
-            "sport": self._member("sport", related["sportId"]),
-            "region": self._member("region", related["regionId"]),
-            "league": self._member("league", related["leagueId"]),
-            "competitors": [self._member("competitor", number) for number in related["competitorIds"]],
+            "sport": self._member("sport", related.get("sportId", 0)),
+            "region": self._member("region", related.get("regionId", 0)),
+            "league": self._member("league", related.get("leagueId", 0)),
+            "competitors": [self._member("competitor", it) for it in related.get("competitorIds", ())],
         }
 
     def _known_event(self, text: str) -> Entity:
@@ -204,9 +222,16 @@ class Rest:
         entry = self.catalogue.entry(kind, number)
         return self._all(entry) if entry else {"id": number, "translations": {}}
 
-    def _item(self, entity: Entity, language: Language) -> object:
-        """A TranslationItem."""
-        return {"id": entity.id, "language": language, "translation": self.catalogue.text(entity, language)}
+    def _items(self, entities: Iterable[Entity], language: Language) -> list[object]:
+        """A TranslationItem of each entity that has a name in the language."""
+        return [
+            {"id": entity.id, "language": language, "translation": text}
+            for entity in entities
+            if (text := self.catalogue.text(entity, language))
+        ]
+
+    def _all_of(self, entities: Iterable[Entity]) -> list[object]:
+        return list(map(self._all, entities))
 
     def _all(self, entity: Entity) -> object:
         """An EntityTranslation."""
@@ -220,14 +245,14 @@ class Rest:
 
     def _active_currencies(self, query: Query) -> object:
         wanted = query.get("type")
-        listed = currencies.ACTIVE + (currencies.ODD if self.policy.odd_currencies else ())
+        listed = (one for one in self._currencies if one.type)  # a recorded one that was not listed has 0
         return [asdict(one) for one in listed if wanted is None or str(one.type) in wanted]
 
     def _precision(self, query: Query) -> object:
         symbol = query.get("symbol", ["EUR"])[-1]
-        if symbol not in currencies.PRECISIONS:
+        if symbol not in self._precisions:
             raise _Refused(problem(500, f"there is no currency {symbol}"))
-        return {"precision": currencies.PRECISIONS[symbol]}
+        return {"precision": self._precisions[symbol]}
 
     def _asked(self, found: Route, query: Query) -> Query:
         """Return the parameters of the templates, from the path or the query."""

@@ -1,11 +1,11 @@
 """The entities of the REST side by kind and id, and the changes to them.
 
-The ids are those of the feed. Texts are generated on demand.
+The ids are those of the feed. Texts of a world are generated on demand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -40,7 +40,7 @@ class Known:
 
 
 class Catalogue:
-    """Every entity of a world. `rename` and `remove` change later answers.
+    """Entities with their names. `rename` and `remove` change later answers.
 
     Of `languages`, those of `only_in_lists` are missing where an endpoint returns all languages, those of
     `only_in_all` where it returns one.
@@ -48,7 +48,7 @@ class Catalogue:
 
     def __init__(
         self,
-        world: World,
+        indexed: Mapping[Indexed, Mapping[int, Entity]],
         languages: tuple[Language, ...],
         *,
         only_in_lists: frozenset[Language] = frozenset(),
@@ -57,17 +57,7 @@ class Catalogue:
         self.languages_of_lists = tuple(x for x in languages if x not in only_in_all)
         self.languages_of_all = tuple(x for x in languages if x not in only_in_lists)
         self._languages = languages
-        self._events = {event.id: event for event in world.events}
-        self._sports = {sport.id: sport for sport in world.sports}
-        self._markets = {market.id: market for event in world.events for market in event.markets}
-        groups: Sequence[Sequence[Entity]] = (
-            world.sports,
-            world.regions,
-            world.leagues,
-            world.competitors,
-            world.events,
-        )
-        self._indexed = {group[0].kind: {x.id: x for x in group} for group in groups}
+        self._indexed = indexed
         self.changes = 0
         """Number of renames and removals."""
         self._renamed: dict[tuple[Kind, int], dict[Language, str]] = {}
@@ -96,13 +86,16 @@ class Catalogue:
         self._removed.add((kind, number))
 
     def text(self, entity: Entity, language: Language) -> str:
-        """Return the current name of an entity."""
+        """Return the current name of an entity; empty without one in this language."""
         renamed = self._renamed.get((entity.kind, entity.id), {})
         return renamed[language] if language in renamed else entity.text(language)
 
     def texts(self, entity: Entity) -> dict[Language, str]:
         """Return the current names of an entity, in the languages of the endpoints of all languages."""
-        return {language: self.text(entity, language) for language in self.languages_of_all}
+        return self._texts(entity, self.languages_of_all)
+
+    def _texts(self, entity: Entity, languages: Iterable[Language]) -> dict[Language, str]:
+        return {language: text for language in languages if (text := self.text(entity, language))}
 
     def entries(self, kind: Indexed) -> list[Entity]:
         """Return all entities of a kind, by id."""
@@ -111,6 +104,54 @@ class Catalogue:
     def entry(self, kind: Indexed, number: int) -> Entity | None:
         """Return the entity with this id, or None."""
         return None if (kind, number) in self._removed else self._indexed[kind].get(number)
+
+    def markets(self, event_id: int) -> list[tuple[Entity, list[Entity]]]:
+        """Return the markets of a known event, each with its selections, by id."""
+        raise NotImplementedError
+
+    def selection_templates(self, ids: Iterable[int]) -> list[Entity]:
+        """Return the templates of the selections that exist."""
+        raise NotImplementedError
+
+    def market_type_templates(self, sport_id: int, ids: Iterable[int]) -> list[Entity]:
+        """Return the templates of the market types that a sport has."""
+        raise NotImplementedError
+
+    def truth(self) -> Iterator[Known]:
+        """Generate the current truth, kind by kind."""
+        for entity in self._all():
+            languages = self._languages if entity.kind in LISTED else self.languages_of_all
+            yield Known(entity.kind, entity.id, self._texts(entity, languages), entity.relations)
+
+    def _demand(self, kind: Kind, number: int) -> None:
+        if not any((entity.kind, entity.id) == (kind, number) for entity in self._all()):
+            raise Unknown(f"there is no {kind} {number}")
+
+    def _all(self) -> Iterator[Entity]:
+        raise NotImplementedError
+
+    def _present(self, entities: Iterable[Entity]) -> list[Entity]:
+        return [entity for entity in entities if (entity.kind, entity.id) not in self._removed]
+
+
+class WorldCatalogue(Catalogue):
+    """Every entity of a world."""
+
+    def __init__(self, world: World, languages: tuple[Language, ...], **only: frozenset[Language]) -> None:
+        groups: Sequence[Sequence[Entity]] = (
+            world.sports,
+            world.regions,
+            world.leagues,
+            world.competitors,
+            world.events,
+        )
+        indexed = {
+            kind: {x.id: x for x in group} for kind, group in zip(get_args(Indexed), groups, strict=True)
+        }
+        super().__init__(indexed, languages, **only)
+        self._events = {event.id: event for event in world.events}
+        self._sports = {sport.id: sport for sport in world.sports}
+        self._markets = {market.id: market for event in world.events for market in event.markets}
 
     def markets(self, event_id: int) -> list[tuple[Entity, list[Entity]]]:
         """Return the markets of a known event, each with its selections, by id."""
@@ -134,17 +175,6 @@ class Catalogue:
         found = {template.id: template for template in sport.templates()} if sport else {}
         return self._present(found[number] for number in ids if number in found)
 
-    def truth(self) -> Iterator[Known]:
-        """Generate the current truth, kind by kind."""
-        for entity in self._all():
-            languages = self._languages if entity.kind in LISTED else self.languages_of_all
-            texts = {language: self.text(entity, language) for language in languages}
-            yield Known(entity.kind, entity.id, texts, entity.relations)
-
-    def _demand(self, kind: Kind, number: int) -> None:
-        if not any((entity.kind, entity.id) == (kind, number) for entity in self._all()):
-            raise Unknown(f"there is no {kind} {number}")
-
     def _all(self) -> Iterator[Entity]:
         for kind in get_args(Indexed):
             yield from self.entries(kind)
@@ -155,6 +185,3 @@ class Catalogue:
             yield from self._present(sport.templates())
         for known in self._markets.values():
             yield from self.selection_templates(known.selections)
-
-    def _present(self, entities: Iterable[Entity]) -> list[Entity]:
-        return [entity for entity in entities if (entity.kind, entity.id) not in self._removed]

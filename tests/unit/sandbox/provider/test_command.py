@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from bridge_sandbox.commands import simulator
 from bridge_sandbox.provider.command import SettingsError, read_settings
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.settings import SimulatorSettings
@@ -55,3 +58,21 @@ def test_a_wrong_setting_is_named(tmp_path: Path, content: str, message: str) ->
 def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="there is no settings file"):
         read_settings(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("option", "topic"), [("--bets", "topic"), ("--bets", "topic:2h"), ("--names", "topic")]
+)
+def test_a_topic_needs_the_bridge(monkeypatch: pytest.MonkeyPatch, option: str, topic: str) -> None:
+    monkeypatch.setitem(sys.modules, "bridge", None)
+    ran = CliRunner().invoke(simulator, [option, topic])
+    assert ran.exit_code == 2
+    fix = 'pip install "settlement-bridge-sandbox[cluster]"; or name a file'
+    assert ran.stderr == f"error: {option} {topic} needs the bridge: {fix}\n"
+
+
+@pytest.mark.parametrize("option", ["--bets", "--names"])
+def test_a_recording_that_is_not_there_is_an_error(tmp_path: Path, option: str) -> None:
+    ran = CliRunner().invoke(simulator, [option, str(tmp_path / "x")])
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == f"error: {tmp_path / 'x'} cannot be read: No such file or directory\n"

@@ -58,7 +58,11 @@ def ask(feed: Provider, rest: Rest, on_loop: Callable[[Callable[[], Any]], Any])
         feed.log.end = min(feed.log.end, NOW - 1)
         return feed.log.end
 
-    app = Control(feed, rest, now=lambda: NOW, inflict=inflict, stop=stop, on_loop=on_loop)
+    def play(command: Any) -> float:
+        feed.play(command, NOW)
+        return NOW
+
+    app = Control(feed, rest, now=lambda: NOW, inflict=inflict, play=play, stop=stop, on_loop=on_loop)
     return partial(asked, app)
 
 
@@ -139,6 +143,12 @@ def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     feed.log.end = NOW - 50
     state = page(ask("/state"))
     assert (state["ended"], state["published"]) == (NOW - 50, 504)
+
+
+def test_bets_that_are_made_have_no_speed(ask: Ask) -> None:
+    for name in ("speed", "step"):
+        assert error(ask(f"/{name}", "POST"), 404).startswith("no recording is played here")
+    assert error(ask("/speed", "POST", b'{"speed":-1}'), 400).startswith("speed: ")
 
 
 def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge_sandbox.provider.world.catalogue import Catalogue, Unknown
+from bridge_sandbox.provider.world.catalogue import Unknown, WorldCatalogue
 from bridge_sandbox.provider.world.entities import Kind, Sizes, World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 
@@ -25,7 +25,7 @@ KNOWN: dict[Kind, int] = {
 
 @pytest.mark.parametrize("kind", KNOWN)
 def test_only_what_is_known_can_be_changed(kind: Kind) -> None:
-    catalogue = Catalogue(WORLD, ("en",))
+    catalogue = WorldCatalogue(WORLD, ("en",))
     wrong = KNOWN[kind] + 1 if kind.startswith("selection") else 9
     with pytest.raises(Unknown, match=f"there is no {kind} {wrong}"):
         catalogue.rename(kind, wrong, "x")
@@ -39,6 +39,6 @@ def test_only_what_is_known_can_be_changed(kind: Kind) -> None:
 
 
 def test_a_name_in_an_unknown_language_is_refused() -> None:
-    catalogue = Catalogue(WORLD, ("en", "sv"))
+    catalogue = WorldCatalogue(WORLD, ("en", "sv"))
     with pytest.raises(Unknown, match="there is no language de, only en, sv"):
         catalogue.rename("sport", 1, "x", "de")
