@@ -10,6 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import polars_avro
 import pytest
 from confluent_kafka import Producer
 
@@ -28,8 +30,10 @@ from tests.harness import Bridge, Place, until
 from tests.integration.publishing import prepared
 from tests.older import FIELD
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "settled-bet.record.json"
 AVRO = "org.apache.avro:avro:1.12.1"
 CONSUMER = Path(__file__).with_name("OldConsumer.java")
+READER = Path(__file__).with_name("ContainerReader.java")
 
 
 def newer() -> Schema:
@@ -128,3 +132,34 @@ async def test_an_upgrade_and_a_rollback_publish_nothing_again(place: Place, fir
     assert after["corrections"] == 0
     assert {*bets.values()} == {1}
     assert [*read(GAPS, settings=settings)] == []
+
+
+@pytest.mark.long
+def test_a_container_file_is_read_by_others(place: Place, tmp_path: Path) -> None:
+    """By Java, Rust (polars-avro, which hands on Arrow) and fastavro."""
+    settings, full = prepared(place), json.loads(EXAMPLE.read_text("utf-8"))
+    with Registry(settings.registry) as registry:
+        codec = registry.codecs_of_owner(place.prefix).bets
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
+    written = [full | {"betId": f"{number}", "settlementVersion": number} for number in range(3)]
+    for datum in written:
+        producer.produce(f"{place.prefix}.bets", codec.encode(datum), datum["betId"], 0)
+    assert producer.flush(60) == 0
+    output = tmp_path / "bets.avro"
+    ran = place.run("replay", "--output", str(output))
+    assert ran.returncode == 0, ran.stderr
+
+    program = compiled([READER], class_path(lambda _: None, AVRO), tmp_path, lambda _: None)
+    command = [java(), "-cp", joined(program), "ContainerReader", str(output)]
+    lines = subprocess.run(command, capture_output=True, check=True).stdout.splitlines()
+    in_java = [json.loads(line) for line in lines]
+    in_rust = polars_avro.scan_avro(str(output)).collect()
+    with output.open("rb") as content:
+        in_python: list[Any] = [*fastavro.reader(content)]
+    assert [bet["betId"] for bet in in_java] == in_rust["betId"].to_list() == ["0", "1", "2"]
+    assert [bet["settlementVersion"] for bet in in_python] == in_rust["settlementVersion"].to_list()
+    for found in (in_java[0], in_python[0], in_rust.to_dicts()[0]):
+        selections = [item["selectionId"] for item in found["selections"]]
+        assert selections == [item["selectionId"] for item in full["selections"]]
+        assert found["amount"]["value"] == full["amount"]["value"]
+        assert found["payout"] == full["payout"]
