@@ -68,7 +68,9 @@ BENCHES = {
     "quota": Bench(
         3, lambda at, o, n: quota.run(at, o.rates or quota.QUOTAS, n, o.seconds or quota.SECONDS, say), False
     ),
-    "replay": Bench(3, lambda at, o, n: replay.run(at, n, o.messages or replay.BETS, say), is_default=False),
+    "replay": Bench(
+        3, lambda at, o, n: replay.run(at, n, o.messages or replay.BETS, o.build, say), is_default=False
+    ),
     "scale": Bench(3, lambda at, o, n: scale.run(at, n, o.seconds or scale.SECONDS, say), is_default=False),
     "back": Bench(
         3, lambda at, o, n: back.run(at, n, o.seconds or back.LONGEST, o.build, say), is_default=False
@@ -140,7 +142,7 @@ USES = {
     "contenders": ("catchup",),
     "messages": ("catchup", "start", "growth", "learn", "limit", "join", "replay"),
     "seconds": ("latency", "scale", "back", "quota"),
-    "build": ("back",),
+    "build": ("back", "replay"),
     "rates": ("latency", "quota"),
 }
 """Options that only some benchmarks have."""
@@ -175,7 +177,9 @@ def main() -> None:
         default=[],
         help="of latency, messages a second, such as 500,1000; of quota, kilobytes a second",
     )
-    parser.add_argument("--build", type=Path, help="of back: another checkout with a .venv, beside this one")
+    parser.add_argument(
+        "--build", type=Path, help="of back, replay: another checkout with a .venv, beside this one"
+    )
     parser.add_argument("--check", action="store_true", help="fail if a ratio has fallen; takes minutes")
     parser.add_argument("--write-baseline", action="store_true", help="store the ratios that are measured")
     options = parser.parse_args()

@@ -1,24 +1,39 @@
-"""Reading back: how fast `bridge replay` finds a bet among many, and exports all of them."""
+"""Reading back: how fast `bridge replay` finds a bet among many, and exports all of them.
+
+Beside it, in turn, other programs that read the topic: another build of the bridge (`--build`), and Kafka's
+console consumer with Apicurio's Avro deserializer on a JVM, which prints each bet as JSON.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import CEILING
-from benchmarks.figures import summary
+from benchmarks.figures import in_turn, ratio, summary
 from benchmarks.process import BenchmarkFailed, python, running, usage
+from bridge_sandbox.cluster.downloads import class_path
+from examples.jars import java, joined
 
 BETS = 1_000_000
-FORMATS = ("json", "csv", "parquet")
+FORMATS = ("avro", "json", "csv", "parquet")
+OTHER = "other build"
+CONSOLE = "console consumer"
+_JARS = (
+    "org.apache.kafka:kafka-tools:4.1.1",
+    "io.apicurio:apicurio-registry-avro-serde-kafka:3.1.7",
+)
 _SECONDS = 900.0
 
 Result = dict[str, float]
 
 
-def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def run(
+    arena: Arena, rounds: int, bets: int, build: Path | None, say: Callable[[str], None]
+) -> Iterator[dict[str, Any]]:
     """Yield a line for a bet in its partition, in all of them, and for each format of an export."""
     key = f"{bets // 2:036}"
     commands = {
@@ -26,7 +41,9 @@ def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Ite
         "a bet in all partitions": ("--bet", key, "--all-partitions"),
         **{f"export to {name}": ("--output", f"bets.{name}") for name in FORMATS},
     }
-    found: dict[str, list[Result]] = {name: [] for name in commands}
+    others = {f"{what}, {OTHER}": a for what, a in commands.items() if build and "avro" not in what}
+    jars = joined(class_path(say, *_JARS))
+    found: dict[str, list[Result]] = {name: [] for name in [*commands, *others, CONSOLE]}
     with arena.lane() as lane:
         command = [*CEILING.command, "--messages", str(bets)]
         with running("producer", command, lane.environment(), lane.directory) as producer:
@@ -35,33 +52,68 @@ def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Ite
             nothing = _replay(
                 lane, ("--bet", key, "--from", "2100-01-01T00:00Z", "--to", "2101-01-01T00:00Z")
             )
-            for name, arguments in commands.items():
-                result = _replay(lane, arguments)
-                read = bets if name != "a bet in its partition" else bets / 6
+            for name in in_turn([*found], number):
+                if name == CONSOLE:
+                    result = _console(lane, jars, bets)
+                else:
+                    result = _replay(lane, (commands | others)[name], build if OTHER in name else None)
+                read = bets / 6 if name.startswith("a bet in its partition") else bets
                 seconds = result["seconds"] - nothing["seconds"]
                 found[name].append(result | {"records_per_second": read / seconds})
-            for name in FORMATS:
-                (lane.directory / f"bets.{name}").unlink()
+                for file in lane.directory.glob("bets.*"):
+                    file.unlink()
             say(f"replay, round {number + 1} of {rounds}")
+    json = [result["records_per_second"] for result in found["export to json"]]
     for name, results in found.items():
-        yield {"bench": "replay", "what": name, "bets": bets, "rounds": rounds, **summary(results)}
+        line = {"bench": "replay", "what": name, "bets": bets, "rounds": rounds, **summary(results)}
+        rates = [result["records_per_second"] for result in results]
+        ratios = {"ratio_json": ratio(rates, json).as_json()}
+        if f"{name}, {OTHER}" in found:
+            before = [result["records_per_second"] for result in found[f"{name}, {OTHER}"]]
+            ratios["ratio_other"] = ratio(rates, before).as_json()
+        yield line | ratios
 
 
-def _replay(lane: Lane, arguments: tuple[str, ...]) -> Result:
+def _replay(lane: Lane, arguments: tuple[str, ...], build: Path | None = None) -> Result:
     """Run the command; return its seconds and its peak memory."""
-    peak, began = 0.0, time.monotonic()
     output = [str(lane.directory / a) if a.startswith("bets.") else a for a in arguments]
-    command = python("bridge", "replay", *output)
-    with running("replay", command, lane.environment(), lane.directory) as program:
+    command, environment = python("bridge", "replay", *output), lane.environment()
+    if build is not None:
+        command = [str(build / ".venv" / "bin" / "bridge"), "replay", *output]
+        environment["PYTHONPATH"] = str(build)
+    return _timed(lane, "replay", command, environment)
+
+
+def _console(lane: Lane, jars: str, bets: int) -> Result:
+    """Have Kafka's console consumer print all bets as JSON."""
+    servers = lane.environment()["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"]
+    registry = lane.environment()["BRIDGE_REGISTRY__URL"].replace("/apis/ccompat/v7", "/apis/registry/v3")
+    properties = {
+        "value.deserializer.apicurio.registry.url": registry,
+        "value.deserializer.apicurio.registry.use-id": "contentId",
+    }
+    command = [
+        *(java(), "-cp", jars, "org.apache.kafka.tools.consumer.ConsoleConsumer"),
+        *("--bootstrap-server", servers, "--topic", lane.bets, "--from-beginning"),
+        *("--isolation-level", "read_committed", "--max-messages", str(bets)),
+        *("--value-deserializer", "io.apicurio.registry.serde.avro.AvroKafkaDeserializer"),
+        *(part for name, value in properties.items() for part in ("--property", f"{name}={value}")),
+    ]
+    return _timed(lane, "console", command, lane.environment())
+
+
+def _timed(lane: Lane, name: str, command: list[str], environment: dict[str, str]) -> Result:
+    peak, began = 0.0, time.monotonic()
+    with running(name, command, environment, lane.directory) as program:
         while program.is_alive():
             try:
                 peak = usage(program.pid).peak
             except BenchmarkFailed:
                 break
             if time.monotonic() > began + _SECONDS:
-                raise BenchmarkFailed(f"bridge replay {arguments} does not end\n{program.log_tail()}")
+                raise BenchmarkFailed(f"{command} does not end\n{program.log_tail()}")
             time.sleep(0.01)
         took = time.monotonic() - began
-        if "error" in (text := program.text()):
-            raise BenchmarkFailed(f"bridge replay {arguments}: {text[-500:]}")
+        if name == "replay" and "error" in (text := program.text()):
+            raise BenchmarkFailed(f"{command}: {text[-500:]}")
     return {"seconds": took, "peak_mb": peak}

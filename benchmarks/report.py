@@ -209,10 +209,12 @@ def _replay(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
             spread(line["seconds"], 1),
             _median(line, "records_per_second", 0),
             _median(line, "peak_mb", 0),
+            f"{line['ratio_other']['median']:.1f}" if "ratio_other" in line else "–",
         ]
         for line in lines
     ]
-    return table(["what", "seconds, with the start", "records/s", "peak MB"], rows), {}
+    head = ["what", "seconds, with the start", "records/s", "peak MB", "× other build"]
+    return table(head, rows), {}
 
 
 def _scale(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
