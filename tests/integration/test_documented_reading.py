@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import bridge.reader
+from tests.bets import BARE_BET
 from tests.harness import PATIENCE, Place
 from tests.integration.test_exports import NOW, Written, item
 
@@ -46,8 +47,11 @@ except KeyboardInterrupt:
 
 def documented() -> dict[str, str]:
     """The Python that is shown, by its place. On the page, what goes on from an earlier block is with it."""
-    first, file, *others = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    batches = [block for block in blocks if "read_batches" in block]
+    first, file, *others = [block for block in blocks if block not in batches]
     found = {"reading.md, with the bridge": first, "reading.md, with a file": file}
+    found |= {f"reading.md, batches {number}": block for number, block in enumerate(batches)}
     found["reading.md, without it"] = "\n".join(others)
     for module in (bridge.reader, *map(_module, pkgutil.iter_modules(bridge.reader.__path__))):
         things = {module.__name__: module} | {
@@ -58,6 +62,14 @@ def documented() -> dict[str, str]:
             for number, block in enumerate(blocks):
                 found[f"{name}{f' {number}' if number else ''}"] = textwrap.dedent(block)
     return found
+
+
+SHOWN = {
+    "reading.md, batches 0": [f"{3 * BARE_BET['payout']}"],
+    "reading.md, batches 1": ["sportId", " 11 ", " 3 "],
+    "reading.md, batches 2": [BARE_BET["betSettlement"], " 3 ", f"{3 * BARE_BET['payout']} "],
+}
+"""What the examples of batches print of three bets with an item each."""
 
 
 def _module(found: pkgutil.ModuleInfo) -> Any:
@@ -109,6 +121,9 @@ def test_an_example_runs_and_prints(name: str, place: Place, tmp_path: Path) -> 
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+    if "batches" in name:
+        assert all(shown in ran.stdout for shown in SHOWN[name]), ran.stdout
+        return
     assert ran.stdout.startswith("bet-")
     assert len(ran.stdout.splitlines()) >= 2
     if "without" in name:
