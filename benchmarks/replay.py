@@ -61,15 +61,14 @@ def run(
                 for file in lane.directory.glob("bets.*"):
                     file.unlink()
             say(f"replay, round {number + 1} of {rounds}")
-    json = [result["records_per_second"] for result in found["export to json"]]
     for name, results in found.items():
         line = {"bench": "replay", "what": name, "bets": bets, "rounds": rounds, **summary(results)}
-        rates = [result["records_per_second"] for result in results]
-        ratios = {"ratio_json": ratio(rates, json).as_json()}
         if f"{name}, {OTHER}" in found:
-            before = [result["records_per_second"] for result in found[f"{name}, {OTHER}"]]
-            ratios["ratio_other"] = ratio(rates, before).as_json()
-        yield line | ratios
+            rates, before = (
+                [r["records_per_second"] for r in found[of]] for of in (name, f"{name}, {OTHER}")
+            )
+            line["than_other"] = ratio(rates, before).as_json()
+        yield line
 
 
 def _replay(lane: Lane, arguments: tuple[str, ...], build: Path | None = None) -> Result:

@@ -209,7 +209,7 @@ def _replay(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
             spread(line["seconds"], 1),
             _median(line, "records_per_second", 0),
             _median(line, "peak_mb", 0),
-            f"{line['ratio_other']['median']:.1f}" if "ratio_other" in line else "–",
+            f"{line['than_other']['median']:.1f}" if "than_other" in line else "–",
         ]
         for line in lines
     ]

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, Literal
 
 import orjson
 
+from bridge.avro.schemas import load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import EPOCH
 from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, join_parquet
@@ -162,7 +163,7 @@ class Export:
         head = not self._size
         match self._format:
             case "avro":
-                return AvroSink(file, *replay.codec, replay.leave_out, head=head)
+                return AvroSink(file, load("settled-bet"), replay.codec, replay.leave_out, head=head)
             case "csv":
                 return CsvSink(file, self._names, head=head)
         return JsonSink(file, self._names)
@@ -173,7 +174,9 @@ class Export:
         def begun() -> ParquetSink:
             names = self._names_in(replay)
             part = self._part(self._parts + 1)
-            return ParquetSink(part, *replay.codec, replay.leave_out, names=names, flat=self._flat)
+            return ParquetSink(
+                part, load("settled-bet"), replay.codec, replay.leave_out, names=names, flat=self._flat
+            )
 
         sink = begun()
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import Message
 
-from bridge.avro.codec import Codec
-from bridge.avro.schemas import Schema, load
 from bridge.config import Settings, parse_time
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, naming_option
 from bridge.formatting import format_utc
+from bridge.inspection.merging import Merging
 from bridge.inspection.selection import Selection
-from bridge.kafka import admin, clients
-from bridge.kafka.errors import unanswered
-from bridge.kafka.outage import outage
+from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.reader import IN_VAIN_SECONDS, cursor_over
 from bridge.reader import BETS, Bet
-from bridge.reader.decoding import Decoder
+from bridge.reader.decoding import MessageDecoder
+from bridge.reader.source import Source
 from bridge.records import topics
 from bridge.records.message import SkippedRecords, at
 from bridge.registry import Registry
@@ -102,27 +97,30 @@ class Replay:
     ) -> None:
         settings.require("kafka.bootstrap_servers", "registry.url")
         self._strict = strict
-        self._window = window
         self._selection = selection
         self.topic = topics.declare(settings).bets.name
         client = admin.require_topic(settings.kafka, self.topic)
         count = admin.partition_count(client, self.topic)
         self.ends = list(ends or admin.end_offsets(client, self.topic, count, visible=True))
         """Where each partition ends."""
-        self._consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
-        try:
-            clients.warm_up(self._consumer, self.topic)
-            self._registry = Registry(settings.registry)
-            self._codec = self._registry.codec("settled-bet")
-            self._decoder = Decoder(BETS, self._registry)
-            if offsets is None:
-                begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)
-                offsets = dict(enumerate(begins))
-        except BaseException:
-            self._consumer.close()
-            raise
-        self.offsets = dict(offsets)
+        if offsets is None:
+            begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)
+            offsets = dict(enumerate(begins))
+        self.offsets = {p: offsets.get(p, 0) for p in range(count)}
         """Partition → offset up to which all that is wanted was yielded."""
+        keys = selection.keys
+        partitions = {partition_of(key, count) for key in keys} if keys and not selection.everywhere else None
+        stops = {
+            p: end if partitions is None or p in partitions else self.offsets[p]
+            for p, end in enumerate(self.ends)
+        }
+        self._source = Source(settings, BETS.name, self.offsets, stops)
+        end = inf if window.end is None else window.end
+        self._merging = Merging(self._source, window.begin, end, _late(settings, end), keys)
+        self._registry = Registry(settings.registry)
+        self.codec = self._registry.codec("settled-bet")
+        """Reads the records."""
+        self._decoder = MessageDecoder(BETS, self._registry)
         self.save: Callable[[], object] = lambda: None
         """Called every few seconds while it is iterated, and before an `interrupt`: what was yielded has been
         taken, and lies before `offsets`."""
@@ -132,27 +130,12 @@ class Replay:
         self._foreign = SkippedRecords()
         self._saved_at = time.monotonic()
         self._is_interrupted = False
-        keys = selection.keys
-        self.partitions = sorted(
-            {partition_of(key, count) for key in keys} if keys and not selection.everywhere else range(count)
-        )
-        starts = [offsets.get(p, 0) for p in range(count)]
-        stops = [self.ends[p] if p in self.partitions else starts[p] for p in range(count)]
-        self._cursor = cursor_over(self.topic, starts, stops)
-        self._begun_at = sum(starts)
-        # A record may come from a clock that was ahead, or from somebody else; brokers take none that is more
-        # than an hour ahead of theirs. Two owners' clocks may differ: what the second wrote can be older than
-        # what the first did. Not by offsets_since, which also finds the markers of commits: these may come
-        # long after the receipt.
-        ahead = topics.PUNCTUAL["message.timestamp.after.max.ms"]
-        skew = 2000 * settings.feed.max_clock_skew_seconds
-        self._late = inf if window.end is None else window.end + ahead + skew
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._consumer.close()
+        self._source.close()
         self._registry.close()
 
     def __iter__(self) -> Iterator[Bet]:
@@ -174,11 +157,6 @@ class Replay:
             for message in messages:
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
             yield messages
-
-    @property
-    def codec(self) -> tuple[Schema, Codec]:
-        """The schema of bets, and what reads their records."""
-        return load("settled-bet"), self._codec
 
     def bet(self, message: Message) -> Bet:
         """Return the bet in a message that can be read."""
@@ -220,100 +198,27 @@ class Replay:
             raise KeyboardInterrupt
 
     def _merged(self) -> Iterator[list[Message]]:
-        """Yield the wanted messages in order of receipt, up to those received too late.
-
-        A message waits until no partition can bring one from before it. A partition that is far ahead is
-        read no further until the others have come as far: memory is bounded.
-        """
-        lanes = {p: _Lane(place) for p, place in enumerate(self._cursor.places) if p in self.partitions}
-        heard_at = time.monotonic()
-        self._consumer.assign(self._cursor.left)
+        """Yield the wanted messages in order of receipt, many at a time."""
         try:
-            while open_ := {p: lane for p, lane in lanes.items() if self._is_open(p)}:
-                self._catch_up(lanes)
+            for messages in self._merging.batches():
+                yield messages
+                self.offsets |= self._merging.passed()
                 self._pause()
-                done, of = self._cursor.reached - self._begun_at, int(sum(self._cursor.ends)) - self._begun_at
-                self.on_progress(self.topic, done, of)
-                messages = self._consumer.consume(num_messages=2000, timeout=POLL_SECONDS)
-                if messages or outage.throttled:
-                    heard_at = time.monotonic()
-                elif time.monotonic() - heard_at > IN_VAIN_SECONDS:
-                    raise unanswered(f"reading {self.topic}")
-                self._take(messages, lanes)
-                self._hold_back(open_)
-                ahead = {p: lane for p, lane in open_.items() if self._is_open(p)}
-                horizon = min(((lane.reached, p) for p, lane in ahead.items()), default=_ALL)
-                for batch in self._released(lanes, horizon):
-                    yield batch
-                    self._pause()
-            self._catch_up(lanes)
+                progress = self._source.progress
+                self.on_progress(self.topic, progress.done, progress.total)
         finally:
-            self._consumer.unassign()
             self.on_progress(self.topic, 1, 1)
             self._foreign.log()
 
-    def _catch_up(self, lanes: Mapping[int, _Lane]) -> None:
-        """Move the offsets past what is not wanted, once all that was before has been taken."""
-        for partition, lane in lanes.items():
-            if not lane.ahead:
-                self.offsets[partition] = lane.place.offset
 
-    def _is_open(self, partition: int) -> bool:
-        return bool(self._cursor.places[partition].offset < self._cursor.ends[partition])
+def _late(settings: Settings, end: float) -> float:
+    """Return the time from which on no record of a partition is from before the end; Unix milliseconds.
 
-    def _take(self, messages: Sequence[Message], lanes: Mapping[int, _Lane]) -> None:
-        begin, late, keys = self._window.begin, self._late, self._selection.keys
-        end = inf if self._window.end is None else self._window.end
-        cursor = self._cursor
-        for message in cursor.records(messages):
-            received, partition = message.timestamp()[1], message.partition() or 0
-            lane = lanes[partition]
-            if received >= late:
-                cursor.ends[partition] = cursor.places[partition].offset
-                continue
-            is_wanted = begin <= received < end and (keys is None or message.key() in keys)
-            if is_wanted and message.value() is not None:
-                if received > lane.reached:
-                    lane.reached = received
-                lane.ahead.append((lane.reached, message))
-                lane.size += len(message)
-
-    def _hold_back(self, lanes: Mapping[int, _Lane]) -> None:
-        """Stop reading what is far ahead, and go on where it is not any more."""
-        for lane in lanes.values():
-            if lane.size > READ_AHEAD_BYTES and not lane.is_held:
-                self._consumer.pause([lane.place])
-                lane.is_held = True
-            elif lane.is_held and lane.size <= READ_AHEAD_BYTES // 2:
-                self._consumer.resume([lane.place])
-                lane.is_held = False
-
-    def _released(self, lanes: Mapping[int, _Lane], horizon: tuple[float, int]) -> Iterator[list[Message]]:
-        """Yield what no message before the horizon, a time of receipt and a partition, can precede."""
-        released: list[tuple[float, Message]] = []
-        for partition, lane in lanes.items():
-            count = bisect_right(lane.ahead, horizon, key=lambda one: (one[0], partition))
-            released += lane.ahead[:count]
-            del lane.ahead[:count]
-            lane.size -= sum([len(message) for _, message in released[len(released) - count :]])
-        released.sort(key=itemgetter(0))
-        for start in range(0, len(released), BATCH):
-            yield [message for _, message in released[start : start + BATCH]]
-
-
-class _Lane:
-    """What was read of a partition and waits for its turn."""
-
-    def __init__(self, place: TopicPartition) -> None:
-        self.place = place
-        """What is read next."""
-        self.ahead: list[tuple[float, Message]] = []
-        """Wanted messages, each with the latest time of receipt up to it: their order stays."""
-        self.size = 0
-        """Bytes of them."""
-        self.reached = -inf
-        """The latest time of receipt of a wanted message so far, Unix milliseconds."""
-        self.is_held = False
-
-
-_ALL: Final = (inf, 0)
+    A record may come from a clock that was ahead, or from somebody else; brokers take none that is more than
+    an hour ahead of theirs. Two owners' clocks may differ: what the second wrote can be older than what the
+    first did. Not by offsets_since, which also finds the markers of commits: these may come long after the
+    receipt.
+    """
+    ahead = topics.PUNCTUAL["message.timestamp.after.max.ms"]
+    skew = 2000 * settings.feed.max_clock_skew_seconds
+    return end + ahead + skew

@@ -42,7 +42,7 @@ class Topic(Generic[T_co]):
     """Makes a record of a place and its decoded value; of the message where that is not Avro."""
 
 
-class Decoder(Generic[T_co]):
+class MessageDecoder(Generic[T_co]):
     """Decodes the messages of a topic."""
 
     def __init__(self, topic: Topic[T_co], registry: Registry) -> None:

@@ -8,7 +8,7 @@ from threading import Event
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
 from bridge.log import get
-from bridge.reader.decoding import Decoder, T_co, Topic
+from bridge.reader.decoding import MessageDecoder, T_co, Topic
 from bridge.reader.records import Removed
 from bridge.reader.source import Source, Start, Until
 from bridge.records.message import SkippedRecords
@@ -51,7 +51,7 @@ def changes(
     settings = settings or load(None)
     foreign = SkippedRecords()
     with Registry(settings.registry) as registry:
-        decoder = Decoder(topic, registry)
+        decoder = MessageDecoder(topic, registry)
         source = Source(settings, topic.name, from_, None if follow else until)
         try:
             while not source.ended and not (stop and stop.is_set()):

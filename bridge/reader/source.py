@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import Final, Literal, TypeAlias
 
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from bridge import clock
 from bridge.config import Settings
@@ -64,6 +64,8 @@ class Source:
         self._is_missing = False
         """Whether no broker knew the topic at the last look."""
         self._looked_at = time.monotonic()
+        self._held: dict[int, TopicPartition] = {}
+        """Partitions of which nothing is read for now."""
         self._waited = 0.0
         """Seconds of reading without progress."""
         ends = self._ends(until)
@@ -102,6 +104,16 @@ class Source:
             what += f"{format_duration(IN_VAIN_SECONDS)}. No broker answers any more, or there are many "
             what += "aborted records to skip"
             raise KafkaUnavailable(outage.explain(what))
+
+    def hold(self, place: TopicPartition) -> None:
+        """Read no more of a partition for now."""
+        self._held[place.partition] = place
+        self._consumer.pause([place])
+
+    def go_on(self, place: TopicPartition) -> None:
+        """Go on with a partition that was held."""
+        del self._held[place.partition]
+        self._consumer.resume([place])
 
     def _ends(self, until: Until) -> list[float]:
         count = admin.partition_count(self._admin, self.topic)
@@ -162,10 +174,13 @@ class Source:
         return True
 
     def _client(self, cursor: Cursor) -> clients.WatchedConsumer:
-        consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
+        name = f"{self._settings.topics.prefix}.reader"
+        consumer = clients.reader(self._settings.kafka, name=name, prompt=not self._follows)
         try:
             clients.warm_up(consumer, self.topic)
             consumer.assign(cursor.left)
+            if self._held:
+                consumer.pause([*self._held.values()])
         except BaseException:
             consumer.close()
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
 import signal
 import subprocess
 import time
@@ -45,7 +46,7 @@ from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.bets import BARE_BET
-from tests.harness import Place, assert_exact, until
+from tests.harness import PATIENCE, Place, assert_exact, until
 from tests.integration.publishing import prepared
 
 HOUR = 3_600_000
@@ -193,15 +194,18 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
     assert there.read_text() == "precious"
 
 
-BETS_EXPORTED = 3_000
-KILLED_AFTER = 500
+BETS_EXPORTED, KILLS = int(os.environ.get("EXPORTED", "3000")), int(os.environ.get("KILLS", "2"))
+"""More are tried by `EXPORTED=1000000 KILLS=10 make test ARGS="-k interrupted_export"`."""
+SAVED = BETS_EXPORTED // 30
+"""Bets between two times at which an export can be killed."""
 
 
 def slowly(written: Written, output: Path, pause: float = 0.3) -> subprocess.Popen[bytes]:
     """Start an export in a process that saves often, pauses after it, and may be killed."""
     program = (
         "import sys, time; from bridge.inspection import export, files, replay; "
-        "replay.SAVE_SECONDS = export.PART_SECONDS = 0; replay.BATCH = files._ROWS = 100; "
+        "replay.SAVE_SECONDS = export.PART_SECONDS = 0; "
+        f"replay.BATCH = files._ROWS = {SAVED}; "
         "plain = export.Export._save; "
         f"export.Export._save = lambda self, offsets: (plain(self, offsets), time.sleep({pause})); "
         f"sys.argv = ['bridge', 'replay', '--output', {str(output)!r}]; "
@@ -230,21 +234,22 @@ def exported(output: Path) -> list[tuple[str, Decimal]]:
 @pytest.mark.parametrize("suffix", ["json", "csv", "avro", "parquet"])
 def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix: str) -> None:
     for number in range(BETS_EXPORTED):
-        written.bet(f"{number:05}", NOW - HOUR + number, payout=number + 0.1 + 0.2)
+        written.bet(f"{number:05}", NOW - HOUR + number % 3_000_000, payout=number + 0.1 + 0.2)
     written.flush()
     directory = tmp_path / "exports"
     directory.mkdir()
     output, resume = directory / f"bets.{suffix}", directory / f"bets.{suffix}.resume"
-    for saved in (1, 3):
+    for kill in range(KILLS):
+        least = (kill + 1) * BETS_EXPORTED // (KILLS + 2)
         export = slowly(written, output)
-        deadline = time.monotonic() + 60
-        while not (resume.exists() and json.loads(resume.read_bytes())["bets"] >= saved * KILLED_AFTER):
+        deadline = time.monotonic() + PATIENCE
+        while not (resume.exists() and json.loads(resume.read_bytes())["bets"] >= least):
             assert export.poll() is None, export.stderr and export.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.01)
         export.send_signal(signal.SIGKILL)
         export.communicate()
-        written.bet(f"late-{saved}", NOW)
+        written.bet(f"late-{kill}", NOW)
         written.flush()
         assert not output.exists()
     before = resume.stat().st_mtime_ns
@@ -263,6 +268,19 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
     assert done.returncode == 0, done.stderr
     assert f"{BETS_EXPORTED} bets in {output}" in done.stderr
     assert [*directory.iterdir()] == [output]
+    at_once = directory.parent / output.name
+    whole = (
+        "replay",
+        "--to",
+        datetime.fromtimestamp((NOW - 1) / 1000, UTC).isoformat(),
+        "--output",
+        str(at_once),
+    )
+    assert written.place.run(*whole).returncode == 0
+    if suffix in ("json", "csv"):
+        assert at_once.read_bytes() == output.read_bytes()
+    else:
+        assert exported(at_once) == exported(output)
     exact = [Decimal(number) + Decimal("0.3") for number in range(BETS_EXPORTED)]
     assert exported(output) == [(f"{number:05}", payout) for number, payout in enumerate(exact)]
 
@@ -271,14 +289,14 @@ INTERRUPTED_AFTER = 1_000
 INTERRUPTED = f"""
 import os, signal
 from bridge.__main__ import main
-from bridge.reader.decoding import Decoder
-plain, seen = Decoder.decode, []
+from bridge.reader.decoding import MessageDecoder
+plain, seen = MessageDecoder.decode, []
 def decode(self, message):
     seen.append(message)
     if len(seen) == {INTERRUPTED_AFTER}:
         os.kill(os.getpid(), signal.SIGINT)
     return plain(self, message)
-Decoder.decode = decode
+MessageDecoder.decode = decode
 main()
 """
 """A command that gets Ctrl-C while it decodes a bet."""

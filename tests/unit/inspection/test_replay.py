@@ -6,12 +6,12 @@ import pytest
 
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
-from bridge.inspection import replay
 from bridge.inspection.replay import Replay, Window, parse_window
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import Outage
+from bridge.reader import source
 from tests.unit.stored.log import Log
 
 NOW = 1_790_000_000.0
@@ -62,7 +62,7 @@ def test_nobody_gives_up_what_a_broker_has_said_to_hold_back(monkeypatch: pytest
     nowhere = RegistrySettings(url="http://127.0.0.1:1")
     settings = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=nowhere)
     monkeypatch.setattr(admin, "require_topic", lambda *_: clients.admin(settings.kafka))
-    monkeypatch.setattr(replay, "IN_VAIN_SECONDS", 0)
+    monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0)
     monkeypatch.setattr(Outage, "throttled", True)
     with Replay(settings, Window(0, None), Selection()) as reading:
         assert list(reading) == []
@@ -70,6 +70,6 @@ def test_nobody_gives_up_what_a_broker_has_said_to_hold_back(monkeypatch: pytest
     monkeypatch.setattr(Outage, "throttled", False)
     with (
         Replay(settings, Window(0, None), Selection()) as reading,
-        pytest.raises(KafkaUnavailable, match="no broker answered"),
+        pytest.raises(KafkaUnavailable, match="could not be read to its end"),
     ):
         list(reading)

@@ -1,0 +1,129 @@
+"""Merges the partitions of a topic by time of receipt, in bounded memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Container, Iterator
+from math import inf
+from operator import itemgetter
+from typing import Final
+
+from confluent_kafka import Message, TopicPartition
+
+from bridge.reader.source import Source
+
+READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
+"""Bytes of a partition that are held while its records wait for their turn."""
+POLL_SECONDS: Final = 0.05
+BATCH: Final = 2_000
+"""Most messages that are yielded together."""
+
+
+class Merging:
+    """Yields the messages of a source that were received from `begin` to before `end`, in that order.
+
+    The messages of a partition keep theirs: one that was received before the one in front of it comes with
+    that. Those without a value are left out, and those whose key is not one of `keys`, if any are given.
+    A partition ends with a message received at `late` or after. All times are Unix milliseconds.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        begin: int,
+        end: float,
+        late: float,
+        keys: Container[bytes | str | None] | None = None,
+    ) -> None:
+        self._source = source
+        self._begin, self._end, self._late, self._keys = begin, end, late, keys
+        self._is_all_out = True
+        """Whether everything that was released has been yielded."""
+        self._lanes = {place.partition: _Lane(place) for place in source.cursor.left}
+
+    def batches(self) -> Iterator[list[Message]]:
+        """Yield the messages, at most `BATCH` at a time; none at all if none are due for a while.
+
+        A message waits until no partition can bring one from before it. A partition that is far ahead is read
+        no further until the others have come as far.
+        """
+        while not self._source.ended:
+            self._hold_back()
+            self._take()
+            open_ = [(lane.reached, p) for p, lane in self._lanes.items() if self._is_open(p)]
+            released = self._released(min(open_, default=_ALL))
+            for start in range(0, len(released) or 1, BATCH):
+                self._is_all_out = start + BATCH >= len(released)
+                yield released[start : start + BATCH]
+
+    def passed(self) -> dict[int, int]:
+        """Return the offsets that the partitions have come to which hold nothing back.
+
+        To be called when what was yielded last has been taken.
+        """
+        if not self._is_all_out:
+            return {}
+        return {p: place.offset for p, place in enumerate(self._source.cursor.places) if self._is_free(p)}
+
+    def _is_free(self, partition: int) -> bool:
+        lane = self._lanes.get(partition)
+        return lane is None or not lane.ahead
+
+    def _is_open(self, partition: int) -> bool:
+        cursor = self._source.cursor
+        return bool(cursor.places[partition].offset < cursor.ends[partition])
+
+    def _take(self) -> None:
+        begin, end, late, keys = self._begin, self._end, self._late, self._keys
+        lanes, cursor = self._lanes, self._source.cursor
+        for message in self._source.messages(POLL_SECONDS):
+            received, partition = message.timestamp()[1], message.partition() or 0
+            lane = lanes[partition]
+            if received >= late:
+                cursor.ends[partition] = cursor.places[partition].offset
+                continue
+            is_wanted = begin <= received < end and (keys is None or message.key() in keys)
+            if is_wanted and message.value() is not None:
+                if received > lane.reached:
+                    lane.reached = received
+                lane.ahead.append((lane.reached, message))
+                lane.size += len(message)
+
+    def _hold_back(self) -> None:
+        """Stop reading what is far ahead, and go on where it is not any more."""
+        for partition, lane in self._lanes.items():
+            if self._is_open(partition) and lane.size > READ_AHEAD_BYTES and not lane.is_held:
+                self._source.hold(lane.place)
+                lane.is_held = True
+            elif lane.is_held and lane.size <= READ_AHEAD_BYTES // 2:
+                self._source.go_on(lane.place)
+                lane.is_held = False
+
+    def _released(self, horizon: tuple[float, int]) -> list[Message]:
+        """Return what no message before the horizon, a time of receipt and a partition, can precede."""
+        released: list[tuple[float, Message]] = []
+        for partition, lane in self._lanes.items():
+            count = bisect_right(lane.ahead, horizon, key=lambda one: (one[0], partition))
+            released += lane.ahead[:count]
+            del lane.ahead[:count]
+            lane.size -= sum([len(message) for _, message in released[len(released) - count :]])
+        released.sort(key=itemgetter(0))
+        return [message for _, message in released]
+
+
+class _Lane:
+    """What was read of a partition and waits for its turn."""
+
+    def __init__(self, place: TopicPartition) -> None:
+        self.place = place
+        """What is read next."""
+        self.ahead: list[tuple[float, Message]] = []
+        """Wanted messages, each with the latest time of receipt up to it: their order stays."""
+        self.size = 0
+        """Bytes of them."""
+        self.reached = -inf
+        """The latest time of receipt of a wanted message so far, Unix milliseconds."""
+        self.is_held = False
+
+
+_ALL: Final = (inf, 0)
