@@ -51,13 +51,13 @@ class Decoder:
     def number(self, data: bytes, at: i64) -> i64:
         """Return the only field of the reader's schema, a long. Raises as `read`."""
         source, root, found = _Input(data, at), self._root, 0
-        assert isinstance(root, _Record)
+        assert isinstance(root, _RecordReader)
         try:
             for field in root._fields:
                 if field.name is None:
                     field.node.skip(source)
                 else:
-                    assert isinstance(field.node, _Long)
+                    assert isinstance(field.node, _LongReader)
                     found = source.long()
         except IndexError:
             raise ValueError(_TOO_EARLY) from None
@@ -149,7 +149,7 @@ class _Input:
         return at
 
 
-class _Node:
+class _Reader:
     """Reads values of one type. All methods raise ValueError or IndexError for bytes that do not fit."""
 
     def skip(self, source: _Input) -> None:
@@ -165,7 +165,7 @@ class _Node:
         raise NotImplementedError
 
 
-class _Passed(_Node):
+class _Passed(_Reader):
     """Values that are passed over, by a program (`_PassOver`)."""
 
     def __init__(self, program: bytes) -> None:
@@ -291,7 +291,7 @@ def _pass_over_items(program: bytes, pc: i64, data: bytes, at: i64, length: i64)
     return source.at
 
 
-class _Null(_Node):
+class _NullReader(_Reader):
     def read(self, source: _Input) -> object:
         return None
 
@@ -299,7 +299,7 @@ class _Null(_Node):
         column.add_null()
 
 
-class _Boolean(_Node):
+class _BooleanReader(_Reader):
     def read(self, source: _Input) -> object:
         return source.data[source.skip(1)] != 0
 
@@ -308,7 +308,7 @@ class _Boolean(_Node):
         column.add(source.data[source.skip(1)] != 0)
 
 
-class _Long(_Node):
+class _LongReader(_Reader):
     def read(self, source: _Input) -> object:
         return source.long()
 
@@ -317,7 +317,7 @@ class _Long(_Node):
         column.add(source.long())
 
 
-class _Double(_Node):
+class _DoubleReader(_Reader):
     """A double, or a number that was written as a `kind` of less."""
 
     def __init__(self, kind: str) -> None:
@@ -339,7 +339,7 @@ class _Double(_Node):
         return float(source.long())
 
 
-class _String(_Node):
+class _StringReader(_Reader):
     def read(self, source: _Input) -> object:
         return self._text(source)
 
@@ -358,7 +358,7 @@ class _String(_Node):
         return source.data[at : at + length].decode("utf-8")
 
 
-class _Enum(_Node):
+class _EnumReader(_Reader):
     """`found` has the reader's symbol for each of the writer's, None where it has none."""
 
     def __init__(self, written: list[str], found: list[str | None]) -> None:
@@ -379,10 +379,10 @@ class _Enum(_Node):
         return index
 
 
-class _Union(_Node):
+class _UnionReader(_Reader):
     """The index of a branch, then its value."""
 
-    def __init__(self, branches: list[_Node]) -> None:
+    def __init__(self, branches: list[_Reader]) -> None:
         if not branches:
             raise ValueError("a union has no branches")
         self._branches: Final = branches
@@ -396,15 +396,15 @@ class _Union(_Node):
     def append(self, source: _Input, column: Column) -> None:
         self._branch(source).append(source, column)
 
-    def _branch(self, source: _Input) -> _Node:
+    def _branch(self, source: _Input) -> _Reader:
         index = source.index(len(self._branches), "a union has no branch")
         if index == 0:
             return self._first
         return self._second if index == 1 else self._branches[index]
 
 
-class _Array(_Node):
-    def __init__(self, item: _Node) -> None:
+class _ArrayReader(_Reader):
+    def __init__(self, item: _Reader) -> None:
         self._item: Final = item
 
     def read(self, source: _Input) -> object:
@@ -425,12 +425,12 @@ class _Array(_Node):
         column.close()
 
 
-class _Map(_Node):
+class _MapReader(_Reader):
     """Of a key that is there twice, the last value counts, in the place of the first."""
 
-    def __init__(self, item: _Node) -> None:
+    def __init__(self, item: _Reader) -> None:
         self._item: Final = item
-        self._keys: Final = _String()
+        self._keys: Final = _StringReader()
 
     def read(self, source: _Input) -> object:
         found: dict[str, object] = {}
@@ -453,18 +453,18 @@ class _Map(_Node):
         column.close()
 
 
-class _Field:
+class _FieldReader:
     """A field of the writer, or several in a row that are passed over; `name` is None for these."""
 
-    def __init__(self, name: str | None, node: _Node) -> None:
+    def __init__(self, name: str | None, node: _Reader) -> None:
         self.name: Final = name if name is None else intern(name)
         self.node: Final = node
 
 
-class _Record(_Node):
+class _RecordReader(_Reader):
     """A record; `defaults` are the reader's fields that the writer lacks, with their values."""
 
-    def __init__(self, fields: list[_Field], defaults: dict[str, object]) -> None:
+    def __init__(self, fields: list[_FieldReader], defaults: dict[str, object]) -> None:
         self._fields: Final = fields
         self._defaults: Final = defaults
 
@@ -489,7 +489,7 @@ class _Record(_Node):
         column.close()
 
 
-class _Mismatch(_Node):
+class _Mismatch(_Reader):
     """A value that the reader's schema has no place for."""
 
     def __init__(self, why: str) -> None:
@@ -499,11 +499,11 @@ class _Mismatch(_Node):
         raise ValueError(self._why)
 
 
-_PLAIN: Final[dict[str, _Node]] = {
-    "null": _Null(),
-    "boolean": _Boolean(),
-    "long": _Long(),
-    "string": _String(),
+_PLAIN: Final[dict[str, _Reader]] = {
+    "null": _NullReader(),
+    "boolean": _BooleanReader(),
+    "long": _LongReader(),
+    "string": _StringReader(),
 }
 
 
@@ -518,16 +518,16 @@ class _Resolver:
         self._open: Final[list[str]] = []
         """The writer's named types within which the current one is."""
 
-    def resolve(self, writer: Any, reader: Any) -> _Node:
+    def resolve(self, writer: Any, reader: Any) -> _Reader:
         """Return what reads values of one schema as those of the other."""
         _collect(writer, self._written)
         _collect(reader, self._wanted)
         return self._read(writer, reader)
 
-    def _read(self, writer: Any, reader: Any) -> _Node:
+    def _read(self, writer: Any, reader: Any) -> _Reader:
         writer, reader = _definition(writer, self._written), _definition(reader, self._wanted)
         if isinstance(writer, list):
-            return _Union([self._read(branch, reader) for branch in writer])
+            return _UnionReader([self._read(branch, reader) for branch in writer])
         if isinstance(reader, list):
             for branch in reader:
                 if self._fits(writer, branch):
@@ -537,15 +537,15 @@ class _Resolver:
             return _Mismatch(f"{_kind(writer)} cannot be read as {_kind(reader)}")
         return self._read_as(_kind(reader), _kind(writer), writer, reader)
 
-    def _read_as(self, wanted: str, kind: str, writer: Any, reader: Any) -> _Node:
+    def _read_as(self, wanted: str, kind: str, writer: Any, reader: Any) -> _Reader:
         if wanted == "double":
-            return _Double(kind)
+            return _DoubleReader(kind)
         if wanted in _PLAIN:
             return _PLAIN[wanted]
         if wanted == "array":
-            return _Array(self._read(writer["items"], reader["items"]))
+            return _ArrayReader(self._read(writer["items"], reader["items"]))
         if wanted == "map":
-            return _Map(self._read(writer["values"], reader["values"]))
+            return _MapReader(self._read(writer["values"], reader["values"]))
         if wanted == "enum":
             return self._enum(writer, reader)
         if wanted == "record":
@@ -565,33 +565,33 @@ class _Resolver:
             return wanted == "string"
         return kind == wanted or (kind == "float" and wanted == "double")
 
-    def _enum(self, writer: Any, reader: Any) -> _Node:
+    def _enum(self, writer: Any, reader: Any) -> _Reader:
         known: list[str] = reader["symbols"]
         found: list[str | None] = [
             symbol if symbol in known else reader.get("default") for symbol in writer["symbols"]
         ]
-        return _Enum(writer["symbols"], found)
+        return _EnumReader(writer["symbols"], found)
 
-    def _record(self, writer: Any, reader: Any) -> _Node:
+    def _record(self, writer: Any, reader: Any) -> _Reader:
         self._enter(writer["name"])
         wanted = {field["name"]: field for field in reader["fields"]}
-        fields, passed = list[_Field](), list[bytes]()
+        fields, passed = list[_FieldReader](), list[bytes]()
         for field in writer["fields"]:
             name: str = field["name"]
             if name not in wanted:
                 passed.append(self._skip(field["type"]))
                 continue
             if passed:
-                fields.append(_Field(None, _Passed(_joined(passed) + _END)))
+                fields.append(_FieldReader(None, _Passed(_joined(passed) + _END)))
                 passed = []
-            fields.append(_Field(name, self._read(field["type"], wanted.pop(name)["type"])))
+            fields.append(_FieldReader(name, self._read(field["type"], wanted.pop(name)["type"])))
         if passed:
-            fields.append(_Field(None, _Passed(_joined(passed) + _END)))
+            fields.append(_FieldReader(None, _Passed(_joined(passed) + _END)))
         self._open.pop()
         for name, field in wanted.items():
             if "default" not in field:
                 return _Mismatch(f"{reader['name']} was written without {name}")
-        return _Record(fields, {name: field["default"] for name, field in wanted.items()})
+        return _RecordReader(fields, {name: field["default"] for name, field in wanted.items()})
 
     def _skip(self, writer: Any) -> bytes:
         """Return the program that passes over a value, without its end."""

@@ -17,7 +17,7 @@ from bridge.inspection.files import AvroSink
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.reader import CURRENCIES, GAPS, SNAPSHOTS, TRANSLATIONS, Topic
-from bridge.reader.batches import ROWS, Batch
+from bridge.reader.batches import ROWS, RowBatch
 from bridge.records.message import SkippedRecords, at
 from bridge.registry import Registry
 
@@ -93,7 +93,7 @@ def _written(
             write = lambda message: 0 if message.value() is None else container.write([message])  # noqa: E731
         elif form == "parquet":
             assert path is not None
-            write = stack.enter_context(_Parquet(path, Batch(schema, codec, skipped))).write
+            write = stack.enter_context(_Parquet(path, RowBatch(schema, codec, skipped))).write
 
         def take(message: Message) -> None:
             nonlocal count
@@ -107,7 +107,7 @@ def _written(
 class _Parquet:
     """A Parquet file of the rows of a batch."""
 
-    def __init__(self, path: Path, batch: Batch) -> None:
+    def __init__(self, path: Path, batch: RowBatch) -> None:
         from pyarrow import parquet
 
         self._batch = batch

@@ -48,7 +48,7 @@ def read_batches(
         raise SettingsError(f"{topic.name} cannot be read as batches: its values are not Avro")
     skipped = SkippedRecords()
     with Registry(settings.registry) as registry:
-        batch = Batch(load(topic.schema), registry.codec(topic.schema), skipped)
+        batch = RowBatch(load(topic.schema), registry.codec(topic.schema), skipped)
         source = Source(settings, topic.name, from_, None if follow else until)
         try:
             while not source.ended and not (stop and stop.is_set()):
@@ -66,7 +66,7 @@ def read_batches(
             skipped.log()
 
 
-class Batch:
+class RowBatch:
     """Collects records of one schema, and their places. Counts those that cannot be read as `skipped`."""
 
     def __init__(self, schema: Schema, codec: Any, skipped: SkippedRecords) -> None:
