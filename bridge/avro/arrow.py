@@ -11,7 +11,7 @@ from typing import Any, Final
 from bridge.avro.codec import Codec
 from bridge.avro.columns import Booleans, Column, Doubles, Lists, Longs, Maps, Strings, Structs
 from bridge.avro.schemas import Schema
-from bridge.errors import SchemaError, SettingsError
+from bridge.errors import SettingsError
 
 try:
     import pyarrow as pa
@@ -29,38 +29,34 @@ _PLAIN: Final[dict[str, tuple[type[Column], Any]]] = {
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
 
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of records in one array, however few they are."""
+
+
 class Rows:
     """Collects records of a codec's schema, which is `schema` as JSON has it."""
 
-    def __init__(self, schema: Schema, codec: Codec) -> None:
+    def __init__(self, schema: Schema, codec: Codec, most: int) -> None:
         self._shape = _Shape(schema, {})
-        self._codec = codec
-        self._values: list[bytes] = []
+        self._codec, self._most = codec, most
         self._column = self._shape.column()
-
-    def __len__(self) -> int:
-        return len(self._values)
+        self._count = self._size = 0
 
     @property
-    def fields(self) -> list[Any]:
-        """The fields of a row, as Arrow has them."""
-        return list(self._shape.type)
+    def is_full(self) -> bool:
+        """Whether there are as many rows as are wanted, or as many bytes."""
+        return self._count >= self._most or self._size >= MOST_BYTES
 
     def add(self, value: bytes) -> None:
         """Add a record of any version of the schema. Raises as `Codec.decode`, and adds no row then."""
-        try:
-            self._codec.append(value, self._column)
-        except SchemaError:
-            self._column = self._shape.column()  # the other may have a part of the row
-            for before in self._values:
-                self._codec.append(before, self._column)
-            raise
-        self._values.append(value)
+        self._codec.append(value, self._column)
+        self._count += 1
+        self._size += len(value)
 
     def take(self) -> Any:
         """Return the rows so far, as a struct array, and begin anew."""
         found = self._shape.array(self._column)
-        self._values, self._column = [], self._shape.column()
+        self._column, self._count, self._size = self._shape.column(), 0, 0
         return found
 
 
@@ -80,9 +76,7 @@ class _Shape:
         parts = [schema[name] for name in ("items", "values") if name in schema]
         parts += [field["type"] for field in schema.get("fields", [])]
         self._parts: Final = [_Shape(part, named) for part in parts]
-        names = (
-            [field["name"] for field in schema.get("fields", ["item"])] if "fields" in schema else ["item"]
-        )
+        names = [field["name"] for field in schema.get("fields", [])] or ["item"]
         fields = [
             pa.field(name, part.type, nullable=part.nullable)
             for name, part in zip(names, self._parts, strict=False)

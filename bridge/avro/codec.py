@@ -63,7 +63,9 @@ class Codec:
             raise SchemaError(f"the schema of {self._name} is not supported: {error}") from None
         self._schema_by_id = schema_by_id
         self._strict = strict
-        self.writers: Final = Writers(parsed["name"], self.schema_by_id, {schema_id: self.schema})
+        known = {} if schema_id == READ_ONLY else {schema_id: self.schema}
+        self.writers: Final = Writers(parsed["name"], self.schema_by_id, known)
+        self._own, self._checks = Decoder(parsed, parsed), _checking(parsed)
         self._decoders: dict[bytes, Decoder] = {}
         """By the first bytes of the records."""
         self._other_headers: set[bytes] = set()
@@ -138,24 +140,26 @@ class Codec:
     def append(self, data: bytes, column: Column) -> None:
         """Append such a record to a column for values of this schema (`bridge.avro.columns`).
 
-        Raises as `decode`; the column is of no use then.
+        Raises as `decode`, and adds nothing then; OverflowError where the column is full, which is of no use
+        any more.
         """
-        data = self.converted(data)
-        decoder = self._decoders.get(data[:HEADER_BYTES]) or self._decoder_of(data)
-        try:
-            decoder.append(data, HEADER_BYTES, column)
-        except ValueError as error:
-            raise self._unreadable(error) from None
+        self._own.append(self.converted(data), HEADER_BYTES, column)
 
     def converted(self, data: bytes) -> bytes:
         """Return such a record as it is if it was written with this schema, else encoded with it.
 
-        Raises as `decode`, but for one that is returned as it is only if its first bytes are wrong.
+        All of it is checked. Raises as `decode`.
         """
         header = data[:HEADER_BYTES]
         if header not in self._decoders:
             self._decoder_of(data)
-        return self.encode(self.decode(data)) if header in self._other_headers else data
+        if header in self._other_headers:
+            return self.encode(self.decode(data))
+        try:
+            self._checks.read(data, HEADER_BYTES)
+        except ValueError as error:
+            raise self._unreadable(error) from None
+        return data
 
     def _unreadable(self, error: ValueError) -> SchemaError:
         what = f"not a {self._name}, or the registry is not the one it was written with"
@@ -268,11 +272,15 @@ def _parsed(schema: Any) -> Any:
 
 def _checks(schema: Any) -> Decoder | None:
     """Return what reads values of any parsed schema, and nothing in them; None for one that is recursive."""
-    nothing = {"type": "record", "name": "value", "fields": list[Any]()}
     try:
-        return Decoder(nothing | {"fields": [{"name": "value", "type": schema}]}, nothing, strict=True)
+        return _checking({"type": "record", "name": "value", "fields": [{"name": "value", "type": schema}]})
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
+
+
+def _checking(record: Any) -> Decoder:
+    """Return what reads records, and nothing in them. Raises ValueError if the schema is recursive."""
+    return Decoder(record, record | {"fields": list[Any]()}, strict=True)
 
 
 @cache

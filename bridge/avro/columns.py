@@ -64,12 +64,11 @@ class Booleans(Column):
 
 
 class Longs(Column):
-    """Integers of 64 bits: numbers, times in microseconds, or indices of `symbols`."""
+    """Integers of 64 bits: numbers, times in microseconds, or indices of symbols."""
 
-    def __init__(self, symbols: list[str] | None = None, *, nullable: bool = False) -> None:
+    def __init__(self, *, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
         self.values: Final = BytesWriter()
-        self.symbols: Final = symbols
 
     def add(self, value: i64) -> None:
         """Add a value."""
@@ -106,9 +105,9 @@ class Strings(Column):
         self._end: i32 = 0
 
     def add(self, value: bytes) -> None:
-        """Add a value. Raises ValueError where Arrow's offsets end, at 2 GiB."""
+        """Add a value. Raises OverflowError where Arrow's offsets end, at 2 GiB."""
         if len(value) > _MOST - self._end:
-            raise ValueError("more than 2 GiB of text in a column")
+            raise OverflowError("more than 2 GiB of text in a column")
         self._add()
         self.values.write(value)
         size: int = len(value)

@@ -228,8 +228,11 @@ def _pass_over(program: bytes, pc: i64, data: bytes, at: i64) -> i64:  # noqa: C
     while True:
         code: i64 = program[pc]
         if code == 2:  # LONG
+            last = at + 9
             while data[at] > 127:
                 at += 1
+                if at > last:
+                    raise ValueError("a number has more than 64 bits")
             at += 1
             pc += 1
             continue

@@ -188,23 +188,21 @@ def replay(
     Different filters combine with AND, repeated values of one filter with OR. Money is decimal in every
     format.
     """
+    if topic != "bets":
+        others = (from_, to, bet, sport, league, currency, result, resettled, gap, everywhere, names, flat)
+        is_alone = not any((*others, partition, to_topic, create))
+        _export_other(config, topic, "json" if json else format_, output, is_alone=is_alone)
+        return
     from bridge import clock
     from bridge.inspection.export import parts
     from bridge.inspection.replay import Replay, identity, parse_window
 
-    if topic != "bets":
-        others = (from_, to, bet, sport, league, currency, result, resettled, gap, everywhere, names, flat)
-        if any((*others, partition, to_topic, create)):
-            raise SettingsError(f"--topic {topic} takes only --format, --json and --output")
-        _export_other(load(config), topic, "json" if json else format_, output)
-        return
     _check_target(output, to_topic, is_formatted=bool(format_ or names or json), create=create)
+    _check_flat(flat, _format(format_, json, output) if output else None)
     if partition and None in (output, from_, format_ or json or None):
         raise SettingsError("--partition needs --output DIRECTORY, --from and --format")
     window = parse_window(from_, to, clock.now().wall)
     form = _format(format_, json, output)
-    if flat and form != "parquet":
-        raise SettingsError("--flat is for Parquet: use --output FILE.parquet")
     settings = load(config)
     selection = _selection(settings, bet, sport, league, currency, result, resettled, gap, everywhere)
     wanted: dict[str, Any] = {
@@ -235,11 +233,16 @@ def replay(
         if not count:
             _say_nothing(selection)
         return
-    whole = [(output, window)]
+    whole: Iterable[tuple[Path, Window]] = [(output, window)]
+    if partition is not None:
+        whole = parts(settings, output, form, window, partition, clock.now().wall)
+    count = 0
     with _names(settings, names) as of:
-        for file, part in parts(output, form, window, partition, clock.now().wall) if partition else whole:
-            of_part = {"from": part.begin, "to": part.end} if partition else {}
-            _export(settings, file, form, wanted | of_part, part, selection, of, flat=flat)
+        for file, part in whole:
+            interval = {} if partition is None else {"from": part.begin, "to": part.end}
+            count += _export(settings, file, form, wanted | interval, part, selection, of, flat=flat)
+    if not count:
+        _say_nothing(selection)
 
 
 def explain(
@@ -281,13 +284,22 @@ def _check_target(output: Path | None, to_topic: str | None, *, is_formatted: bo
         raise SettingsError("--create is for --to-topic: name the topic")
 
 
-def _export_other(settings: Settings, topic: Any, form: Form | None, output: Path | None) -> None:
+def _check_flat(flat: bool, form: Form | None) -> None:
+    if flat and form != "parquet":
+        raise SettingsError("--flat is for Parquet: use --output FILE.parquet")
+
+
+def _export_other(
+    config: Path | None, topic: Any, form: Form | None, output: Path | None, *, is_alone: bool
+) -> None:
     from bridge.inspection.other_topics import export_topic
 
+    if not is_alone:
+        raise SettingsError(f"--topic {topic} takes only --format, --json and --output")
     form = "json" if form is None and output is None else _format(form, json=False, output=output)
     if form not in ("json", "avro", "parquet"):
         raise SettingsError(f"--topic {topic}: the format is json, avro or parquet")
-    count = export_topic(settings, topic, form, output, sys.stdout.buffer)
+    count = export_topic(load(config), topic, form, output, sys.stdout.buffer)
     if output is not None:
         print_note(f"{plural(count, 'record')} in {output}")
 
@@ -302,7 +314,8 @@ def _export(
     names: NamesOf,
     *,
     flat: bool,
-) -> None:
+) -> int:
+    """Write a file; return the number of bets in it."""
     from bridge.inspection.export import Export
     from bridge.inspection.replay import Replay, Window
 
@@ -318,8 +331,7 @@ def _export(
     print_note(f"{plural(export.bets, 'bet')} in {output}")
     if export.converted:
         print_note(f"converted to this version of the schema: {plural(export.converted, 'bet')}")
-    if not export.bets:
-        _say_nothing(selection)
+    return export.bets
 
 
 def _copy(
@@ -450,7 +462,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
 
 def _say_nothing(selection: Selection) -> None:
     """Say that nothing was found. Raises BridgeError where bets were asked for by their ids alone."""
-    if not selection.bets or selection != type(selection)(selection.bets, selection.everywhere):
+    if not (selection.bets and selection.is_by_key):
         print_note("nothing found")
         return
     where = "" if selection.everywhere else " in the partition of its key; --all-partitions searches all"

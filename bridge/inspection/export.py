@@ -8,6 +8,7 @@ attempt cuts off what was written after them.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -17,11 +18,15 @@ from typing import Any, BinaryIO, Final, Literal
 import orjson
 
 from bridge.avro.schemas import load
+from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError
-from bridge.formatting import EPOCH
-from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, join_parquet
+from bridge.formatting import EPOCH, format_utc
+from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, Skip, join_parquet
 from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, as_text
 from bridge.inspection.replay import Replay, Window
+from bridge.kafka import admin, clients
+from bridge.records import topics
+from bridge.records.message import at
 
 PART_SECONDS: Final = 60.0
 """Between two parts of a Parquet file: they are joined at the end, which takes as long again."""
@@ -31,12 +36,18 @@ OVER_SECONDS: Final = 600.0
 
 
 def parts(
-    directory: Path, form: Format, window: Window, unit: Literal["hour", "day"], now: float
+    settings: Settings,
+    directory: Path,
+    form: Format,
+    window: Window,
+    unit: Literal["hour", "day"],
+    now: float,
 ) -> Iterator[tuple[Path, Window]]:
     """Yield the files of a directory that are not there yet, one an hour or a day (UTC), with their windows.
 
     Only whole hours or days, from the one in which the window begins, that are over at `now` (Unix seconds).
-    Raises SettingsError if there is no such directory.
+    Raises SettingsError if there is no such directory, BridgeError while an open transaction may hide bets of
+    a part: its file would lack them.
     """
     if not directory.is_dir():
         raise SettingsError(f"--output {directory}: there is no such directory")
@@ -47,8 +58,22 @@ def parts(
         name = (EPOCH + timedelta(seconds=begin)).strftime(pattern)
         path = directory / f"{name}.{form}"
         if not path.exists():
+            _require_whole(settings, begin + seconds)
             yield path, Window(begin * 1000, (begin + seconds) * 1000)
         begin += seconds
+
+
+def _require_whole(settings: Settings, end: float) -> None:
+    """Raise BridgeError while an open transaction may hide bets received before `end`, Unix seconds."""
+    client, topic = clients.admin(settings.kafka), topics.declare(settings).bets.name
+    count = admin.partition_count(client, topic)
+    written, stable = (admin.end_offsets(client, topic, count, visible=v) for v in (False, True))
+    after = admin.offsets_since(client, topic, end, stable)
+    if any(first == last < hidden for first, last, hidden in zip(after, stable, written, strict=True)):
+        raise BridgeError(
+            f"an open transaction may hide bets received before {format_utc(end)}: repeat "
+            "the command when it has ended. `bridge doctor` names it"
+        )
 
 
 class Export:
@@ -66,19 +91,13 @@ class Export:
         *,
         flat: bool = False,
     ) -> None:
-        if not path.name:
-            raise SettingsError(f"--output {path}: give the name of a file")
-        try:
-            has_directory = path.parent.is_dir()
-        except OSError as error:  # one above it may not be searched
-            raise SettingsError(f"--output {path} cannot be written: {error.strerror}") from None
-        if not has_directory:
-            raise SettingsError(f"--output {path}: the directory {path.parent} does not exist")
+        check_target(path)
         self._path = path
         self._format = format_
         self._names = names
         self._flat = flat
-        self._wanted = {**wanted, "format": format_}
+        schema = hashlib.sha256(repr(load("settled-bet")).encode()).hexdigest()
+        self._wanted = {**wanted, "format": format_, "schema": schema}
         self._resume = path.with_name(f"{path.name}.resume")
         self._partial = path.with_name(f"{path.name}.partial")
         self.bets = 0
@@ -92,7 +111,7 @@ class Export:
         self.window: tuple[int, int | None] = 0, None
         """The interval of receipt, Unix milliseconds, as the first attempt understood it."""
         self._size = self._parts = 0
-        self._file = self._locked()
+        self._file = locked(path, self._partial)
         try:
             if path.exists():
                 text = f"--output {path}: the file already exists; remove it, or choose another name"
@@ -102,21 +121,6 @@ class Export:
         except BaseException:
             self.close()
             raise
-
-    def _locked(self) -> BinaryIO:
-        """Open the partial file, and keep others from it until it is closed."""
-        try:
-            descriptor = os.open(self._partial, os.O_CREAT | os.O_RDWR, 0o644)
-        except OSError as error:
-            raise SettingsError(f"--output {self._path} cannot be written: {error.strerror}") from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.path.samestat(os.fstat(descriptor), self._partial.stat()):
-                raise FileNotFoundError  # whoever had it has just ended
-        except OSError:
-            os.close(descriptor)
-            raise SettingsError(f"--output {self._path}: another export is writing this file") from None
-        return os.fdopen(descriptor, "r+b")
 
     def close(self) -> None:
         """Unlock the file, and remove it where there is nothing to resume."""
@@ -156,14 +160,14 @@ class Export:
             self.converted += sink.converted
         _flushed(file)
         self._partial.replace(self._path)
-        _synced(self._path.parent)
+        synced(self._path.parent)
 
     def _sink(self, file: BinaryIO, replay: Replay) -> Any:
         """Return what writes the file: to a container messages, else bets."""
         head = not self._size
         match self._format:
             case "avro":
-                return AvroSink(file, load("settled-bet"), replay.codec, replay.leave_out, head=head)
+                return AvroSink(file, load("settled-bet"), replay.codec, _skipping(replay), head=head)
             case "csv":
                 return CsvSink(file, self._names, head=head)
         return JsonSink(file, self._names)
@@ -175,7 +179,7 @@ class Export:
             names = self._names_in(replay)
             part = self._part(self._parts + 1)
             return ParquetSink(
-                part, load("settled-bet"), replay.codec, replay.leave_out, names=names, flat=self._flat
+                part, load("settled-bet"), replay.codec, _skipping(replay), names=names, flat=self._flat
             )
 
         sink = begun()
@@ -185,7 +189,7 @@ class Export:
             if self.bets > saved:
                 sink.close()
                 self._parts, saved = self._parts + 1, self.bets
-                _synced(self._part(self._parts))
+                synced(self._part(self._parts))
                 sink = begun()
             self._save(replay.offsets)
 
@@ -193,15 +197,17 @@ class Export:
         try:
             for messages in replay.values():
                 self.bets += sink.write(messages)
-        finally:
-            sink.close()
+        except BaseException:
+            sink.abandon()
+            raise
+        sink.close()
         parts = [self._part(number) for number in range(1, self._parts + 2)]
         if len(parts) == 1:
             parts.pop().replace(self._partial)
         else:
             join_parquet(parts, self._partial)
-        _synced(self._partial).replace(self._path)
-        _synced(self._path.parent)
+        synced(self._partial).replace(self._path)
+        synced(self._path.parent)
         for part in parts:
             part.unlink()
 
@@ -225,7 +231,7 @@ class Export:
         }
         temporary = self._resume.with_name(f"{self._resume.name}.new")
         temporary.write_bytes(orjson.dumps(note, default=str))
-        _synced(temporary).replace(self._resume)
+        synced(temporary).replace(self._resume)
 
     def _restore(self) -> None:
         begin_anew = f"remove {self._resume} to start over"
@@ -250,7 +256,39 @@ class Export:
         self.bets, self._size, self._parts = bets, size, parts
 
 
-def _synced(path: Path) -> Path:
+def _skipping(replay: Replay) -> Skip:
+    return lambda message, error: replay.leave_out(at(message, error))
+
+
+def check_target(path: Path) -> None:
+    """Raise SettingsError unless a path is a name in a directory that is there."""
+    if not path.name:
+        raise SettingsError(f"--output {path}: give the name of a file")
+    try:
+        has_directory = path.parent.is_dir()
+    except OSError as error:  # one above it may not be searched
+        raise SettingsError(f"--output {path} cannot be written: {error.strerror}") from None
+    if not has_directory:
+        raise SettingsError(f"--output {path}: the directory {path.parent} does not exist")
+
+
+def locked(path: Path, partial: Path) -> BinaryIO:
+    """Open the partial file of a path, and keep others from it until it is closed. Raises SettingsError."""
+    try:
+        descriptor = os.open(partial, os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise SettingsError(f"--output {path} cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(descriptor), partial.stat()):
+            raise FileNotFoundError  # whoever had it has just ended
+    except OSError:
+        os.close(descriptor)
+        raise SettingsError(f"--output {path}: another export is writing this file") from None
+    return os.fdopen(descriptor, "r+b")
+
+
+def synced(path: Path) -> Path:
     """Return a file or directory once it is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -22,7 +22,7 @@ from bridge.avro.schemas import Schema
 from bridge.clock import MICROS
 from bridge.errors import BridgeError, SchemaError
 from bridge.reader.money import payout_text
-from bridge.records.message import headers_of, original_receipt
+from bridge.records.message import headers_of, key_of, original_receipt
 
 if TYPE_CHECKING:
     from bridge.avro.arrow import Rows
@@ -67,6 +67,7 @@ class AvroSink:
         for message in messages:
             value = message.value() or b""
             try:
+                key_of(message)
                 whole = self._codec.converted(value)
             except SchemaError as error:
                 self._skip(message, error)
@@ -104,13 +105,11 @@ class ParquetSink:
     ) -> None:
         from pyarrow import parquet
 
-        from bridge.avro.arrow import Rows
+        from bridge.avro.arrow import Rows  # which says what to install
 
-        self._rows: Final[Rows] = Rows(schema, codec)
+        self._rows: Final[Rows] = Rows(schema, codec, _ROWS)
         self._places: list[tuple[int | None, int, int]] = []
         """Of each row: when it was received, microseconds, its partition and its offset."""
-        self.timeless = 0
-        """Bets whose time of receipt no timestamp holds: it is null."""
         self._texts: list[Sequence[str | None]] = []
         """Of each row, the names of its items."""
         self._skip, self._names, self._flat = skip, names, flat
@@ -124,17 +123,16 @@ class ParquetSink:
         count = 0
         for message in messages:
             try:
+                key_of(message)
+                names = self._names(message) if self._names else ()
                 self._rows.add(message.value() or b"")
             except SchemaError as error:
                 self._skip(message, error)
                 continue
             count += 1
-            received = _received(message)
-            self.timeless += received is None
-            self._places.append((received, message.partition() or 0, message.offset() or 0))
-            if self._names:
-                self._texts.append(self._names(message))
-            if len(self._places) >= _ROWS:
+            self._places.append((_received(message), message.partition() or 0, message.offset() or 0))
+            self._texts.append(names)
+            if self._rows.is_full:
                 self._flush()
         return count
 
@@ -144,8 +142,12 @@ class ParquetSink:
             self._flush()
             self._written.result()
         finally:
-            self._thread.shutdown()
-            self._file.close()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """End the file as it is."""
+        self._thread.shutdown()
+        self._file.close()
 
     def _flush(self) -> None:
         if self._places:
@@ -212,8 +214,6 @@ def _received(message: Message) -> int | None:
 
 def _exact(value: float, precision: int | None) -> bytes | None:
     """Return what `payout_of` makes of a payout as decimal(38, 18) holds it, None if it does not."""
-    if not value:
-        return _ZERO
     whole, _, decimals = payout_text(value, precision).partition(".")
     return _scaled(int(whole + decimals), len(decimals)) if whole.removeprefix("-").isdigit() else None
 

@@ -101,7 +101,7 @@ def as_row(bet: Bet, names: NamesOf = None) -> list[Any]:
     row = [
         _text(bet.key),
         value["settlementVersion"],
-        format_micros(value["settlementTime"]),
+        _text(format_micros(value["settlementTime"])),
         value["betSettlement"],
         "true" if value["isCancelled"] else "false",
         "true" if value["isRejected"] else "false",
@@ -110,9 +110,9 @@ def as_row(bet: Bet, names: NamesOf = None) -> list[Any]:
         payout_text(value["payout"], precision),
         payout_text(value["partialRefund"], precision),
         len(items),
-        " ".join([str(item["sportId"]) for item in items]),
-        " ".join([str(item["competitionId"]) for item in items]),
-        format_micros(round(bet.received * MICROS)),
+        _text(" ".join([str(item["sportId"]) for item in items])),
+        _text(" ".join([str(item["competitionId"]) for item in items])),
+        _text(format_micros(round(bet.received * MICROS))),
         bet.partition,
         bet.offset,
     ]
@@ -132,7 +132,7 @@ def _text(cell: str | None) -> str | None:
 
 _FORMULAS: Final = frozenset("=+-@\t\r")
 _BUFFER: Final = 1_000_000
-"""Bytes, or rows of CSV, that are collected before they are written."""
+"""Bytes, or characters of CSV, that are collected before they are written."""
 
 
 class JsonSink:

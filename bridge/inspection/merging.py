@@ -90,12 +90,13 @@ class Merging:
                 lane.size += len(message)
 
     def _hold_back(self) -> None:
-        """Stop reading what is far ahead, and go on where it is not any more."""
+        """Stop reading what is far ahead or at its end, and go on where it is not any more."""
         for partition, lane in self._lanes.items():
-            if self._is_open(partition) and lane.size > READ_AHEAD_BYTES and not lane.is_held:
+            is_over = not self._is_open(partition)
+            if not lane.is_held and (is_over or lane.size > READ_AHEAD_BYTES):
                 self._source.hold(lane.place)
                 lane.is_held = True
-            elif lane.is_held and lane.size <= READ_AHEAD_BYTES // 2:
+            elif lane.is_held and not is_over and lane.size <= READ_AHEAD_BYTES // 2:
                 self._source.go_on(lane.place)
                 lane.is_held = False
 

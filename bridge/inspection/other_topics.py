@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
@@ -13,16 +13,19 @@ from confluent_kafka import Message
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError, SchemaError, SettingsError
+from bridge.inspection.export import check_target, locked, synced
 from bridge.inspection.files import AvroSink
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.reader import CURRENCIES, GAPS, SNAPSHOTS, TRANSLATIONS, Topic
-from bridge.reader.batches import ROWS, RowBatch
+from bridge.reader.batches import RowBatch
 from bridge.records.message import SkippedRecords, at
 from bridge.registry import Registry
 
 Name: TypeAlias = Literal["translations", "currencies", "gaps", "snapshots"]
 Form: TypeAlias = Literal["json", "avro", "parquet"]
+AT_ONCE: Final = 1_000
+"""Records of a block, or of lines that are written together."""
 TOPICS: Final[dict[Name, Topic[Any]]] = {
     "translations": TRANSLATIONS,
     "currencies": CURRENCIES,
@@ -42,17 +45,21 @@ def export_topic(settings: Settings, name: Name, form: Form, output: Path | None
     admin.require_topic(settings.kafka, topic)
     if output is None:
         return _written(settings, topic, name, form, out, None)
+    check_target(output)
     if output.exists():
         raise SettingsError(f"--output {output}: the file already exists; remove it, or choose another name")
     partial = output.with_name(f"{output.name}.partial")
-    try:
-        with partial.open("wb") as file:
+    with locked(output, partial) as file:
+        try:
+            file.truncate()
             count = _written(settings, topic, name, form, file, partial)
-        partial.replace(output)
-    except OSError as error:
-        raise BridgeError(f"{output} cannot be written: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+            file.flush()
+            synced(partial).replace(output)
+            synced(output.parent)
+        except OSError as error:
+            raise BridgeError(f"{output} cannot be written: {error.strerror}") from None
+        finally:
+            partial.unlink(missing_ok=True)
     return count
 
 
@@ -87,19 +94,26 @@ def _written(
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             return 1
 
-        write: Callable[[Message], int] = as_json
+        def write(messages: Sequence[Message]) -> int:
+            return sum(map(as_json, messages))
+
         if form == "avro":
-            container = AvroSink(file, schema, codec, skip)
-            write = lambda message: 0 if message.value() is None else container.write([message])  # noqa: E731
+            write = AvroSink(file, schema, codec, skip).write
         elif form == "parquet":
             assert path is not None
             write = stack.enter_context(_Parquet(path, RowBatch(schema, codec, skipped))).write
+        waiting: list[Message] = []
 
         def take(message: Message) -> None:
             nonlocal count
-            count += write(message)
+            if form == "json" or message.value() is not None:
+                waiting.append(message)
+            if len(waiting) >= AT_ONCE:
+                count += write(waiting)
+                waiting.clear()
 
         TopicScan(topic, take, visible=True, stall_seconds=IN_VAIN_SECONDS).read(settings)
+        count += write(waiting)
     skipped.log()
     return count
 
@@ -120,13 +134,15 @@ class _Parquet:
         self._flush()
         self._file.close()
 
-    def write(self, message: Message) -> int:
-        """Add a row, unless the record is a tombstone or cannot be read; return how many were added."""
-        before = len(self._batch)
-        self._batch.add(message)
-        added = len(self._batch) - before
-        if len(self._batch) >= ROWS:
-            self._flush()
+    def write(self, messages: Sequence[Message]) -> int:
+        """Add rows; return how many were added."""
+        added = 0
+        for message in messages:
+            before = len(self._batch)
+            self._batch.add(message)
+            added += len(self._batch) - before
+            if self._batch.is_full:
+                self._flush()
         return added
 
     def _flush(self) -> None:

@@ -20,7 +20,7 @@ from bridge.reader import BETS, Bet
 from bridge.reader.decoding import MessageDecoder
 from bridge.reader.source import Source
 from bridge.records import topics
-from bridge.records.message import SkippedRecords, at
+from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
 
 READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
@@ -150,7 +150,7 @@ class Replay:
 
         Those that no bridge has written are among them then. `offsets` lie after what was yielded.
         """
-        if self._selection != Selection(self._selection.bets, self._selection.everywhere):
+        if not self._selection.is_by_key:
             yield from ([message] for message in self.messages())
             return
         for messages in self._merged():
@@ -164,15 +164,14 @@ class Replay:
         assert isinstance(found, Bet)
         return found
 
-    def leave_out(self, message: Message, error: SchemaError) -> None:
+    def leave_out(self, error: SchemaError) -> None:
         """Count a message that no bridge has written. Raises the error if the registry lacks a schema."""
         if self._strict and isinstance(error, SchemaNotFound):
             raise error
-        self._foreign.add(at(message, error))
+        self._foreign.add(error)
 
     def _found(self) -> Iterator[tuple[Bet, Message]]:
         for messages in self._merged():
-            self._pause()
             for message in messages:
                 if self._is_interrupted:
                     self._pause()
@@ -180,7 +179,7 @@ class Replay:
                 try:
                     bet = self._decoder.decode(message)
                 except SchemaError as error:
-                    self.leave_out(message, error)
+                    self.leave_out(error)
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
                 if isinstance(bet, Bet) and self._selection.wants(bet):
                     yield bet, message
@@ -192,8 +191,7 @@ class Replay:
     def _pause(self) -> None:
         if self._is_interrupted or time.monotonic() - self._saved_at >= self.save_seconds:
             self.save()
-            self._foreign = SkippedRecords()
-        self._saved_at = time.monotonic()
+            self._saved_at = time.monotonic()
         if self._is_interrupted:
             raise KeyboardInterrupt
 

@@ -46,6 +46,11 @@ class Selection:
         """The keys of the records wanted; None for any: others need not be decoded."""
         return frozenset(bet.encode() for bet in self.bets) if self.bets else None
 
+    @property
+    def is_by_key(self) -> bool:
+        """Whether the key of a record tells if it matches."""
+        return self == Selection(self.bets, self.everywhere)
+
     def wants(self, bet: Bet) -> bool:
         """Return whether a bet matches."""
         return (

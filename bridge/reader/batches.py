@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Message
 
+from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.config import Settings
 from bridge.config import load as load_settings
 from bridge.errors import SchemaError, SettingsError
+from bridge.log import get
 from bridge.reader.decoding import Topic
 from bridge.reader.source import Source, Start, Until
 from bridge.records.message import SkippedRecords, at, key_of
@@ -39,7 +41,7 @@ def read_batches(
     """Yield the records of a topic as batches of at most so many rows, the last ones when it ends.
 
     Columns are the fields of the schema, then `key`, `timestamp` (of the record, UTC), `partition` and
-    `offset`. To `follow`, yields what has come whenever there is no more for the moment. What is left out and
+    `offset`. To `follow`, yields what has come, a fraction of a second after it. What is left out and
     what is raised is as in `read`; SettingsError also for a topic without a schema (dead letters), or
     without pyarrow.
     """
@@ -48,17 +50,18 @@ def read_batches(
         raise SettingsError(f"{topic.name} cannot be read as batches: its values are not Avro")
     skipped = SkippedRecords()
     with Registry(settings.registry) as registry:
-        batch = RowBatch(load(topic.schema), registry.codec(topic.schema), skipped)
+        batch = RowBatch(load(topic.schema), registry.codec(topic.schema), skipped, rows)
         source = Source(settings, topic.name, from_, None if follow else until)
         try:
             while not source.ended and not (stop and stop.is_set()):
-                before = len(batch)
                 for message in source.messages():
                     batch.add(message)
-                    if len(batch) >= rows:
+                    if batch.is_full:
                         yield batch.take()
-                if follow and 0 < len(batch) == before:
+                if follow and len(batch):
                     yield batch.take()
+                if follow and skipped.count == 1:  # its end may never come
+                    get().warning("foreign record skipped", reason=skipped.first)
             if len(batch):
                 yield batch.take()
         finally:
@@ -69,15 +72,20 @@ def read_batches(
 class RowBatch:
     """Collects records of one schema, and their places. Counts those that cannot be read as `skipped`."""
 
-    def __init__(self, schema: Schema, codec: Any, skipped: SkippedRecords) -> None:
+    def __init__(self, schema: Schema, codec: Codec, skipped: SkippedRecords, most: int = ROWS) -> None:
         from bridge.avro.arrow import Rows
 
-        self._rows: Rows = Rows(schema, codec)
+        self._rows: Rows = Rows(schema, codec, most)
         self._places: list[tuple[str, int, int, int]] = []
         self._skipped = skipped
 
     def __len__(self) -> int:
         return len(self._places)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take the rows."""
+        return self._rows.is_full
 
     def add(self, message: Message) -> None:
         """Add a record, unless it is a tombstone."""

@@ -70,8 +70,7 @@ def payout_text(value: float, precision: int | None) -> str:
     if not abs(value) < _ROUNDED_BELOW:
         return f"{Decimal(repr(value)):f}"
     most = _most_decimals(value, precision)
-    found = f"{round(value, most) + 0.0:.{most}f}".rstrip("0").rstrip(".")  # + 0.0: no -0.00
-    return "0" if found == "-0" else found
+    return f"{round(value, most) + 0.0:.{most}f}".rstrip("0").rstrip(".")  # + 0.0: no -0.00
 
 
 def format_stake(amount: Mapping[str, Any] | None) -> str:

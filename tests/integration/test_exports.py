@@ -692,3 +692,33 @@ def test_batches_have_the_records_and_their_places(written: Written) -> None:
     assert sum(batch.num_rows for batch in following) <= 4
     with pytest.raises(SettingsError, match="cannot be read as batches"):
         next(read_batches(DEAD_LETTERS, settings=written.settings))
+
+
+def test_an_hour_is_not_written_while_a_transaction_hides_some_of_it(
+    written: Written, tmp_path: Path
+) -> None:
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    inside = round(hour.timestamp() * 1000)
+    topic, value = written.topics.bets.name, written.codecs["settled-bet"].encode(BARE_BET | {"betId": "b"})
+    hanging = Producer(
+        {
+            "bootstrap.servers": written.settings.kafka.bootstrap_servers,
+            "transactional.id": f"{written.place.prefix}.hangs",
+            "log_level": 0,
+        }
+    )
+    hanging.init_transactions(30)
+    hanging.begin_transaction()
+    hanging.produce(topic, value, "hidden", partition=0, timestamp=inside)
+    assert hanging.flush(30) == 0
+    written.produce(topic, "b", value, inside + 1, partition=0)
+    written.flush()
+    directory = tmp_path / "bets"
+    directory.mkdir()
+    export = "replay", "--from", "2h", "--output", str(directory), "--format", "avro", "--partition", "hour"
+    refused = written.place.run(*export)
+    assert (refused.returncode, [*directory.iterdir()]) == (1, []), refused.stderr
+    assert "an open transaction may hide bets received before" in refused.stderr
+    hanging.abort_transaction(30)
+    assert written.place.run(*export).returncode == 0
+    assert [bet for bet, _ in exported(directory / f"{hour:%Y-%m-%dT%HZ}.avro")] == ["b"]

@@ -34,15 +34,15 @@ def decoded(value: Any) -> Any:
 def test_rows_have_the_values_of_their_records(schema: Schema, pool: Pool, seed: int) -> None:
     maker = Maker(schema, pool, seed)
     try:
-        rows = Rows(schema, codec := Codec(schema, 1))
+        rows = Rows(schema, codec := Codec(schema, 1), 20)
     except NotImplementedError:
         return
     values = [codec.encode(maker.exact()) for _ in range(20)]
     for value in values:
         rows.add(value)
-    assert len(rows) == 20
+    assert rows.is_full
     found = rows.take()
     found.validate(full=True)
-    assert len(rows) == 0
+    assert not rows.is_full
     expected = [decoded(codec.decode(value)) for value in values]
     assert repr([decoded(plain(row)) for row in found.to_pylist()]) == repr(expected)

@@ -155,8 +155,8 @@ def column(schema: Any, named: dict[str, Any], *, nullable: bool = False) -> Col
             return Lists(column(items, named), nullable=nullable)
         case {"type": "map", "values": values}:
             return Maps(column(values, named), nullable=nullable)
-        case {"type": "enum", "symbols": symbols}:
-            return Longs(symbols, nullable=nullable)
+        case {"type": "enum"}:
+            return Longs(nullable=nullable)
         case kind:
             plain = {"boolean": Booleans, "long": Longs, "double": Doubles, "string": Strings}
             made: Column = plain[kind["type"] if isinstance(kind, dict) else kind](nullable=nullable)

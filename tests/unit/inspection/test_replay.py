@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+from types import SimpleNamespace
+
 import pytest
 
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
+from bridge.inspection import replay
 from bridge.inspection.replay import Replay, Window, parse_window
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients
@@ -54,6 +58,22 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 def test_a_window_without_length_is_refused(begin: str | None, end: str | None) -> None:
     with pytest.raises(SettingsError, match=r"--from .* is not before --to "):
         parse_window(begin, end, NOW)
+
+
+def test_what_was_read_is_saved_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    Log(written=[40, 40], stable=[40, 40], content=b"foreign").installed(monkeypatch)
+    nowhere = RegistrySettings(url="http://127.0.0.1:1")
+    settings = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=nowhere)
+    monkeypatch.setattr(admin, "require_topic", lambda *_: clients.admin(settings.kafka))
+    monkeypatch.setattr(replay, "time", SimpleNamespace(monotonic=count(1).__next__))
+    saved: list[int] = []
+    with Replay(settings, Window(0, None), Selection()) as reading:
+        reading.save_seconds = 10
+        reading.save = lambda: saved.append(sum(reading.offsets.values()))
+        assert list(reading) == []
+        assert reading._foreign.count == 80
+    assert 3 <= len(saved) < 40
+    assert saved == sorted(saved)
 
 
 def test_nobody_gives_up_what_a_broker_has_said_to_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
