@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from bridge.errors import SettingsError
 from bridge.observability.exposition import exposition, filled
-from bridge.snapshots.results import Report
+from bridge.snapshots.report import Report
 from bridge.snapshots.status import JobStatus
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -143,7 +143,7 @@ Offsets: TypeAlias = dict[int, int]
 
 @dataclass(slots=True)
 class Counts:
-    """The numbers of records of one kind in a snapshot, written by it, and removed by it."""
+    """The numbers of records of one kind in a snapshot, written by its run, and removed by it."""
 
     records: int = 0
     written: int = 0
@@ -154,7 +154,7 @@ class LeftOut(NamedTuple):
     """Something that the provider failed to answer, and why."""
 
     endpoint: str
-    """The path as the interface writes it."""
+    """The path as the interface writes it; empty for a record that is too large."""
     id: str | None
     """The id asked about or in the answer; a list's language; None for the whole endpoint."""
     why: str
@@ -203,18 +203,18 @@ class Snapshot:
         return {
             "job": self.job,
             "id": self.id,
+            "owed": self.owed,
+            "languages": [*self.languages],
+            "kinds": [*self.kinds],
+            "forbidden": [*self.forbidden],
             "startedAt": round(self.started_at * MICROS),
             "finishedAt": round(self.finished_at * MICROS),
             "refreshedAt": None if self.refreshed_at is None else round(self.refreshed_at * MICROS),
             "scope": "Complete" if self.complete else "Partial",
-            "languages": list(self.languages),
-            "kinds": list(self.kinds),
-            "forbidden": list(self.forbidden),
             "leftOut": [left._asdict() for left in self.left_out],
-            "owed": self.owed,
             "counts": {kind: asdict(counts) for kind, counts in sorted(self.counts.items())},
-            "ends": _places(self.ends.items()),
-            "position": _places(self.position.items()),
+            "ends": _places(self.ends),
+            "position": _places(self.position),
         }
 
     @classmethod
@@ -239,5 +239,5 @@ class Snapshot:
         )
 
 
-def _places(offsets: Iterable[tuple[int, int]]) -> list[dict[str, int]]:
-    return [{"partition": partition, "offset": offset} for partition, offset in sorted(offsets)]
+def _places(offsets: Offsets) -> list[dict[str, int]]:
+    return [{"partition": partition, "offset": offset} for partition, offset in sorted(offsets.items())]

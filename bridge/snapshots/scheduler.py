@@ -14,11 +14,12 @@ from bridge.observability.endpoints import make_app, served
 from bridge.observability.status_page import status_page
 from bridge.registry import RegistryUnavailable
 from bridge.snapshots.asking import ProgressCallback
-from bridge.snapshots.job import Task, run
+from bridge.snapshots.job import run
 from bridge.snapshots.metrics import collect
-from bridge.snapshots.results import Report
+from bridge.snapshots.report import Report
 from bridge.snapshots.status import JobStatus
 from bridge.snapshots.view import job_view
+from bridge.snapshots.wanted import Task
 
 _TRANSIENT: Final = (ApiError, ProviderPause, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""

@@ -8,7 +8,7 @@ from typing import Final
 from bridge.config.api import KINDS, Kind
 from bridge.formatting import format_duration, format_utc
 from bridge.observability.health import Health, HealthStatus
-from bridge.snapshots.results import Covered, Report
+from bridge.snapshots.report import Covered, Report
 
 STUCK_SECONDS: Final = 4_200.0
 """A run without progress for this time is stuck. A provider may ask for a pause of an hour."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from bridge.observability.view import Headline
 from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, LeftOut
-from bridge.snapshots.results import Covered
+from bridge.snapshots.report import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
 
 MOST_LEFT_OUT: Final = 20

@@ -18,14 +18,13 @@ from bridge.config import Settings, WebSettings
 from bridge.errors import ApiError, AuthError, ProviderPause, SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import scheduler
-from bridge.snapshots.job import Task
 from bridge.snapshots.model import LeftOut
-from bridge.snapshots.plan import Scope
-from bridge.snapshots.results import Report
+from bridge.snapshots.report import Report
+from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.reports import report
 
 SETTINGS = Settings(web=WebSettings(port=0))
-TASK = Task("translations", Scope.of(SETTINGS.api))
+TASK = Task.translations(SETTINGS.api)
 Step = Callable[[], Report | None]
 Lines = list[Any]
 
