@@ -113,8 +113,7 @@ def _do(
     from bridge import clock
     from bridge.cli import snapshot_tables
     from bridge.snapshots import job, scheduler
-    from bridge.snapshots.metrics import must_be_writable, write
-    from bridge.snapshots.status import JobStatus
+    from bridge.snapshots.status import JobStatus, must_be_writable, write
 
     if every is not None and (plan or metrics_file or json):
         raise SettingsError(

@@ -15,6 +15,9 @@ from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Task
 
 MAX_EXAMPLES: Final = 10
+MOST_LANGUAGES: Final = 5
+NEARLY_ALL: Final = 95
+"""Percent of ids with a name, below which the alert fires, too."""
 MAX_LINES: Final = 10
 """Things left out that the error message names."""
 
@@ -34,6 +37,28 @@ class Covered:
     def share(self, language: str) -> float:
         """Return the share with a text in the language, from 0 to 1; 1 if there are no ids."""
         return self.named[language] / self.seen if self.seen else 1.0
+
+    @property
+    def percent(self) -> float:
+        """The share in the language that has the fewest, rounded down to two digits: 100 is all."""
+        return 10_000 * min(self.named.values(), default=0) // self.seen / 100
+
+    @property
+    def is_low(self) -> bool:
+        """Whether somebody should look."""
+        return self.percent < NEARLY_ALL
+
+    @property
+    def words(self) -> str:
+        """The languages that lack names, for people."""
+        lacking = sorted((named, language) for language, named in self.named.items() if named < self.seen)
+        if not lacking:
+            return f"all {self.seen:,} have a name in every language"
+        counts = ", ".join(f"{named:,} in {language}" for named, language in lacking[:MOST_LANGUAGES])
+        others = len(lacking) - MOST_LANGUAGES
+        more = f" and fewer than all in {others} more" if others > 0 else ""
+        example = f"; e.g. {self.missing[0]} lacks a language" if self.missing else ""
+        return f"of {self.seen:,}, {counts} have a name{more}{example}"
 
 
 def cover(

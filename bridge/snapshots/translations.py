@@ -92,7 +92,9 @@ class Translations:
         self._flawed: list[tuple[Listed, str, str, Flaw]] = []
         """Invalid items of lists: kind, language, endpoint and flaw."""
         self._competitors: set[int] = set()
-        """Competitors of the events asked about: bets do not name them."""
+        """Competitors of the events, of this run or the one it goes on with: bets do not name them."""
+        for key in found.usage.keys("event") if found.resumed else ():
+            self._competitors.update(((event := self._published.get(key)) and event.competitor_ids) or ())
         self._unknown_events: set[int] = set()
         self._unnamed: set[bytes] = set()
         self._looked_up = {name.encode() for name in owed}
@@ -202,9 +204,9 @@ class Translations:
         """Ask about what is used and lacks a language, and check what is missing from the list."""
         missing = self._missing_from_list(kind)
         used = self.wanted.listed[kind] | (self._competitors if kind == "competitor" else set())
-        lacking = {x for x in used if self._merged.lacks(kind, x, self._task.languages)}
+        lacking = {x for x in used if self._lacks(kind, x, self._task.languages)}
         # Owed things may be in a list by now, in each language.
-        whole = {x for x in used if not self._merged.lacks(kind, x, self._settings.languages)}
+        whole = {x for x in used if not self._lacks(kind, x, self._settings.languages)}
         self._account.owed -= {str(Thing(kind, number)) for number in whole}
 
         async def ask(thing: Thing) -> EntityTranslation | None:
@@ -224,6 +226,12 @@ class Translations:
 
         things = [Thing(kind, x, suspected=x not in lacking) for x in sorted(lacking | missing)]
         await self._each(f"{kind}s by id", things, ask, take)
+
+    def _lacks(self, kind: Listed, number: int, languages: Sequence[str]) -> bool:
+        if not self._merged.lacks(kind, number, languages):
+            return False
+        before = self._published.get(key_of(kind, number)) if self._found.resumed else None
+        return before is None or not {*languages} <= before.texts.keys()
 
     def _missing_from_list(self, kind: Listed) -> set[int]:
         """Return the ids that the topic has, no bet uses, and neither the list nor another answer has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from bridge.observability.view import Headline
 from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, LeftOut
@@ -13,64 +13,65 @@ from bridge.snapshots.status import ITS_TURN, JobStatus
 
 MOST_LEFT_OUT: Final = 20
 MOST_KINDS: Final = 50
-MOST_LANGUAGES: Final = 5
-NEARLY_ALL: Final = 95
-"""Percent of ids with a name, below which the alert fires, too."""
 
-_STUCK = Headline(
-    "bad",
-    "Stuck: this job makes no progress.",
-    "Check the log for what it is waiting for, then restart it.",
-)
-_TROUBLE = Headline(
-    "bad",
-    "Kafka is failing; the run keeps trying. The last snapshot is unchanged.",
-    "Restore the service named in the reason; the run resumes by itself.",
-)
-_WAITING = Headline("busy", "Waiting for another run of this job to end, or for Kafka.")
-_RUNNING = Headline("busy", "A run is under way. The topic changes when it is complete, in one transaction.")
-_FAILED = Headline(
-    "bad",
-    "The last run failed. The last snapshot is unchanged.",
-    "Nothing if the next run succeeds; if runs keep failing, act on the reason.",
-)
-_COMPLETE = Headline("good", "The last snapshot is complete.")
-_UNNAMED = Headline(
-    "busy",
-    "The last snapshot is complete, but names are missing.",
-    "See the coverage below. Ask the provider whether it translates into that language, or take it out of "
-    "api.languages.",
-)
-_NARROWED = Headline("good", "The last snapshot contains what --kind, --language or --event selected.")
-_LEFT_OUT = Headline(
-    "busy",
-    "The last snapshot is partial: some requests failed.",
-    "The next run asks again. If the same things are left out every time, tell the provider.",
-)
-_TOO_LARGE = Headline(
-    "bad",
-    "The last snapshot is partial: a record is too large for Kafka.",
-    "Ask the provider about the names below: nothing else has a megabyte of them.",
-)
-_FORBIDDEN = Headline(
-    "bad",
-    "The last snapshot is partial: the provider denies access to some endpoints (403).",
-    "Ask the provider for access to the endpoints below",
-)
-
-
-class Coverage(NamedTuple):
-    """The share of the ids of a kind that have a name, in the language that has the fewest."""
-
-    kind: str
-    percent: float
-    """Rounded down to two digits: 100 is all."""
-    words: str
-
-    @property
-    def is_low(self) -> bool:
-        """Whether somebody should look."""
-        return self.percent < NEARLY_ALL
+_HEADLINES: Final[dict[str, Headline]] = {
+    name: Headline(tone, sentence, todo)
+    for name, tone, sentence, todo in (
+        (
+            "stuck",
+            "bad",
+            "Stuck: this job makes no progress.",
+            "Check the log for what it is waiting for, then restart it.",
+        ),
+        (
+            "trouble",
+            "bad",
+            "Kafka is failing; the run keeps trying. What is published stays.",
+            "Restore the service named in the reason; the run resumes by itself.",
+        ),
+        ("waiting", "busy", "Waiting for another run of this job to end, or for Kafka.", ""),
+        (
+            "running",
+            "busy",
+            "A run is under way. The topic changes when it is complete; if that takes long, every half "
+            "minute, each time in one transaction.",
+            "",
+        ),
+        (
+            "failed",
+            "bad",
+            "The last run failed. What was published stays unchanged.",
+            "Nothing if the next run succeeds; if runs keep failing, act on the reason.",
+        ),
+        ("complete", "good", "The last snapshot is complete.", ""),
+        (
+            "unnamed",
+            "busy",
+            "The last snapshot is complete, but names are missing.",
+            "See the coverage below. Ask the provider whether it translates into that language, or take it "
+            "out of api.languages.",
+        ),
+        ("narrowed", "good", "The last snapshot contains what --kind, --language or --event selected.", ""),
+        (
+            "left out",
+            "busy",
+            "The last snapshot is partial: some requests failed.",
+            "The next run asks again. If the same things are left out every time, tell the provider.",
+        ),
+        (
+            "too large",
+            "bad",
+            "The last snapshot is partial: a record is too large for Kafka.",
+            "Ask the provider about the names below: nothing else has a megabyte of them.",
+        ),
+        (
+            "forbidden",
+            "bad",
+            "The last snapshot is partial: the provider denies access to some endpoints (403).",
+            "Ask the provider for access to the endpoints below",
+        ),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class JobView:
     """In a word, for the title."""
     headline: Headline
     reason: str
-    coverage: tuple[Coverage, ...]
+    coverage: tuple[Covered, ...]
     kinds: Mapping[str, Counts] | None
     more_kinds: int
     left_out: tuple[LeftOut, ...] | None
@@ -110,7 +111,7 @@ def job_view(status: JobStatus, now: float) -> JobView:
         state=state,
         headline=headline,
         reason=reason,
-        coverage=tuple(map(_covered, status.coverage.values())),
+        coverage=(*status.coverage.values(),),
         kinds=dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None,
         more_kinds=max(0, len(counts) - MOST_KINDS),
         left_out=tuple(left_out[:MOST_LEFT_OUT]) if snapshot else None,
@@ -121,54 +122,41 @@ def job_view(status: JobStatus, now: float) -> JobView:
 def _state(status: JobStatus, now: float) -> tuple[str, Headline, str]:
     healthy = status.health(now).healthy
     if not healthy.ok:
-        return "Stuck", _STUCK, healthy.reason
+        return "Stuck", _HEADLINES["stuck"], healthy.reason
     state, headline, reason = _last(status)
     if status.rests_until is not None:
         return state, headline, reason
     if status.trouble:
-        return "Retrying", _TROUBLE, status.trouble
-    running = _WAITING if status.doing == ITS_TURN else _RUNNING
+        return "Retrying", _HEADLINES["trouble"], status.trouble
+    running = _HEADLINES["waiting" if status.doing == ITS_TURN else "running"]
     if headline.tone == "good":
         return "Running", running, ""
     # What was wrong with the last one still is.
-    return (
-        "Running",
-        Headline(headline.tone, running.sentence, headline.todo),
-        f"{headline.sentence} {reason}".strip(),
-    )
+    before = f"{headline.sentence} {reason}".strip()
+    return "Running", Headline(headline.tone, running.sentence, headline.todo), before
 
 
 def _last(status: JobStatus) -> tuple[str, Headline, str]:
     """Return what the last run leaves to be said."""
     if status.failure:
-        return "Failed", _FAILED, status.failure
+        return "Failed", _HEADLINES["failed"], status.failure
     if status.last is None:
         return "Running", Headline("good", ""), ""
     snapshot = status.last.snapshot
     if snapshot.complete:
-        low = any(_covered(row).is_low for row in status.coverage.values())
-        return "Complete", _UNNAMED if low else _COMPLETE, ""
+        is_low = any(row.is_low for row in status.coverage.values())
+        return "Complete", _HEADLINES["unnamed" if is_low else "complete"], ""
     if not snapshot.left_out:  # it owes what it was told not to ask for
-        return "Narrowed", _NARROWED, ""
+        return "Narrowed", _HEADLINES["narrowed"], ""
     first = min(snapshot.left_out, key=_urgency)
-    why = f"{first.endpoint}: {first.why}" if first.endpoint else f"{first.id}: {first.why}"
     if snapshot.forbidden:
         way_out = ", or take their kinds out of api.kinds." if snapshot.job == "translations" else "."
-        return "Partial", _FORBIDDEN._replace(todo=_FORBIDDEN.todo + way_out), ", ".join(snapshot.forbidden)
-    return "Partial", _LEFT_OUT if first.endpoint else _TOO_LARGE, why
+        headline = _HEADLINES["forbidden"]
+        return "Partial", headline._replace(todo=headline.todo + way_out), ", ".join(snapshot.forbidden)
+    headline = _HEADLINES["left out" if first.endpoint else "too large"]
+    return "Partial", headline, f"{first.endpoint or first.id}: {first.why}"
 
 
 def _urgency(left: LeftOut) -> int:
     """Return a lower number for what the next run cannot mend: no right, or too large."""
     return 0 if left.why == NO_RIGHT else 1 if not left.endpoint else 2
-
-
-def _covered(row: Covered) -> Coverage:
-    lacking = sorted((named, language) for language, named in row.named.items() if named < row.seen)
-    if not lacking:
-        return Coverage(row.kind, 100.0, f"all {row.seen:,} have a name in every language")
-    counts = [f"{named:,} in {language}" for named, language in lacking[:MOST_LANGUAGES]]
-    more = f" and fewer than all in {len(lacking) - MOST_LANGUAGES} more" if lacking[MOST_LANGUAGES:] else ""
-    example = f"; e.g. {row.missing[0]} lacks a language" if row.missing else ""
-    words = f"of {row.seen:,}, {', '.join(counts)} have a name{more}{example}"
-    return Coverage(row.kind, 10_000 * lacking[0][0] // row.seen / 100, words)

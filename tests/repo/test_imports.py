@@ -166,7 +166,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
         ],
         "fastavro": ["bridge.avro", "bridge_sandbox.demo.verify"],
         "httpx2": ["bridge.feed.provider_clock", "bridge.rest.transport"],
-        "prometheus_client": ["bridge.observability", "bridge.snapshots.metrics"],
+        "prometheus_client": ["bridge.observability", "bridge.snapshots.status"],
         "confluent_kafka": [
             "bridge.ownership",
             "bridge.records.message",

@@ -300,6 +300,8 @@ class Runs:
         """Whether the last run was."""
         self.records: list[Record] = []
         """What the last run published, its Snapshot record last."""
+        self.snapshots: list[Snapshot] = []
+        """Every Snapshot record."""
         self.lose_state_after_save = False
         self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
         self._read: list[tuple[float, Usage]] = []
@@ -384,6 +386,7 @@ class Runs:
         self.last = Snapshot.from_avro(self._codecs["snapshot"].decode(sealed.value or b""))
         assert sum(counts.records for counts in self.last.counts.values()) == len(self.topic)
         self.records = [*records, sealed]
+        self.snapshots.append(self.last)
         return ends
 
     def _clock(self) -> Instant:
