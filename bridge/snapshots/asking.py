@@ -47,7 +47,7 @@ class Asks(Protocol):
         """Return the answer, after at most `attempts`. Raises ApiError, AuthError and ClockError."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Thing:
     """A thing to ask about; its kind determines the endpoint. It is owed under its name, `kind:id`."""
 
@@ -105,8 +105,8 @@ class Account:
     ) -> None:
         self.owed = {*owed}
         """Names of things not learnt yet."""
-        self.asked: set[str] = set()
-        """Names of things asked about."""
+        self.asked: set[str] | None = None
+        """Names of things asked about, if somebody wants to know: there may be many."""
         self.clock = clock
         self._before = frozenset(self.owed)
         self._asks = asks
@@ -237,7 +237,8 @@ class Account:
 
     def _mark_asked(self, things: Sequence[Thing]) -> set[str]:
         names = {str(thing) for thing in things}
-        self.asked |= names
+        if self.asked is not None:
+            self.asked |= names
         self.owed |= names
         return names
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from bridge.avro.codec import Codec
+from bridge.config.api import LISTED
 from bridge.errors import SchemaError, SchemaNotFound
 from bridge.snapshots.asking import Account
 from bridge.snapshots.model import MAX_RECORD_BYTES, Counts, Currency, LeftOut, Translation, kind_of
 
 R = TypeVar("R", Translation, Currency)
+_WHOLE: Final = frozenset({*LISTED, "event"})
+"""The kinds of which a run may need the texts that it has written: of a million others it needs none."""
 
 
 @dataclass(slots=True)
@@ -73,7 +76,11 @@ class Published(Generic[R]):
                 continue
             if key in self.values:
                 self._count(key).records -= 1
-            written[key] = self.values[key] = value
+            self.values[key] = value
+            if isinstance(record, Translation) and record.kind not in _WHOLE:
+                brief = replace(record, texts=dict.fromkeys(record.texts, ""))
+                self.values[key] = self._codec.encode(brief.to_avro(""))
+            written[key] = value
             counts = self._count(key)
             counts.records, counts.written = counts.records + 1, counts.written + 1
         gone = {*removed}

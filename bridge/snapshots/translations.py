@@ -113,6 +113,7 @@ class Translations:
     ) -> Outcome:
         """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
         self._account = Account(asks, self._settings, self._owed, self._clock)
+        self._account.asked = set() if self._task.cut else None
         self._progress, self._publish, self._id = progress, publish, snapshot_id
         self._portions, self._due = 0, self._clock().monotonic + PORTION_SECONDS
         wanted = self.wanted
@@ -336,13 +337,10 @@ class Translations:
                     belongs = {"sport_id": thing.sport, "market_type_id": type_}
                     self._merged.entity(kind, entity, not thing.flawed, belongs)
 
-        things = self._account.begin([Thing(kind, x, sport) for sport, ids in by_sport for x in ids])
-        of_sport: dict[int | None, list[int]] = {}
-        for thing in things:
-            of_sport.setdefault(thing.sport, []).append(int(thing.id))
-        asked = [
-            [Thing(kind, x, sport) for x in part] for sport, ids in of_sport.items() for part in chunks(ids)
-        ]
+        of_sport: dict[int | None, dict[int, Thing]] = {}
+        for thing in self._account.begin([Thing(kind, x, sport) for sport, ids in by_sport for x in ids]):
+            of_sport.setdefault(thing.sport, {})[int(thing.id)] = thing
+        asked = [[of[x] for x in part] for of in of_sport.values() for part in chunks([*of])]
         what = f"{kind.replace('-', ' ')}s"
         await self._in_order(what, asked, lambda part: self._account.ask_chunk(part, request_of), take)
 
@@ -452,7 +450,7 @@ class Translations:
             events = found.state.usage.of["event"]
             partly = {
                 name
-                for name in refused["partial"] | (account.asked if task.cut else set())
+                for name in refused["partial"] | (account.asked or set())
                 if not name.startswith(("event:", "markets:")) or int(name.partition(":")[2]) in events
             }
         return Outcome(
