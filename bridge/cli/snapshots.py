@@ -77,7 +77,7 @@ def translations(
     the topic lacks. Once a day it fetches again everything that recent bets refer to. Needs
     BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit 3: the provider refuses the token. Exit 4:
     published, but the provider left some requests unanswered; the next run repeats them. Exit 9: the clocks
-    are too far apart. Exit 10: the run failed, and the last snapshot is unchanged.
+    are too far apart. Exit 10: the run failed; what is published stays.
     """
     from bridge.snapshots.wanted import Task
 
