@@ -14,12 +14,18 @@ from bridge.rest.answers import MAX_WHY_CHARACTERS
 
 Job: TypeAlias = Literal["translations", "currencies"]
 """A snapshot job: the name of its command, and of its topic without the prefix."""
+Texts: TypeAlias = dict[str, str]
+"""Language → text."""
+Offsets: TypeAlias = dict[int, int]
+"""Partition → the first offset that was not read, or is not included."""
+CurrencyType: TypeAlias = Literal["Unknown", "Fiat", "Crypto", "Custom"]
 
 MAX_RECORD_BYTES: Final = 1_000_000
 """The default limit of a topic, and far more than the names of one entity."""
-
-Texts: TypeAlias = dict[str, str]
-"""Language → text."""
+MAX_LEFT_OUT: Final = 1_000
+"""Entries in a Snapshot record, which has a maximum size."""
+NO_RIGHT: Final = "there is no right to it (403)"
+"""The reason for a whole endpoint."""
 
 
 @dataclass(slots=True)
@@ -74,21 +80,19 @@ class Translation:
         return cls(**{field: datum[name] for field, name in _AVRO_NAMES.items()})
 
 
-_BELONGING: Final = ("event_id", "sport_id", "region_id", "league_id", "competitor_ids", "market_type_id")
+_BELONGING: Final = Translation.__slots__[3:]
 _AVRO_NAMES: Final = {"kind": "kind", "id": "id", "texts": "translations"} | {
     name: camel_case(name) for name in _BELONGING
 }
 """Field of a translation → field of its Avro datum."""
+_KEY: Final = re.compile(r"([a-z]+(?:-[a-z]+)*)((?::(?:0|-?[1-9][0-9]{0,18})){1,2})")
+_WITHIN: Final = frozenset({"market", "market-type-template"})
+"""The kinds whose ids are unique only within an event or a sport."""
 
 
 def key_of(kind: Kind, number: int, within: int | None = None) -> bytes:
     """Return a record's key. `within` is the event of a market, or the sport of a market type template."""
     return f"{kind}:{number}".encode() if within is None else f"{kind}:{within}:{number}".encode()
-
-
-_KEY: Final = re.compile(r"([a-z]+(?:-[a-z]+)*)((?::(?:0|-?[1-9][0-9]{0,18})){1,2})")
-_WITHIN: Final = frozenset({"market", "market-type-template"})
-"""The kinds whose ids are unique only within an event or a sport."""
 
 
 def is_key(text: str) -> bool:
@@ -104,9 +108,6 @@ def is_key(text: str) -> bool:
 def kind_of(key: bytes) -> str:
     """Return the kind in a key; a newer bridge may have kinds that are unknown here."""
     return key.partition(b":")[0].decode()
-
-
-CurrencyType = Literal["Unknown", "Fiat", "Crypto", "Custom"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +138,6 @@ class Currency:
         return cls(datum["symbol"], datum["type"], datum["precision"])
 
 
-Offsets: TypeAlias = dict[int, int]
-"""Partition → the first offset that was not read, or is not included."""
-
-
 @dataclass(slots=True)
 class Counts:
     """The numbers of records of one kind in a snapshot, written by its run, and removed by it."""
@@ -163,12 +160,6 @@ class LeftOut(NamedTuple):
     def of(cls, endpoint: str, id_: str | None, why: str) -> LeftOut:
         """Create one with a shortened reason: a provider may answer with anything."""
         return cls(endpoint, id_, shortened(why, MAX_WHY_CHARACTERS))
-
-
-NO_RIGHT: Final = "there is no right to it (403)"
-"""The reason for a whole endpoint."""
-MAX_LEFT_OUT: Final = 1_000
-"""Entries in a Snapshot record, which has a maximum size."""
 
 
 @dataclass(frozen=True, slots=True)
