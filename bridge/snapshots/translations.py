@@ -10,11 +10,19 @@ Texts of the kinds with lists are only added until its end: until then another a
 
 from __future__ import annotations
 
-import asyncio
 from array import array
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
-from itertools import filterfalse, islice
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Container,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import aclosing
+from itertools import filterfalse
 from typing import Any, Final, TypeVar
 
 from bridge import clock as instant
@@ -36,6 +44,7 @@ from bridge.rest.endpoints import (
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.forgotten import Vanished, forgotten
 from bridge.snapshots.model import Translation, key_of, kind_of
+from bridge.snapshots.order import in_order
 from bridge.snapshots.published import Portion, Published
 from bridge.snapshots.report import MAX_EXAMPLES, IdComparison, Outcome, cover, some
 from bridge.snapshots.texts import Merged
@@ -44,8 +53,6 @@ from bridge.snapshots.wanted import Estimate, Found, Task, Wanted, chunks, estim
 T = TypeVar("T")
 A = TypeVar("A")
 
-AHEAD = 8
-"""So many times the concurrency are asked about ahead of one that is late: several may be late at once."""
 PORTION_SECONDS: Final = 30.0
 Publish = Callable[[Portion], Awaitable[None]]
 Markets = tuple[list[MarketTranslations], list[MarketTranslationItem]]
@@ -70,7 +77,7 @@ class Translations:
             owed = {*filter(task.covers, owed | refused["partial"])}
         self._used: dict[Listed, Collection[int]] = self._kinds_in_use() if self._removes else {}
         if self._removes:
-            owed = {*filter(self._is_wanted_still, owed)}
+            owed = {*self._still_wanted(owed)}
         self._owed = owed
         self.wanted = Wanted.of(
             task, found.usage, found.present, owed, full=found.full, resumed=found.resumed
@@ -149,28 +156,29 @@ class Translations:
     def _kinds_in_use(self) -> dict[Listed, Collection[int]]:
         """Return what bets use of the kinds with lists. Competitors are those of the events."""
         uses = self._found.state.usage
-        events = [found for key in uses.keys("event") if (found := self._published.get(key))]
-        return {
-            "sport": {*uses.of["sport"], *(x.sport_id for x in events if x.sport_id is not None)},
-            "region": {*uses.of["region"], *(x.region_id for x in events if x.region_id is not None)},
-            "league": {*uses.of["league"], *(x.league_id for x in events if x.league_id is not None)},
-            "competitor": {x for event in events for x in event.competitor_ids or ()},
-        }
+        events = [event for key in uses.keys("event") if (event := self._published.get(key))]
+        found: dict[Listed, Collection[int]] = {}
+        for kind in ("sport", "region", "league"):
+            found[kind] = {*uses.of[kind], *(getattr(event, f"{kind}_id") for event in events)}
+        found["competitor"] = {x for event in events for x in event.competitor_ids or ()}
+        return found
 
-    def _is_wanted_still(self, name: str) -> bool:
-        """Return whether bets still use what is owed."""
-        uses: Any = self._found.state.usage.of
-        if not (uses["event"] or uses["sport"]):
-            return True
-        [(kind, [ids])] = ids_in([name]).items()
-        match kind:
-            case "market-type-template":
-                return ids in uses["market-type"]
-            case "selection-template":
-                return bool(self._found.state.usage.selections_among(ids))
-            case "event" | "markets":
-                return ids[0] in uses["event"]
-        return ids[0] in self._used.get(kind, ())  # type: ignore[call-overload]
+    def _still_wanted(self, owed: Collection[str]) -> Iterator[str]:
+        """Yield what of the owed bets still use."""
+        usage = self._found.state.usage
+        events, selections = usage.of["event"], (x for (x,) in ids_in(owed)["selection-template"])
+        in_use: dict[str, Container[object]] = {
+            **{str(kind): ids for kind, ids in self._used.items()},
+            "event": events,
+            "markets": events,
+            "selection-template": usage.selections_among(selections),
+            "market-type-template": usage.of["market-type"],
+        }
+        for name in owed:
+            [(kind, [ids])] = ids_in([name]).items()
+            id_ = ids if len(ids) > 1 else ids[0]
+            if id_ in in_use.get(kind, ()) or not (events or usage.of["sport"]):
+                yield name
 
     # Lists.
 
@@ -365,36 +373,16 @@ class Translations:
         ask: Callable[[Sequence[Thing]], Coroutine[Any, Any, A | None]],
         take: Callable[[Sequence[Thing], A], None],
     ) -> None:
-        """Ask about each part of the things, some at a time. An exception cancels all of them.
-
-        Answers are taken in the order of the things, so that the result does not depend on their timing.
-        """
-        turns = asyncio.Semaphore(self._settings.concurrency)
-
-        async def ask_in_turn(part: Sequence[Thing]) -> A | None:
-            await turns.acquire()
-            answer = await ask(part)
-            turns.release()  # not after a failure, which ends the run
-            return answer
-
-        todo = iter(things)
-        asked: deque[tuple[Sequence[Thing], asyncio.Task[A | None]]] = deque()
-        try:
-            for done in range(1, len(things) + 1):
-                for part in islice(todo, AHEAD * self._settings.concurrency - len(asked)):
-                    asked.append((part, asyncio.create_task(ask_in_turn(part))))
-                part, task = asked[0]
-                if (answer := await task) is not None:
+        """Ask about each part of the things. The result does not depend on the timing of the answers."""
+        async with aclosing(in_order(things, ask, self._settings.concurrency)) as answers:
+            done = 0
+            async for part, answer in answers:
+                if answer is not None:
                     take(part, answer)
                 self._account.settle(part)
-                asked.popleft()
+                done += 1
                 self._progress(what, done, len(things))
                 await self._publish_if_due()
-        finally:
-            tasks = [task for _, task in asked]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     # What is published.
 

@@ -14,64 +14,46 @@ from bridge.snapshots.status import ITS_TURN, JobStatus
 MOST_LEFT_OUT: Final = 20
 MOST_KINDS: Final = 50
 
-_HEADLINES: Final[dict[str, Headline]] = {
-    name: Headline(tone, sentence, todo)
-    for name, tone, sentence, todo in (
-        (
-            "stuck",
-            "bad",
-            "Stuck: this job makes no progress.",
-            "Check the log for what it is waiting for, then restart it.",
-        ),
-        (
-            "trouble",
-            "bad",
-            "Kafka is failing; the run keeps trying. What is published stays.",
-            "Restore the service named in the reason; the run resumes by itself.",
-        ),
-        ("waiting", "busy", "Waiting for another run of this job to end, or for Kafka.", ""),
-        (
-            "running",
-            "busy",
-            "A run is under way. The topic changes when it is complete; if that takes long, every half "
-            "minute, each time in one transaction.",
-            "",
-        ),
-        (
-            "failed",
-            "bad",
-            "The last run failed. What was published stays unchanged.",
-            "Nothing if the next run succeeds; if runs keep failing, act on the reason.",
-        ),
-        ("complete", "good", "The last snapshot is complete.", ""),
-        (
-            "unnamed",
-            "busy",
-            "The last snapshot is complete, but names are missing.",
-            "See the coverage below. Ask the provider whether it translates into that language, or take it "
-            "out of api.languages.",
-        ),
-        ("narrowed", "good", "The last snapshot contains what --kind, --language or --event selected.", ""),
-        (
-            "left out",
-            "busy",
-            "The last snapshot is partial: some requests failed.",
-            "The next run asks again. If the same things are left out every time, tell the provider.",
-        ),
-        (
-            "too large",
-            "bad",
-            "The last snapshot is partial: a record is too large for Kafka.",
-            "Ask the provider about the names below: nothing else has a megabyte of them.",
-        ),
-        (
-            "forbidden",
-            "bad",
-            "The last snapshot is partial: the provider denies access to some endpoints (403).",
-            "Ask the provider for access to the endpoints below",
-        ),
-    )
-}
+_STUCK = Headline(
+    "bad",
+    "Stuck: this job makes no progress.",
+    "Check the log for what it is waiting for, then restart it.",
+)
+_TROUBLE = Headline(
+    "bad",
+    "Kafka is failing; the run keeps trying. What is published stays.",
+    "Restore the service named in the reason; the run resumes by itself.",
+)
+_WAITING = Headline("busy", "Waiting for another run of this job to end, or for Kafka.")
+_RUNNING = Headline("busy", "A run is under way. What it publishes, it publishes in whole transactions.")
+_FAILED = Headline(
+    "bad",
+    "The last run failed. What was published stays unchanged.",
+    "Nothing if the next run succeeds; if runs keep failing, act on the reason.",
+)
+_COMPLETE = Headline("good", "The last snapshot is complete.")
+_UNNAMED = Headline(
+    "busy",
+    "The last snapshot is complete, but names are missing.",
+    "See the coverage below. Ask the provider whether it translates into that language, or take it out of "
+    "api.languages.",
+)
+_NARROWED = Headline("good", "The last snapshot contains what --kind, --language or --event selected.")
+_LEFT_OUT = Headline(
+    "busy",
+    "The last snapshot is partial: some requests failed.",
+    "The next run asks again. If the same things are left out every time, tell the provider.",
+)
+_TOO_LARGE = Headline(
+    "bad",
+    "The last snapshot is partial: a record is too large for Kafka.",
+    "Ask the provider about the names below: nothing else has a megabyte of them.",
+)
+_FORBIDDEN = Headline(
+    "bad",
+    "The last snapshot is partial: the provider denies access to some endpoints (403).",
+    "Ask the provider for access to the endpoints below",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +93,7 @@ def job_view(status: JobStatus, now: float) -> JobView:
         state=state,
         headline=headline,
         reason=reason,
-        coverage=(*status.coverage.values(),),
+        coverage=tuple(status.coverage.values()),
         kinds=dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None,
         more_kinds=max(0, len(counts) - MOST_KINDS),
         left_out=tuple(left_out[:MOST_LEFT_OUT]) if snapshot else None,
@@ -122,13 +104,13 @@ def job_view(status: JobStatus, now: float) -> JobView:
 def _state(status: JobStatus, now: float) -> tuple[str, Headline, str]:
     healthy = status.health(now).healthy
     if not healthy.ok:
-        return "Stuck", _HEADLINES["stuck"], healthy.reason
+        return "Stuck", _STUCK, healthy.reason
     state, headline, reason = _last(status)
     if status.rests_until is not None:
         return state, headline, reason
     if status.trouble:
-        return "Retrying", _HEADLINES["trouble"], status.trouble
-    running = _HEADLINES["waiting" if status.doing == ITS_TURN else "running"]
+        return "Retrying", _TROUBLE, status.trouble
+    running = _WAITING if status.doing == ITS_TURN else _RUNNING
     if headline.tone == "good":
         return "Running", running, ""
     # What was wrong with the last one still is.
@@ -139,22 +121,24 @@ def _state(status: JobStatus, now: float) -> tuple[str, Headline, str]:
 def _last(status: JobStatus) -> tuple[str, Headline, str]:
     """Return what the last run leaves to be said."""
     if status.failure:
-        return "Failed", _HEADLINES["failed"], status.failure
+        return "Failed", _FAILED, status.failure
     if status.last is None:
         return "Running", Headline("good", ""), ""
     snapshot = status.last.snapshot
     if snapshot.complete:
         is_low = any(row.is_low for row in status.coverage.values())
-        return "Complete", _HEADLINES["unnamed" if is_low else "complete"], ""
+        return "Complete", _UNNAMED if is_low else _COMPLETE, ""
     if not snapshot.left_out:  # it owes what it was told not to ask for
-        return "Narrowed", _HEADLINES["narrowed"], ""
-    first = min(snapshot.left_out, key=_urgency)
+        return "Narrowed", _NARROWED, ""
     if snapshot.forbidden:
         way_out = ", or take their kinds out of api.kinds." if snapshot.job == "translations" else "."
-        headline = _HEADLINES["forbidden"]
-        return "Partial", headline._replace(todo=headline.todo + way_out), ", ".join(snapshot.forbidden)
-    headline = _HEADLINES["left out" if first.endpoint else "too large"]
-    return "Partial", headline, f"{first.endpoint or first.id}: {first.why}"
+        return "Partial", _FORBIDDEN._replace(todo=_FORBIDDEN.todo + way_out), ", ".join(snapshot.forbidden)
+    first = min(snapshot.left_out, key=_urgency)
+    return (
+        "Partial",
+        _LEFT_OUT if first.endpoint else _TOO_LARGE,
+        f"{first.endpoint or first.id}: {first.why}",
+    )
 
 
 def _urgency(left: LeftOut) -> int:
