@@ -30,7 +30,7 @@ def events_in(records: dict[str, Datum]) -> list[int]:
 async def test_each_portion_is_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translations, "PORTION_SECONDS", 0.2)
     async with simulated(bets=60) as provider:
-        jobs, topics = Jobs(place, provider, requests_per_second=60), Topics(place)
+        jobs, topics = Jobs(place, provider, requests_per_second=20), Topics(place)
         bets = await jobs.fill()
         report = await jobs.run()
         wanted = expected(provider, bets)
