@@ -8,7 +8,7 @@ from an answer, or blank, removes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -35,12 +35,19 @@ def unpack(packed: bytes) -> Translation:
 
 
 class Merged:
-    """Packed records by key. `language_keys` maps the provider's language keys to codes.
+    """Packed records by key, empty where the `topic` has the record. `language_keys` maps the provider's
+    language keys to codes.
 
     What differs from a language of the task only in case is that language.
     """
 
-    def __init__(self, task: Task, language_keys: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        language_keys: Mapping[str, str],
+        topic: Callable[[bytes], Translation | None] = lambda _: None,
+    ) -> None:
+        self._topic = topic
         self.records: dict[bytes, bytes] = {}
         self.complete: set[bytes] = set()
         """Keys of records answered in all languages at once: a text they lack does not exist."""
@@ -58,7 +65,7 @@ class Merged:
     def record(self, key: bytes) -> Translation | None:
         """Return the merged record of a key."""
         found = self.records.get(key)
-        return None if found is None else unpack(found)
+        return unpack(found) if found else None if found is None else self._topic(key)
 
     def lacks(self, kind: Kind, number: int, languages: Iterable[str]) -> bool:
         """Return whether a thing without a parent is unknown or lacks one of the languages."""

@@ -93,7 +93,8 @@ class Translations:
             self._outdated = forgotten(found.present, self._published.get, found.state.usage)
         self._gone: set[bytes] = set()
         """Keys of what the topic has and the provider neither lists nor names any more."""
-        self._merged = Merged(task, settings.language_keys)
+        self._merged = Merged(task, settings.language_keys, self._published.get)
+        self._is_first = found.resumed or not found.present
         self._listed: dict[Listed, set[int]] = {}
         """Kind → the ids of its list, if it was read completely."""
         self._flawed: list[tuple[Listed, str, str, Flaw]] = []
@@ -394,6 +395,8 @@ class Translations:
         keys = {x for x in self._merged.fresh if self._found.full or self._is_whole(x)}
         self._merged.fresh.clear()
         portion = self._published.change(id_, self._changed(keys, {*KINDS} - {*LISTED}), (), self._account)
+        if self._is_first:  # nothing in the topic is older than this run: it need not be in memory twice
+            self._merged.records.update((key, b"") for key in keys & self._merged.records.keys())
         if portion.written:
             self._portions += 1
             await self._publish(portion)
@@ -428,7 +431,8 @@ class Translations:
         }
         if any(name.startswith("event:") for name in account.owed):
             unreliable |= {*task.lists}
-        changed = self._changed([*self._merged.records], {*task.kinds} - unreliable)
+        pending = [key for key, packed in self._merged.records.items() if packed]
+        changed = self._changed(pending, {*task.kinds} - unreliable)
         languages = self._merged.languages
         portion = self._published.change(self._id, changed, self._gone | self._outdated, account)
         refused, missing = found.state.refused, self._vanished.missing
