@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -60,8 +60,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     settings.require("kafka.bootstrap_servers", "registry.url")
     storage = JobStorage(settings, task.job, visible=True)
     last = last_snapshot(settings, task.job, visible=True)
-    now = instant.now().wall
-    found = _read(settings, task, last, storage, storage.state(), now, progress, lambda: None)
+    found = _read(settings, task, last, storage, storage.state(), instant.now().wall, progress, lambda: None)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
         return _job(settings, task, codec, found).estimate()
@@ -139,7 +138,7 @@ def make_snapshot(
 
     Raises as `run`.
     """
-    making = _Making(settings, task, last, storage, codecs, publisher, clock)
+    making = _Making(settings, task, last, storage, codecs["snapshot"], publisher, clock)
     found = making.read(progress)
     job = _job(settings, task, codecs[SCHEMAS[task.job]], found, clock)
 
@@ -151,7 +150,9 @@ def make_snapshot(
             return await job.run(client, making.id, progress, None if task.narrowed else publish)
 
     outcome = asyncio.run(ask())
-    making.settle(outcome)
+    making.state.refused |= {"partial": outcome.partial, "missing": outcome.missing}
+    if not task.narrowed:  # else what bets use stays new for the next run
+        making.state.mark_seen()
     progress("publishing", 0, 1)
     snapshot = making.publish(outcome.portion, whole=True)
     progress("publishing", 1, 1)
@@ -166,65 +167,47 @@ def make_snapshot(
     )
 
 
+@dataclass
 class _Making:
     """What one run reads from Kafka and writes to it."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        task: Task,
-        last: Snapshot | None,
-        storage: JobStorage,
-        codecs: Mapping[str, Codec],
-        publisher: Publisher,
-        clock: Clock,
-    ) -> None:
-        self._settings, self._task, self._last, self._storage = settings, task, last, storage
-        self._codec, self._publisher, self._clock = codecs["snapshot"], publisher, clock
-        self._topics = topics.declare(settings)
-        self._state_topic_id: str | None = None
-        self.started = clock()
+    settings: Settings
+    task: Task
+    last: Snapshot | None
+    storage: JobStorage
+    codec: Codec
+    """Of the Snapshot record."""
+    publisher: Publisher
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
         moment = f"{datetime.fromtimestamp(self.started.wall, UTC):%Y%m%dT%H%M%S.%fZ}"
         self.id = f"{moment}-{uuid.uuid4().hex[:8]}"
+        self.state = self.storage.state()
+        self._topics = topics.declare(self.settings)
+        self._state_topic_id = self.storage.state_topic_id()
 
     def read(self, progress: ProgressCallback) -> Found:
         """Return what the run finds."""
-        self._state = self._storage.state()
-        self._state_topic_id = self._storage.state_topic_id()
-        self._found = found = _read(
-            self._settings,
-            self._task,
-            self._last,
-            self._storage,
-            self._state,
-            self.started.wall,
-            progress,
-            self._save,
-        )
-        last = self._last
+        last, moment = self.last, self.started.wall
+        found = _read(self.settings, self.task, last, self.storage, self.state, moment, progress, self._save)
+        self._refreshes = found.full and not self.task.narrowed
         # Lost records are still to be asked about.
         self._refreshed = None if last is None or _is_lost(last, found.present) else last.refreshed_at
         return found
 
-    def settle(self, outcome: Outcome) -> None:
-        """Note what the run leaves to the next."""
-        state = self._state
-        state.refused["partial"], state.refused["missing"] = outcome.partial, outcome.missing
-        if not self._task.narrowed:  # else what bets use stays new for the next run
-            state.mark_seen()
-
     def publish(self, portion: Portion, *, whole: bool) -> Snapshot:
         """Publish in one transaction with the state and a Snapshot record. Blocks."""
-        task, last, state = self._task, self._last, self._state
-        refreshes = self._found.full and not task.narrowed
+        task, last, state = self.task, self.last, self.state
         state.refused["owed"] = portion.owed
-        state.asking = portion.id if refreshes and self._refreshed is None and not whole else None
+        state.asking = portion.id if self._refreshes and self._refreshed is None and not whole else None
         snapshot = Snapshot(
             job=task.job,
             id=portion.id,
             started_at=self.started.wall,
-            finished_at=self._clock().wall,
-            refreshed_at=self.started.wall if refreshes and whole else self._refreshed,
+            finished_at=self.clock().wall,
+            refreshed_at=self.started.wall if self._refreshes and whole else self._refreshed,
             complete=whole and not (task.narrowed or portion.left_out or portion.owed),
             languages=last.languages if last and task.narrowed else task.languages,
             kinds=last.kinds if last and task.narrowed else task.kinds,
@@ -235,33 +218,32 @@ class _Making:
             position=state.position,
         )
         removed: dict[bytes, bytes | None] = dict.fromkeys(sorted(portion.removed))
-        topic = topic_of(self._settings, task.job)
-        records = self._records(topic, removed | portion.written)
+        records = self._records(topic_of(self.settings, task.job), removed | portion.written)
         records += self._records(self._topics.snapshot_state.name, state.changes())
 
         def seal(ends: Offsets) -> Record:
-            value = self._codec.encode(replace(snapshot, ends=ends).to_avro())
+            value = self.codec.encode(replace(snapshot, ends=ends).to_avro())
             return self._records(self._topics.snapshots.name, {task.job.encode(): value})[0]
 
         self._check_state_topic()
-        ends = self._publisher.publish(records, seal)
+        ends = self.publisher.publish(records, seal)
         if not whole:
             written = len(portion.written)
             get().info("names published, the run goes on", job=task.job, snapshot=portion.id, written=written)
         return replace(snapshot, ends=ends)
 
     def _save(self) -> None:
-        if changes := self._state.changes():
+        if changes := self.state.changes():
             self._check_state_topic()
-            self._publisher.save(self._records(self._topics.snapshot_state.name, changes))
+            self.publisher.save(self._records(self._topics.snapshot_state.name, changes))
 
     def _records(self, topic: str, changes: Mapping[bytes, bytes | None]) -> list[Record]:
-        moment = round(self._clock().wall * 1000)
+        moment = round(self.clock().wall * 1000)
         return [Record(topic, key, value, moment) for key, value in changes.items()]
 
     def _check_state_topic(self) -> None:
         # A new topic would lack everything that this run does not change.
-        if self._storage.state_topic_id() != self._state_topic_id:
+        if self.storage.state_topic_id() != self._state_topic_id:
             name = self._topics.snapshot_state.name
             raise TopologyError(f"the topic {name} was recreated during the run; nothing more was published")
 
