@@ -8,17 +8,24 @@ from an answer, or blank, removes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 
 from bridge.config.api import KINDS, Kind
-from bridge.rest.endpoints import EntityTranslation, TranslationItem
+from bridge.rest.endpoints import (
+    EntityTranslation,
+    EventTranslations,
+    MarketTranslationItem,
+    MarketTranslations,
+    TranslationItem,
+)
 from bridge.snapshots.model import Texts, Translation, key_of
 from bridge.snapshots.wanted import Task
 
+MAX_LANGUAGES: Final = 10
 NOWHERE: Final[Mapping[str, Any]] = {}
 """What a thing belongs to that belongs to nothing."""
 
@@ -47,7 +54,7 @@ class Merged:
         language_keys: Mapping[str, str],
         topic: Callable[[bytes], Translation | None] = lambda _: None,
     ) -> None:
-        self._topic = topic
+        self._topic, self._languages = topic, task.languages
         self.records: dict[bytes, bytes] = {}
         self.complete: set[bytes] = set()
         """Keys of records answered in all languages at once: a text they lack does not exist."""
@@ -93,6 +100,51 @@ class Merged:
         if key and whole and self.normalize(entity["translations"]):  # without any text it removes none
             self.complete.add(key)
         return key
+
+    def event(self, event: EventTranslations, whole: bool) -> list[int]:
+        """Add an event with its sport, region, league and competitors, whose ids are returned."""
+        belongs = {f"{kind}_id": event[kind]["id"] for kind in ("sport", "region", "league")}
+        members = [competitor["id"] for competitor in event["competitors"]]
+        self.entity("event", event["eventTranslation"], whole, {**belongs, "competitor_ids": members})
+        self.entity("sport", event["sport"], whole)
+        self.entity("region", event["region"], whole)
+        self.entity("league", event["league"], whole)
+        for competitor in event["competitors"]:
+            self.entity("competitor", competitor, whole)
+        return members
+
+    def markets(
+        self,
+        event: int,
+        in_all: Iterable[MarketTranslations],
+        in_one: Iterable[MarketTranslationItem],
+        whole: bool,
+    ) -> set[bytes]:
+        """Add the markets of an event, in all languages at once and in one; return their keys."""
+        keys = set[bytes | None]()
+        for market in in_all:
+            belongs = {"event_id": event, "market_type_id": market["marketTypeId"]}
+            keys.add(self.entity("market", market["marketTranslations"], whole, belongs))
+            keys.update([self.entity("selection", x, whole, belongs) for x in market["selections"]])
+        for item in in_one:
+            belongs = {"event_id": event, "market_type_id": item["marketTypeId"]}
+            keys.add(self.item("market", item["market"], belongs))
+            keys.update([self.item("selection", x, belongs) for x in item["selections"]])
+        return {key for key in keys if key is not None}
+
+    def notes(self, configured: Collection[str], *, all_: bool) -> list[str]:
+        """Return notes for people about languages; about those without a text if `all_` was asked for."""
+        texts, notes = self.languages, list[str]()
+        if others := {x: n for x, n in texts.items() if x not in configured}:
+            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:MAX_LANGUAGES])
+            notes.append(
+                f"texts in languages that are not in api.languages: {most}; if one is another name of a "
+                "language there, map it with api.language_keys"
+            )
+        silent = [x for x in self._languages if x not in texts]
+        if silent and texts and all_:
+            notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
+        return notes
 
     def against(self, key: bytes, old: Translation | None, *, removes: bool) -> Translation | None:
         """Return the record of a key, completed from the `old` one of the topic; None if that has it already.

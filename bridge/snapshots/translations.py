@@ -10,12 +10,10 @@ Texts of the kinds with lists are only added until its end: until then another a
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Container,
     Coroutine,
     Iterable,
     Iterator,
@@ -39,16 +37,25 @@ from bridge.rest.endpoints import (
     MarketTranslations,
     Questions,
     Request,
-    TranslationItem,
 )
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.forgotten import Vanished, forgotten
 from bridge.snapshots.model import Translation, key_of, kind_of
 from bridge.snapshots.order import in_order
 from bridge.snapshots.published import Portion, Published
-from bridge.snapshots.report import MAX_EXAMPLES, IdComparison, Outcome, cover, some
+from bridge.snapshots.report import IdComparison, Outcome, cover, some
 from bridge.snapshots.texts import Merged
-from bridge.snapshots.wanted import Estimate, Found, Task, Wanted, chunks, estimate, ids_in
+from bridge.snapshots.wanted import (
+    Estimate,
+    Found,
+    Task,
+    Wanted,
+    chunks,
+    estimate,
+    ids_of,
+    kinds_in_use,
+    still_wanted,
+)
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -68,16 +75,17 @@ class Translations:
         self._settings, self._task, self._found, self._clock = settings, task, found, clock
         self._questions = Questions(settings)
         self._published = Published(found.present, codec, Translation, KINDS)
-        self._in_topic = {kind: _ids_of(kind, found.present) for kind in LISTED}
+        self._in_topic = {kind: ids_of(kind, found.present) for kind in LISTED}
         self._removes = found.full and not task.narrowed
         """Whether the run asks about enough to learn what is gone."""
         refused = found.state.refused
         owed = refused["owed"]
         if not task.narrowed:  # a narrowed one leaves what is not its own to the next whole run
             owed = {*filter(task.covers, owed | refused["partial"])}
-        self._used: dict[Listed, Collection[int]] = self._kinds_in_use() if self._removes else {}
+        self._used: dict[Listed, set[int]] = {}
         if self._removes:
-            owed = {*self._still_wanted(owed)}
+            self._used = kinds_in_use(found.state.usage, self._published.get)
+            owed = {*still_wanted(owed, found.state.usage, self._used)}
         self._owed = owed
         self.wanted = Wanted.of(
             task, found.usage, found.present, owed, full=found.full, resumed=found.resumed
@@ -154,33 +162,6 @@ class Translations:
         """Return the sports that bets use, that the topic has, and that are listed."""
         return sorted({*listed, *self._in_topic["sport"], *self._found.usage.of["sport"]})
 
-    def _kinds_in_use(self) -> dict[Listed, Collection[int]]:
-        """Return what bets use of the kinds with lists. Competitors are those of the events."""
-        uses = self._found.state.usage
-        events = [event for key in uses.keys("event") if (event := self._published.get(key))]
-        found: dict[Listed, Collection[int]] = {}
-        for kind in ("sport", "region", "league"):
-            found[kind] = {*uses.of[kind], *(getattr(event, f"{kind}_id") for event in events)}
-        found["competitor"] = {x for event in events for x in event.competitor_ids or ()}
-        return found
-
-    def _still_wanted(self, owed: Collection[str]) -> Iterator[str]:
-        """Yield what of the owed bets still use."""
-        usage = self._found.state.usage
-        events, selections = usage.of["event"], (x for (x,) in ids_in(owed)["selection-template"])
-        in_use: dict[str, Container[object]] = {
-            **{str(kind): ids for kind, ids in self._used.items()},
-            "event": events,
-            "markets": events,
-            "selection-template": usage.selections_among(selections),
-            "market-type-template": usage.of["market-type"],
-        }
-        for name in owed:
-            [(kind, [ids])] = ids_in([name]).items()
-            id_ = ids if len(ids) > 1 else ids[0]
-            if id_ in in_use.get(kind, ()) or not (events or usage.of["sport"]):
-                yield name
-
     # Lists.
 
     async def _list(self, kind: Listed) -> None:
@@ -196,17 +177,14 @@ class Translations:
             if answered is not None:
                 self._flawed += ((kind, language, request.endpoint, flaw) for flaw in answered.flaws)
                 listed.update(flaw.id for flaw in answered.flaws if flaw.id is not None)
-                self._take_list(kind, answered.content or [], listed)
+                items = answered.content or []
+                items.reverse()
+                while items:  # freed one by one: a list may be long
+                    listed.add(items[-1]["id"])
+                    self._merged.item(kind, items.pop())
             self._progress(f"{kind}s", done, len(parts))
         if whole:
             self._listed[kind] = listed
-
-    def _take_list(self, kind: Listed, items: list[TranslationItem], listed: set[int]) -> None:
-        items.reverse()
-        while items:  # freed one by one: a list may be long
-            item = items.pop()
-            listed.add(item["id"])
-            self._merged.item(kind, item)
 
     # By id.
 
@@ -263,16 +241,8 @@ class Translations:
         return _about(thing, request, answer, lambda event: event["eventTranslation"])
 
     def _take_event(self, thing: Thing, event: EventTranslations) -> None:
-        number, whole, add = int(thing.id), not thing.flawed, self._merged.entity
-        belongs = {f"{kind}_id": event[kind]["id"] for kind in ("sport", "region", "league")}
-        members = [competitor["id"] for competitor in event["competitors"]]
-        add("event", event["eventTranslation"], whole, {**belongs, "competitor_ids": members})
-        add("sport", event["sport"], whole)
-        add("region", event["region"], whole)
-        add("league", event["league"], whole)
-        for competitor in event["competitors"]:
-            add("competitor", competitor, whole)
-        self._competitors.update(members)
+        number = int(thing.id)
+        self._competitors.update(self._merged.event(event, not thing.flawed))
         if (use := self._found.usage.of["event"].get(number)) and use.place:
             regions, leagues = self._comparisons
             regions.see(number, use.place.country, event["region"]["id"])
@@ -315,18 +285,9 @@ class Translations:
         return found, more
 
     def _take_markets(self, thing: Thing, answers: Markets) -> None:
-        found, more = answers
-        whole, add, item, keys = not thing.flawed, self._merged.entity, self._merged.item, set[bytes | None]()
-        for market in found:
-            belongs = {"event_id": int(thing.id), "market_type_id": market["marketTypeId"]}
-            keys.add(add("market", market["marketTranslations"], whole, belongs))
-            keys.update([add("selection", x, whole, belongs) for x in market["selections"]])
-        for one in more:
-            belongs = {"event_id": int(thing.id), "market_type_id": one["marketTypeId"]}
-            keys.add(item("market", one["market"], belongs))
-            keys.update([item("selection", x, belongs) for x in one["selections"]])
+        keys = self._merged.markets(int(thing.id), *answers, not thing.flawed)
         if str(thing) in self._owed:
-            self._looked_up.update(key for key in keys if key is not None)
+            self._looked_up |= keys
 
     # Templates.
 
@@ -433,7 +394,6 @@ class Translations:
             unreliable |= {*task.lists}
         pending = [key for key, packed in self._merged.records.items() if packed]
         changed = self._changed(pending, {*task.kinds} - unreliable)
-        languages = self._merged.languages
         portion = self._published.change(self._id, changed, self._gone | self._outdated, account)
         refused, missing = found.state.refused, self._vanished.missing
         partly = set[str]()
@@ -450,10 +410,10 @@ class Translations:
             partial=partly,
             missing=missing,
             coverage=cover(found.usage, task, self._published.get, self._looked_up),
-            notes=self._notes(portion.removed, languages),
+            notes=self._notes(portion.removed),
         )
 
-    def _notes(self, gone: Collection[bytes], texts: dict[str, int]) -> list[str]:
+    def _notes(self, gone: Collection[bytes]) -> list[str]:
         notes = [str(comparison) for comparison in self._comparisons if comparison.seen]
         notes += self._vanished.notes
         for found, said in (
@@ -469,16 +429,7 @@ class Translations:
                 notes.append(
                     said.format(len(found), some(x.decode() if isinstance(x, bytes) else x for x in found))
                 )
-        if others := {x: n for x, n in texts.items() if x not in self._settings.languages}:
-            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:MAX_EXAMPLES])
-            notes.append(
-                f"texts in languages that are not in api.languages: {most}; if one is another name of a "
-                "language there, map it with api.language_keys"
-            )
-        silent = [x for x in self._task.languages if x not in texts]
-        if silent and texts and self._found.full:  # other runs ask about too little
-            notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
-        return notes
+        return notes + self._merged.notes(self._settings.languages, all_=self._found.full)
 
 
 def _about(
@@ -488,9 +439,3 @@ def _about(
     if answer is not None and (other := entity(answer)["id"]) != thing.id:
         raise ApiError(f"{request} answered about another id: {other}", request.endpoint)
     return answer
-
-
-def _ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
-    """Return the ids in the keys of a kind."""
-    start = f"{kind}:".encode()
-    return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))

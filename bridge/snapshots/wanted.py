@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,7 +12,7 @@ from bridge.config import ApiSettings, env_name
 from bridge.config.api import LISTED, Kind, Listed
 from bridge.errors import SettingsError
 from bridge.rest.endpoints import MAX_IDS
-from bridge.snapshots.model import Job, key_of
+from bridge.snapshots.model import Job, Translation, key_of
 from bridge.snapshots.state import JobState
 from bridge.snapshots.usage import Usage
 
@@ -176,6 +177,40 @@ def ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
         kind, *ids = name.split(":")
         found[kind].add(tuple(map(int, ids)))
     return found
+
+
+def ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
+    """Return the ids in the keys of a kind."""
+    start = f"{kind}:".encode()
+    return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))
+
+
+def kinds_in_use(usage: Usage, read: Callable[[bytes], Translation | None]) -> dict[Listed, set[int]]:
+    """Return what bets use of the kinds with lists. Competitors are those of the events, by their records."""
+    found: dict[Listed, set[int]] = {kind: {*usage.of.get(kind, ())} for kind in LISTED}
+    for event in filter(None, map(read, usage.keys("event"))):
+        for kind in ("sport", "region", "league"):
+            found[kind].add(getattr(event, f"{kind}_id"))
+        found["competitor"].update(event.competitor_ids or ())
+    return found
+
+
+def still_wanted(
+    owed: Collection[str], usage: Usage, used: Mapping[Listed, Collection[int]]
+) -> Iterator[str]:
+    """Yield what of the owed bets still use, of kinds with lists what is `used`."""
+    events, selections = usage.of["event"], (x for (x,) in ids_in(owed)["selection-template"])
+    in_use: dict[str, Container[object]] = {
+        **{str(kind): ids for kind, ids in used.items()},
+        "event": events,
+        "markets": events,
+        "selection-template": usage.selections_among(selections),
+        "market-type-template": usage.of["market-type"],
+    }
+    for name in owed:
+        [(kind, [ids])] = ids_in([name]).items()
+        if (ids if len(ids) > 1 else ids[0]) in in_use.get(kind, ()) or not (events or usage.of["sport"]):
+            yield name
 
 
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
