@@ -160,11 +160,6 @@ class Usage:
                 del uses[id_]
                 self.changed.add((kind, id_))
 
-    @property
-    def places(self) -> Iterator[tuple[int, Place]]:
-        """The events, and where they are."""
-        return ((number, use.place) for number, use in self.of["event"].items() if use.place)
-
     def selections(self) -> set[int]:
         """Return all selections, with and without an event."""
         return {*self.of["selection"]}.union(*(use.selections for use in self.of["event"].values()))

@@ -120,20 +120,22 @@ def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half()
     assert renamed.asked()["all-event"] == len(EVENTS)
 
 
-def test_an_ordinary_run_publishes_no_list_by_half() -> None:
-    runs = Runs()
-    first, *others = WORLD.events
+def test_an_ordinary_run_publishes_no_name_of_a_list_by_half() -> None:
+    """It would be taken for whole, and its German text be asked for by nobody."""
+    runs, first = Runs(), WORLD.events[0]
+    event = next(x for x in WORLD.events if x.league != first.league)
+    league = f"league:{event.league.id}".encode()
+    before = Provider(**BOTH)
+    before.catalogue.remove("league", event.league.id)
     runs.bets(mention(first))
-    runs.run(Provider(languages=("en",)), settings=api(languages=("en",)))
-    runs.bets(mention(*others))
-    provider = Slow(runs, seconds=40, killed_at=3, only_in_all={"en"}, languages=("en",))
-    provider.catalogue.rename("league", others[0].league.id, "Neu")
+    runs.run(before)
+    runs.bets(mention(event))
     with pytest.raises(Killed):
-        runs.run(provider, settings=api(languages=("en",), concurrency=1))
-    assert len(events_in(runs)) > 1
-    well = Provider(languages=("en",))
-    assert runs.run(well, settings=api(languages=("en",))).complete
-    assert well.asked()["all-event"] < len(others)
+        runs.run(Slow(runs, seconds=40, killed_at=1, **BOTH), settings=ORDERLY)
+    assert event.id in events_in(runs)
+    assert league not in runs.topic
+    assert runs.run(Provider(**BOTH)).complete
+    assert runs.topic.texts()[league].keys() == {"en", "sv", "de"}
 
 
 def test_a_narrowed_run_publishes_at_its_end_only() -> None:
