@@ -142,8 +142,10 @@ def make_snapshot(
     found = making.read(progress)
     job = _job(settings, task, codecs[SCHEMAS[task.job]], found, clock)
 
-    async def publish(portion: Portion) -> None:
-        await asyncio.to_thread(making.publish, portion, whole=False)  # so that answers go on to arrive
+    async def publish(make: Callable[[], Portion | None]) -> None:
+        # In a thread, so that answers go on to arrive. Kafka may be away until the end of the run.
+        if await asyncio.to_thread(publisher.is_reachable) and (portion := make()):
+            await asyncio.to_thread(making.publish, portion, whole=False)
 
     async def ask() -> Outcome:
         async with client:

@@ -123,6 +123,14 @@ class Publisher:
         with self._attempting("saving", self._patience, records):
             self._writer.commit(lambda: self._write(records), check_generation=True)
 
+    def is_reachable(self) -> bool:
+        """Return whether a broker answers and has the topics. Blocks for up to 3 s."""
+        try:
+            self._lock.must_have_topics()
+        except KafkaUnavailable:
+            return False
+        return True
+
     def close(self) -> None:
         """Abort what is open, which would hide later records until its time-out."""
         self._writer.close()

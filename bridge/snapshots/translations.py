@@ -61,7 +61,8 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 PORTION_SECONDS: Final = 30.0
-Publish = Callable[[Portion], Awaitable[None]]
+Publish = Callable[[Callable[[], Portion | None]], Awaitable[None]]
+"""Asks for a portion and publishes it, unless Kafka is away."""
 Markets = tuple[list[MarketTranslations], list[MarketTranslationItem]]
 """In all languages at once, and in one."""
 
@@ -349,8 +350,12 @@ class Translations:
     # What is published.
 
     async def _publish_if_due(self) -> None:
-        if self._publish is None or self._clock().monotonic < self._due:
-            return
+        if self._publish is not None and self._clock().monotonic >= self._due:
+            await self._publish(self._portion)
+            self._due = self._clock().monotonic + PORTION_SECONDS
+
+    def _portion(self) -> Portion | None:
+        """Return what is new since the last portion, as written; None if nothing is."""
         id_ = f"{self._id}.{self._portions + 1}"
         # An ordinary run asks by its id only about what the topic lacks: it must not have it by half.
         keys = {x for x in self._merged.fresh if self._found.full or self._is_whole(x)}
@@ -358,10 +363,8 @@ class Translations:
         portion = self._published.change(id_, self._changed(keys, {*KINDS} - {*LISTED}), (), self._account)
         if self._is_first:  # nothing in the topic is older than this run: it need not be in memory twice
             self._merged.records.update((key, b"") for key in keys & self._merged.records.keys())
-        if portion.written:
-            self._portions += 1
-            await self._publish(portion)
-        self._due = self._clock().monotonic + PORTION_SECONDS
+        self._portions += bool(portion.written)
+        return portion if portion.written else None
 
     def _is_whole(self, key: bytes) -> bool:
         record = self._merged.record(key)

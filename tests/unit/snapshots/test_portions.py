@@ -138,11 +138,17 @@ def test_an_ordinary_run_publishes_no_name_of_a_list_by_half() -> None:
     assert runs.topic.texts()[league].keys() == {"en", "sv", "de"}
 
 
-def test_a_narrowed_run_publishes_at_its_end_only() -> None:
-    runs = Runs()
+@pytest.mark.parametrize("reachable", [False, True])
+def test_a_run_that_is_narrowed_or_without_kafka_publishes_at_its_end_only(reachable: bool) -> None:
+    runs, whole = Runs(), Runs()
     runs.bets(mention(*WORLD.events))
-    runs.run(Slow(runs), settings=ORDERLY, kinds=["event"])
+    runs.reachable = reachable
+    narrowing: dict[str, Any] = {"kinds": ["event"]} if reachable else {}
+    runs.run(Slow(runs), settings=ORDERLY, **narrowing)
     assert len(runs.snapshots) == 1
+    whole.bets(mention(*WORLD.events))
+    whole.run(Provider(), settings=ORDERLY, **narrowing)
+    assert runs.topic.texts() == whole.topic.texts()
 
 
 def test_names_are_kept_as_long_as_the_bets() -> None:

@@ -303,6 +303,8 @@ class Runs:
         self.snapshots: list[Snapshot] = []
         """Every Snapshot record."""
         self.lose_state_after_save = False
+        self.reachable = True
+        """Whether Kafka is, before the end of a run."""
         self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
         self._read: list[tuple[float, Usage]] = []
         self._new: list[tuple[float, Usage]] = []
@@ -368,6 +370,9 @@ class Runs:
             self.state_topic.clear()
             self.lose_state_after_save = False
         return len(new), ""
+
+    def is_reachable(self) -> bool:
+        return self.reachable
 
     def save(self, records: Sequence[Record]) -> None:
         for record in records:
