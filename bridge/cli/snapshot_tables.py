@@ -13,8 +13,8 @@ from rich.text import Text
 from bridge.clock import Clock
 from bridge.formatting import format_duration
 from bridge.log import get
-from bridge.snapshots.plan import Estimate
-from bridge.snapshots.results import Covered, Report
+from bridge.snapshots.report import Covered, Report
+from bridge.snapshots.wanted import Estimate
 
 LINE_SECONDS: Final = 15.0
 

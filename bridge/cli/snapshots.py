@@ -21,7 +21,7 @@ from bridge.config.fields import LONGEST_SECONDS
 from bridge.errors import SettingsError, naming_option
 
 if TYPE_CHECKING:
-    from bridge.snapshots.job import Task
+    from bridge.snapshots.wanted import Task
 
 WIDTH = 120
 """Columns of a table that is redirected."""
@@ -77,17 +77,15 @@ def translations(
     the topic lacks. Once a day it fetches again everything that recent bets refer to. Needs
     BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit 3: the provider refuses the token. Exit 4:
     published, but the provider left some requests unanswered; the next run repeats them. Exit 9: the clocks
-    are too far apart. Exit 10: the run failed, and the last snapshot is unchanged.
+    are too far apart. Exit 10: the run failed; what is published stays.
     """
-    from bridge.snapshots.job import Task
-    from bridge.snapshots.plan import Scope
+    from bridge.snapshots.wanted import Task
 
     settings = load(config)
     if unknown := [name for name in kind or () if name not in KINDS]:
         raise SettingsError(f"--kind {unknown[0]} is not one of {', '.join(KINDS)}")
-    kinds: Any = kind or ()
-    scope = Scope.of(settings.api, kinds, language or (), event or ())
-    _do(settings, Task("translations", scope, full), plan, every, metrics_file, json)
+    task = Task.translations(settings.api, kind or (), language or (), event or (), full=full)
+    _do(settings, task, plan, every, metrics_file, json)
 
 
 def currencies(
@@ -103,11 +101,10 @@ def currencies(
     Includes currencies that settled bets use but the list of active currencies lacks. Needs
     BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit codes as for `bridge translations`.
     """
-    from bridge.snapshots.job import Task
-    from bridge.snapshots.plan import Scope
+    from bridge.snapshots.wanted import Task
 
     settings = load(config)
-    _do(settings, Task("currencies", Scope.of(settings.api), full), plan, every, metrics_file, json)
+    _do(settings, Task("currencies", full=full), plan, every, metrics_file, json)
 
 
 def _do(
@@ -116,8 +113,7 @@ def _do(
     from bridge import clock
     from bridge.cli import snapshot_tables
     from bridge.snapshots import job, scheduler
-    from bridge.snapshots.metrics import must_be_writable, write
-    from bridge.snapshots.status import JobStatus
+    from bridge.snapshots.status import JobStatus, must_be_writable, write
 
     if every is not None and (plan or metrics_file or json):
         raise SettingsError(
@@ -166,18 +162,21 @@ def _print(data: Any, table: RenderableType, *, json: bool) -> None:
 
 @contextmanager
 def _stoppable() -> Iterator[threading.Event]:
-    """End the run on SIGTERM as on Ctrl-C: publish nothing more and release the lock."""
+    """End the run on Ctrl-C and SIGTERM: publish nothing more and release the lock."""
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
         stop.set()
         raise KeyboardInterrupt
 
-    former = signal.signal(signal.SIGTERM, end)
+    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     except KeyboardInterrupt:
-        print_note("interrupted; the last snapshot is unchanged, unless this one was just being committed")
+        print_note(
+            "interrupted; what was published stays, and nothing more is, unless it was just being committed"
+        )
         raise
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -110,6 +110,10 @@ class ApiSettings(TlsSection):
     """Names of an event, its markets and its selections are removed this long after a bet last mentioned the
     event. A first run reads the bets of this period.
     """
+    keep_names: Literal["days", "bets"] = "days"
+    """How long names are kept: `keep_days`, or as long as the `bets`, so that an old bet that is replayed has
+    its names. With `bets` nothing is removed, neither what bets no longer use nor what the lists lack.
+    """
     max_left_out_share: Share = 0.1
     """A run fails when more than this share of its lookups fails, and more than ten of them. Below that, the
     failed ones are left out.

@@ -1,36 +1,17 @@
 """Client of the provider's REST API, with pacing and retries (interface, "Errors").
 
-    answer                        consequence
-    200                           parsed while it arrives; ApiError if it is invalid or too large
-    404, where the interface      no content
-    allows it
-    401                           the token is read again for a few seconds; a new one and the last
-                                  accepted one are tried; then AuthError
-    403                           one more attempt, unless the endpoint's last answer was 403; then Forbidden
-    429                           all requests wait, the rate is halved, and the request is sent again;
-                                  ProviderPause if that is to be later than in an hour, for all requests
-    5xx, 408, 421, 425, none, an  the request is sent again; ApiError after the last attempt
-    incomplete one, HTML
-    a refusal with `Retry-After`  as 5xx, after that pause: a 403 then is no missing right
-    anything else                 ApiError at once: 400, 404 elsewhere, 204, a redirect
-
-An answer whose `Date` is too far from our clock raises ClockError.
+An answer whose `Date` is too far from our clock raises ClockError. `consequence` has the table of all others.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from enum import Enum
+from itertools import count
 from math import inf
+from random import uniform
 from typing import Final, Self, TypeVar
-
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception_type,
-    wait_exponential,
-    wait_random_exponential,
-)
 
 from bridge import clock as instant
 from bridge.clock import Clock, Instant
@@ -47,18 +28,53 @@ from bridge.rest.token import Token, validity_of
 from bridge.rest.transport import Answer, Network, Transport, Unavailable
 
 T = TypeVar("T")
-
 Sleep = Callable[[float], Awaitable[None]]
 
-WAIT: Final = wait_exponential(max=30) + wait_random_exponential(max=30)
+LONGEST_WAIT_SECONDS: Final = 30.0
 """Before another attempt: 1 to 2 s, then 2 to 4, 4 to 8, and finally 30 to 60."""
 CALM_SECONDS: Final = 60.0
 """Failures with shorter intervals are one spell, and log one line."""
 FORBIDDEN_PAUSE_SECONDS: Final = 2.0
 """Before the second attempt after an endpoint's first 403."""
-_PASSING: Final = (408, 421, 425, 429)
 TOKEN_PAUSES_SECONDS: Final = (0.0, 1.0, 2.0)
 """After a 401, before each new read of the token: its writer has finished by then."""
+
+
+class Consequence(Enum):
+    """What the client does about an answer. ApiError is raised after the last attempt."""
+
+    READ = (
+        "it was parsed while it arrived; ApiError if it is invalid or too large, AGAIN if it is HTML or cut"
+    )
+    UNKNOWN = "no content: the interface allows a 404 here"
+    UNAUTHORIZED = (
+        "the token is read again for a few seconds; a new one and the last accepted one are tried; AuthError"
+    )
+    RIGHT = "one more attempt, unless the endpoint's last answer was the same; then Forbidden"
+    AGAIN = "the request is sent again, as when there is no answer at all"
+    SLOWER = "the same; all requests wait, and the rate is halved"
+    NEVER = "ApiError at once"
+
+
+def consequence(status: int, *, waits: bool, may_be_unknown: bool) -> Consequence:
+    """Return what to do about a status; `waits` is whether the answer has `Retry-After`.
+
+    That pause is kept; ProviderPause, for all requests, if it is longer than an hour.
+    """
+    match status:
+        case 200:
+            return Consequence.READ
+        case 404 if may_be_unknown:
+            return Consequence.UNKNOWN
+        case 401:
+            return Consequence.UNAUTHORIZED
+        case 403:
+            return Consequence.AGAIN if waits else Consequence.RIGHT
+        case 429:
+            return Consequence.SLOWER
+        case 408 | 421 | 425:
+            return Consequence.AGAIN
+    return Consequence.AGAIN if status >= 500 else Consequence.NEVER  # 400, 404 elsewhere, 204, a redirect
 
 
 class Client:
@@ -131,35 +147,34 @@ class Client:
 
     async def _persist(self, request: Request[T], attempts: int) -> tuple[Answer, Answered[T] | None]:
         begun = self._clock().monotonic
-
-        def enough(state: RetryCallState) -> bool:
-            late = self._clock().monotonic + self.pause - begun > LONGEST_PAUSE_SECONDS
-            return late or state.attempt_number >= attempts
-
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(Unavailable),
-            stop=enough,
-            wait=WAIT,
-            sleep=self._sleep,
-            before_sleep=self._log_retry,
-            reraise=True,
+        for made in count(1):
+            try:
+                return await self._try(request)
+            except Unavailable as error:
+                reason = str(error)
+            now = self._clock().monotonic
+            if made >= attempts or now + self.pause - begun > LONGEST_PAUSE_SECONDS:
+                break
+            wait = min(LONGEST_WAIT_SECONDS, 2.0 ** (made - 1))
+            wait += uniform(0, wait)
+            if self._troubled.begins(now):
+                pause = format_duration(max(wait, self.pause))
+                get().warning(
+                    "request failed, retrying", endpoint=request.endpoint, reason=reason, pause=pause
+                )
+            await self._sleep(wait)
+        times = "once" if made == 1 else f"{made} times"
+        base = self._transport.base
+        raise Unanswered(
+            f"{request} failed, tried {times}; at last: {reason} (BRIDGE_API__BASE_URL is {base})"
         )
-        try:
-            result: tuple[Answer, Answered[T] | None] = await retrying(self._try, request)
-        except Unavailable as error:
-            made = retrying.statistics["attempt_number"]
-            times = "once" if made == 1 else f"{made} times"
-            raise Unanswered(
-                f"{request} failed, tried {times}; at last: {error} (BRIDGE_API__BASE_URL is "
-                f"{self._transport.base})"
-            ) from None
-        return result
 
     def _judge(self, request: Request[T], answer: Answer) -> Answered[T]:
         """Return or raise the consequence of a status other than 200."""
-        if answer.status == 404 and request.may_be_unknown:
+        found = _of(answer, request)
+        if found is Consequence.UNKNOWN:
             return Answered(None)
-        if answer.status == 403:
+        if found is Consequence.RIGHT:
             raise Forbidden(f"the token gives no right to {request.endpoint}: {request} answered {answer}")
         if 300 <= answer.status < 400 and (location := answer.headers.get("Location")):
             host = self._transport.pointed_to(request.target, location)
@@ -176,7 +191,7 @@ class Client:
         """Make one attempt; returns response and content. Raises Unavailable if another may succeed."""
         reader = request.reader(self._settings.max_answer_bytes)
         answer = await self._send_authorized(request, reader)
-        if _is_passing(answer):
+        if _of(answer, request) in _PASSES:
             raise Unavailable(str(answer))
         if answer.status != 403:
             self._forbidden.discard(request.endpoint)
@@ -231,9 +246,10 @@ class Client:
         answer = await self._transport.get(request.target, token, reader.feed, request.body)
         now = self._clock()
         self._check_clock(answer, asked, now)
-        if answer.status == 429:
+        found = _of(answer, request)
+        if found is Consequence.SLOWER:
             self._pace.refused(now.monotonic, sent_at)
-        if not _is_passing(answer):
+        if found not in _PASSES:
             self._pace.answered()
             if answer.status != 401:
                 self._token.accept(token)
@@ -247,7 +263,7 @@ class Client:
                 )
                 raise self._stopped
             self._pace.pause(now.monotonic, pause)
-        if answer.status == 429 and self._slowed.begins(now.monotonic):
+        if found is Consequence.SLOWER and self._slowed.begins(now.monotonic):
             wait = format_duration(self.pause)
             get().warning("rate limited by the provider", rate=self._pace.rate, pause=wait)
         return answer, token
@@ -285,16 +301,6 @@ class Client:
             f"{self._token.setting}; this one {validity}."
         )
 
-    def _log_retry(self, state: RetryCallState) -> None:
-        if self._troubled.begins(self._clock().monotonic):
-            assert state.outcome is not None
-            get().warning(
-                "request failed, retrying",
-                endpoint=state.args[0].endpoint,
-                reason=str(state.outcome.exception()),
-                pause=format_duration(max(state.upcoming_sleep, self.pause)),
-            )
-
 
 class _Spell:
     """A series of failures; it ends after `CALM_SECONDS` without one."""
@@ -309,7 +315,10 @@ class _Spell:
         return calm > CALM_SECONDS
 
 
-def _is_passing(answer: Answer) -> bool:
-    """Return whether an answer is about the provider's condition, not about the request."""
-    asks_to_wait = answer.status == 403 and "Retry-After" in answer.headers
-    return asks_to_wait or answer.status in _PASSING or answer.status >= 500
+def _of(answer: Answer, request: Request[T]) -> Consequence:
+    waits = "Retry-After" in answer.headers
+    return consequence(answer.status, waits=waits, may_be_unknown=request.may_be_unknown)
+
+
+_PASSES: Final = (Consequence.AGAIN, Consequence.SLOWER)
+"""The answer is about the provider's condition, not about the request."""

@@ -53,12 +53,14 @@ Text = Annotated[str, Field(max_length=10_000)]
 """Valid Unicode: with a length limit pydantic also rejects unpaired surrogates."""
 Symbol = Annotated[str, Field(max_length=2**31), AfterValidator(_is_short)]
 
+
 # Unknown fields are ignored: they are not published.
-_AS_SENT = with_config(ConfigDict(strict=True, extra="ignore"))
+@with_config(ConfigDict(strict=True, extra="ignore"))
+class _AsSent(TypedDict):
+    """What the provider sends."""
 
 
-@_AS_SENT
-class TranslationItem(TypedDict):
+class TranslationItem(_AsSent):
     """A text in one language."""
 
     id: Id
@@ -66,16 +68,14 @@ class TranslationItem(TypedDict):
     translation: Text
 
 
-@_AS_SENT
-class EntityTranslation(TypedDict):
+class EntityTranslation(_AsSent):
     """Texts in all languages."""
 
     id: Id
     translations: dict[Text, Text]
 
 
-@_AS_SENT
-class MarketTranslationItem(TypedDict):
+class MarketTranslationItem(_AsSent):
     """A market of an event in one language."""
 
     marketTypeId: Id
@@ -83,8 +83,7 @@ class MarketTranslationItem(TypedDict):
     selections: list[TranslationItem]
 
 
-@_AS_SENT
-class MarketTranslations(TypedDict):
+class MarketTranslations(_AsSent):
     """A market of an event in all languages."""
 
     marketTypeId: Id
@@ -92,8 +91,7 @@ class MarketTranslations(TypedDict):
     selections: list[EntityTranslation]
 
 
-@_AS_SENT
-class EventTranslations(TypedDict):
+class EventTranslations(_AsSent):
     """An event with its sport, region, league and competitors, in all languages."""
 
     eventTranslation: EntityTranslation
@@ -103,8 +101,7 @@ class EventTranslations(TypedDict):
     competitors: list[EntityTranslation]
 
 
-@_AS_SENT
-class ListedCurrency(TypedDict):
+class ListedCurrency(_AsSent):
     """An active currency. Types 1 to 3 are fiat, crypto and custom."""
 
     symbol: Symbol | None
@@ -112,8 +109,7 @@ class ListedCurrency(TypedDict):
     precision: Places
 
 
-@_AS_SENT
-class CurrencyPrecision(TypedDict):
+class CurrencyPrecision(_AsSent):
     """Decimal places of a currency."""
 
     precision: Places
@@ -150,7 +146,6 @@ _MARKETS: Final = TypeAdapter(list[MarketTranslationItem])
 _ALL_MARKETS: Final = TypeAdapter(list[MarketTranslations])
 _CURRENCIES: Final = TypeAdapter(list[Annotated[ListedCurrency, BeforeValidator(_with_symbol)]])
 _PRECISION: Final = TypeAdapter(CurrencyPrecision)
-
 _LISTS: Final[dict[Listed, ListEndpoint]] = dict(
     zip(LISTED, ("sports", "regions", "leagues", "competitors"), strict=True)
 )
@@ -229,11 +224,8 @@ class Questions:
         settings, target, body = self._settings, path, dict[str, Any]()
         query: list[tuple[str, object]] = []
         sport_place = settings.template_sport or settings.template_ids
-        places = [
-            *((sport_place, key, [number]) for key, number in of),
-            (settings.template_ids, name, list(ids)),
-        ]
-        for place, key, numbers in places:
+        places = [(sport_place, key, [number]) for key, number in of]
+        for place, key, numbers in (*places, (settings.template_ids, name, [*ids])):
             with_commas = ",".join(map(str, numbers))
             match place:
                 case "path":

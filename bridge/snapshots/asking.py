@@ -1,4 +1,4 @@
-"""Sends requests about things and keeps account of those that fail.
+"""Step 3: sends requests about things and keeps account of those that are refused.
 
 A thing that fails is left out: its record stays, the report names it, and it is owed, so that the next run
 asks again. A run fails if too large a share of its things does.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from bridge import clock as instant
 from bridge.clock import Clock
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
-from bridge.rest.answers import Answered, Flaw
+from bridge.rest.answers import Answered
 from bridge.rest.endpoints import EntityTranslation, Request
 from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, LeftOut
 
@@ -47,7 +47,7 @@ class Asks(Protocol):
         """Return the answer, after at most `attempts`. Raises ApiError, AuthError and ClockError."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Thing:
     """A thing to ask about; its kind determines the endpoint. It is owed under its name, `kind:id`."""
 
@@ -57,6 +57,7 @@ class Thing:
     """The sport of a market type."""
     suspected: bool = False
     """Asked about only to learn whether it is gone: nothing is owed if that fails."""
+    answered: bool = False
     flawed: bool = False
     """Whether a part of its answer was invalid."""
 
@@ -66,13 +67,12 @@ class Thing:
 
 @dataclass
 class _Endpoint:
-    """The answers of one endpoint in this run."""
+    """The answers of one endpoint in this run. Times are monotonic seconds."""
 
     answered: bool = False
     refusals: int = 0
     """Its last 403 answers in a row."""
     answered_at: float = 0.0
-    """When it answered last; all times are monotonic seconds."""
     unanswered: int = 0
     """Its last requests in a row without an answer."""
     silent_since: float = 0.0
@@ -101,44 +101,36 @@ class Account:
     """The account of one run. `owed` has the names of things that earlier runs failed to learn."""
 
     def __init__(
-        self,
-        asks: Asks,
-        settings: ApiSettings,
-        owed: frozenset[str] = frozenset(),
-        clock: Clock = instant.now,
+        self, asks: Asks, settings: ApiSettings, owed: Iterable[str] = (), clock: Clock = instant.now
     ) -> None:
-        self.owed = set(owed)
+        self.owed = {*owed}
         """Names of things not learnt yet."""
-        self.asked: set[str] = set()
-        """Names of things asked about."""
-        self._before = owed
+        self.asked: set[str] | None = None
+        """Names of things asked about, if somebody wants to know: there may be many."""
+        self.clock = clock
+        self._before = frozenset(self.owed)
         self._asks = asks
-        self._clock = clock
         self._attempts = settings.attempts
         self._share = settings.max_left_out_share
         self._left_out: list[LeftOut] = []
         self._kept: Counter[str] = Counter()
         """How many of them are of an endpoint."""
         self._endpoints: defaultdict[str, _Endpoint] = defaultdict(_Endpoint)
-        self._all_failures = 0
-        self._failures = self._things = 0
-        """New failures in the current step, and its number of things."""
+        self._all_failures = self._failures = self._things = 0
+        """Failures; new ones in the current step, and its number of things."""
 
     @property
     def forbidden(self) -> tuple[str, ...]:
         """Paths of the endpoints without a right: they answered nothing but 403, or too many in a row."""
-        found = (
-            path
-            for path, endpoint in self._endpoints.items()
-            if endpoint.refusals >= (CLOSED_AFTER if endpoint.answered else 1)
-        )
-        return tuple(sorted(found))
+        found = self._endpoints.items()
+        return tuple(sorted(p for p, x in found if x.refusals >= (CLOSED_AFTER if x.answered else 1)))
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """Everything left out, sorted."""
-        no_right = [LeftOut(endpoint, None, NO_RIGHT) for endpoint in self.forbidden]
-        others = {left for left in self._left_out if left.endpoint not in self.forbidden}
+        forbidden = self.forbidden
+        others = {left for left in self._left_out if left.endpoint not in forbidden}
+        no_right = [LeftOut(endpoint, None, NO_RIGHT) for endpoint in forbidden]
         return tuple(sorted((*no_right, *others), key=lambda left: (left.endpoint, left.id or "", left.why)))
 
     def begin(self, things: Sequence[Thing]) -> list[Thing]:
@@ -151,6 +143,10 @@ class Account:
         owed = [thing for thing in things if str(thing) in self._before]
         start = random.randrange(len(owed)) if owed else 0
         return [*(x for x in things if str(x) not in self._before), *owed[start:], *owed[:start]]
+
+    def settle(self, things: Iterable[Thing]) -> None:
+        """Owe no more what was answered, and whose answers are taken."""
+        self.owed.difference_update(str(x) for x in things if x.answered and not x.flawed)
 
     async def ask(self, request: Request[T], *, patient: bool = True) -> Answered[T]:
         """Return the answer to a request. Raises ApiError with its endpoint, AuthError and ClockError.
@@ -167,7 +163,7 @@ class Account:
             raise Unanswered(f"it is left to the next run, {reason}", path)
         failures = max(self._all_failures, endpoint.unanswered)
         attempts = max(2, self._attempts - failures) if patient else 2
-        asked_at = self._clock().monotonic
+        asked_at = self.clock().monotonic
         try:
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
@@ -175,10 +171,10 @@ class Account:
             if isinstance(error, Forbidden):
                 endpoint.refusals += 1
             elif isinstance(error, Unanswered):
-                endpoint.not_answered(asked_at, self._clock().monotonic, str(error))
+                endpoint.not_answered(asked_at, self.clock().monotonic, str(error))
             raise
         endpoint.answered, endpoint.refusals, endpoint.unanswered = True, 0, 0
-        endpoint.answered_at = self._clock().monotonic
+        endpoint.answered_at = self.clock().monotonic
         return answered
 
     async def ask_about(self, thing: Thing, request: Request[T]) -> T | None:
@@ -201,8 +197,7 @@ class Account:
         except ApiError as error:
             self.fail(thing, error)
             return None
-        if not thing.flawed:
-            self.owed.discard(str(thing))
+        thing.answered = True
         return found
 
     async def ask_chunk(
@@ -229,29 +224,23 @@ class Account:
             first = await self.ask_chunk(things[:middle], request_of, halved=True)
             return first + await self.ask_chunk(things[middle:], request_of, halved=True)
         content = answered.content or []
-        self._take_flaws(request, things, answered.flaws)
-        answered_ids, numbers = {entity["id"] for entity in content}, {thing.id for thing in things}
-        if answered_ids - numbers:  # the answer may be to another request
-            for thing in things:
-                if thing.id not in answered_ids:
-                    self.owed.add(str(thing))
-                    self.leave_out(request.endpoint, str(thing.id), "answered about other ids")
+        flawed, found = {flaw.id for flaw in answered.flaws}, {entity["id"] for entity in content}
+        is_foreign = bool(found - {thing.id for thing in things})  # it may answer another request
+        for flaw in answered.flaws:
+            self.leave_out(request.endpoint, None if flaw.id is None else str(flaw.id), flaw.why)
+        for thing in things:
+            thing.flawed = thing.id in flawed or None in flawed
+            thing.answered = not is_foreign or thing.id in found
+            if not thing.answered:
+                self.leave_out(request.endpoint, str(thing.id), "answered about other ids")
         return content
 
     def _mark_asked(self, things: Sequence[Thing]) -> set[str]:
         names = {str(thing) for thing in things}
-        self.asked |= names
+        if self.asked is not None:
+            self.asked |= names
         self.owed |= names
         return names
-
-    def _take_flaws(self, request: Request[Any], things: Sequence[Thing], flaws: Sequence[Flaw]) -> None:
-        flawed = {flaw.id for flaw in flaws}
-        for flaw in flaws:
-            self.leave_out(request.endpoint, None if flaw.id is None else str(flaw.id), flaw.why)
-        for thing in things:
-            thing.flawed = thing.id in flawed or None in flawed
-            if not thing.flawed:
-                self.owed.discard(str(thing))
 
     async def ask_list(self, request: Request[list[T]], part: str | None) -> Answered[list[T]] | None:
         """Return a list; None if there is no right to it, and this `part` of all lists is left out.
@@ -281,8 +270,8 @@ class Account:
     def fail(self, thing: Thing, error: ApiError) -> None:
         """Leave a thing out. Raises ApiError if that is one too many."""
         if thing.id == 0 and isinstance(error, Rejected):
-            # 0 may be how the provider writes "none": nothing is owed.
-            self.owed.discard(str(thing))
+            thing.answered = True  # 0 may be how the provider writes "none"
+            self.settle([thing])
             return
         self.leave_out(error.endpoint, str(thing.id), str(error))
         if isinstance(error, Forbidden):

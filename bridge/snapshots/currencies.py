@@ -1,4 +1,4 @@
-"""The currencies job: the provider's list of active currencies, and the precision of others that bets use.
+"""The currencies: the provider's list of active ones, and the precision of others that bets use.
 
 Interface, "Currency exchange".
 """
@@ -10,13 +10,13 @@ from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
-from bridge.errors import SchemaError, SchemaNotFound
-from bridge.rest.endpoints import ListedCurrency, Questions
+from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
+from bridge.snapshots.forgotten import Vanished
 from bridge.snapshots.model import Currency, CurrencyType
-from bridge.snapshots.plan import Estimate, JobInput
-from bridge.snapshots.results import Outcome, count, encode, some
-from bridge.snapshots.vanished import Vanished
+from bridge.snapshots.published import Published
+from bridge.snapshots.report import Outcome, some
+from bridge.snapshots.wanted import Estimate, Found
 
 MAX_NOTES: Final = 100
 _THING: Final = "currency"
@@ -28,72 +28,50 @@ TYPES: Final[dict[int, CurrencyType]] = {1: "Fiat", 2: "Crypto", 3: "Custom"}
 class Currencies:
     """One run of the job. `codec` decodes the records of its topic."""
 
-    def __init__(self, settings: ApiSettings, codec: Codec, job_input: JobInput) -> None:
-        self._settings = settings
-        self._codec = codec
-        self._questions = Questions(settings)
-        self._input = job_input
-        self._full = job_input.full
-        self._used = job_input.kept.currencies
-        self._present: dict[bytes, Currency] = {}
-        owed = {name.removeprefix(f"{_THING}:") for name in job_input.state.owed}
-        self._owed = owed & self._used if job_input.full and self._used else owed
-        self._found: dict[bytes, Currency] = {}
+    def __init__(self, settings: ApiSettings, codec: Codec, found: Found) -> None:
+        self._settings, self._questions, self._full = settings, Questions(settings), found.full
+        self._used = {*(found.state.usage if found.full else found.usage).of["currency"]}
+        self._published = Published(found.present, codec, Currency, (*TYPES.values(), "Unknown"))
+        self._present = {key: record for key in found.present if (record := self._published.get(key))}
+        self._missing = found.state.refused["missing"]
+        owed = {name.removeprefix(f"{_THING}:") for name in found.state.refused["owed"]}
+        self._owed = owed & self._used if found.full and self._used else owed
+        self._new: dict[bytes, Currency] = {}
         self._notes: dict[str, None] = {}
-        for key, value in job_input.present.items():
-            try:
-                self._present[key] = Currency.from_avro(codec.decode(value))
-            except SchemaNotFound:  # it may be readable the next time
-                raise
-            except SchemaError as error:
-                self._note(
-                    f"the record of {key.decode()} cannot be read, and is written again if the provider "
-                    f"has it: {error}"
-                )
+        for key, error in self._published.broken.items():
+            self._note(
+                f"the record of {key.decode()} cannot be read, and is written again if the provider has it: "
+                f"{error}"
+            )
 
     async def run(
-        self, asks: Asks, snapshot_id: str, progress: ProgressCallback = lambda what, done, total: None
+        self,
+        asks: Asks,
+        snapshot_id: str,
+        progress: ProgressCallback = lambda what, done, total: None,
+        _: object = None,
     ) -> Outcome:
-        """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
-        account = Account(
-            asks, self._settings, frozenset(str(Thing(_THING, symbol)) for symbol in self._owed)
-        )
+        """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
+        account = Account(asks, self._settings, (f"{_THING}:{symbol}" for symbol in self._owed))
         whole = await self._list(account, progress)
-        vanished = Vanished(self._settings.max_shrink_share, self._input.state.missing, full=self._full)
-        believed = set[str]()
+        believes = self._full and self._settings.keep_names == "days"
+        vanished = Vanished(self._settings.max_shrink_share, self._missing, full=believes)
+        gone = set[str]()
         if whole:
             known = [x.symbol for x in self._present.values() if x.type != "Unknown"]
-            missing = [symbol for symbol in known if symbol.encode() not in self._found]
-            believed = vanished.believed(_THING, known, missing, "currencies")
-        account.owed -= {
-            str(Thing(_THING, symbol)) for symbol in self._owed if symbol.encode() in self._found
-        }
-        unlisted = account.begin([Thing(_THING, symbol) for symbol in self.unlisted(believed)])
+            missing = [symbol for symbol in known if symbol.encode() not in self._new]
+            gone = vanished.believed(_THING, known, missing, "currencies")
+        account.owed -= {f"{_THING}:{symbol}" for symbol in self._owed if symbol.encode() in self._new}
+        unlisted = account.begin([Thing(_THING, symbol) for symbol in self.unlisted(gone)])
         for index, thing in enumerate(unlisted, 1):
             await self._precision(account, thing)
             progress("currencies by symbol", index, len(unlisted))
-        if unused := believed - self._used:
+        if unused := gone - self._used:
             self._note(f"{len(unused):,} currencies are removed, {some(unused)}")
-        gone = {symbol.encode() for symbol in unused}
-        changed = (new for key, new in self._found.items() if self._present.get(key) != new)
-        written = encode(changed, self._codec, snapshot_id, account)
-        types = {key: currency.type for key, currency in (self._present | self._found).items()}
-        return Outcome(
-            written=written,
-            removed=gone,
-            counts=count(
-                (*TYPES.values(), "Unknown"),
-                lambda key: types.get(key, "Unknown"),
-                self._input.present,
-                written,
-                gone,
-            ),
-            forbidden=account.forbidden,
-            left_out=account.left_out,
-            owed=account.owed,
-            missing=vanished.missing,
-            notes=[*vanished.notes, *self._notes],
-        )
+        changed = [new for key, new in self._new.items() if self._present.get(key) != new]
+        removed = (symbol.encode() for symbol in unused)
+        portion = self._published.change(snapshot_id, changed, removed, account)
+        return Outcome(portion, missing=vanished.missing, notes=[*vanished.notes, *self._notes])
 
     def unlisted(self, gone: Container[str] = ()) -> list[str]:
         """Return the symbols whose precision is requested: bets use them, and no list has them.
@@ -106,7 +84,7 @@ class Currencies:
             return present is None or symbol in gone or (self._full and present.type == "Unknown")
 
         wanted = {*filter(is_asked, self._used), *self._owed}
-        return sorted(symbol for symbol in wanted if symbol.encode() not in self._found)
+        return sorted(symbol for symbol in wanted if symbol.encode() not in self._new)
 
     def estimate(self) -> list[Estimate]:
         """Estimate the requests of a run before it starts, without retries."""
@@ -120,8 +98,7 @@ class Currencies:
 
     async def _list(self, account: Account, progress: ProgressCallback) -> bool:
         """Read the list as a whole and by type, in case that gives more. Returns whether all was read."""
-        types = [None, *TYPES]
-        whole = True
+        types, whole = [None, *TYPES], True
         for index, type_ in enumerate(types, 1):
             request = self._questions.active_currencies(type_)
             answered = await account.ask_list(request, None if type_ is None else TYPES[type_])
@@ -144,7 +121,7 @@ class Currencies:
         if type_ not in TYPES:
             self._note(f"{symbol} is listed with the unknown type {type_}: it is published as Unknown")
         new = Currency(symbol, TYPES.get(type_, "Unknown"), listed["precision"])
-        first = self._found.setdefault(new.key, new)
+        first = self._new.setdefault(new.key, new)
         if first != new:
             self._note(
                 f"{symbol} is listed in two ways: {first.type}, precision {first.precision}, which is "
@@ -157,7 +134,11 @@ class Currencies:
 
     async def _precision(self, account: Account, thing: Thing) -> None:
         symbol = str(thing.id)
-        request = self._questions.currency_precision(symbol)
-        if found := await account.attempt(thing, lambda thing: account.ask_about(thing, request)):
+
+        async def ask(thing: Thing) -> CurrencyPrecision | None:
+            return await account.ask_about(thing, self._questions.currency_precision(symbol))
+
+        if found := await account.attempt(thing, ask):
             currency = Currency(symbol, "Unknown", found["precision"])
-            self._found[currency.key] = currency
+            self._new[currency.key] = currency
+        account.settle([thing])

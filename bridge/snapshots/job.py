@@ -1,7 +1,8 @@
 """One run of a snapshot job: take the lock, read Kafka, ask the provider, publish, report.
 
-Nothing is written before the last answer has arrived, and then everything in one transaction: a run that
-fails or is killed leaves the last snapshot as it was.
+What is published is whole: each transaction has its Snapshot record. A run of less than half a minute writes
+nothing before the last answer has arrived. A longer one publishes what it has now and then, as Partial, so
+that names need not wait for hours; one that fails or is killed leaves what it has published.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.clock import Clock
 from bridge.config import Settings
-from bridge.config.api import KINDS, Kind
+from bridge.config.api import KINDS
 from bridge.errors import TopologyError
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
@@ -32,13 +33,15 @@ from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
-from bridge.snapshots.plan import Estimate, JobInput, Scope
+from bridge.snapshots.published import Portion
 from bridge.snapshots.publisher import Publisher
-from bridge.snapshots.results import Outcome, Report
-from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.report import Outcome, Report
+from bridge.snapshots.state import JobState
 from bridge.snapshots.status import ITS_TURN
 from bridge.snapshots.storage import DAY_SECONDS, JobStorage, last_snapshot, topic_of
 from bridge.snapshots.translations import Translations
+from bridge.snapshots.usage import HOUR_SECONDS
+from bridge.snapshots.wanted import Estimate, Found, Task
 
 SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
 BUSY_SECONDS: Final = 20.0
@@ -49,25 +52,6 @@ PUBLISH_SECONDS: Final = 600.0
 """How long a single run tries to publish: twice the transaction timeout."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """A job with its command-line options."""
-
-    job: Job
-    scope: Scope
-    full: bool = False
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages that it publishes: currencies have none."""
-        return self.scope.languages if self.job == "translations" else ()
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """The kinds of names that it asks for: currencies have none."""
-        return tuple(kind for kind in KINDS if kind in self.scope.kinds) if self.job == "translations" else ()
-
-
 def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Estimate]:
     """Estimate the requests of a run now. Sends none, takes no lock and writes nothing.
 
@@ -76,17 +60,18 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     settings.require("kafka.bootstrap_servers", "registry.url")
     storage = JobStorage(settings, task.job, visible=True)
     last = last_snapshot(settings, task.job, visible=True)
-    now = instant.now().wall
-    job_input = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
+    found = _read(settings, task, last, storage, storage.state(), instant.now().wall, progress, lambda: None)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
-        return _job(settings, task, codec, job_input).estimate()
+        return _job(settings, task, codec, found).estimate()
 
 
-def _job(settings: Settings, task: Task, codec: Codec, job_input: JobInput) -> Currencies | Translations:
+def _job(
+    settings: Settings, task: Task, codec: Codec, found: Found, clock: Clock = instant.now
+) -> Currencies | Translations:
     if task.job == "currencies":
-        return Currencies(settings.api, codec, job_input)
-    return Translations(settings.api, task.scope, codec, job_input)
+        return Currencies(settings.api, codec, found)
+    return Translations(settings.api, task, codec, found, clock)
 
 
 def run(
@@ -102,7 +87,7 @@ def run(
 
     Waits `patience` seconds for another run to end; with None it waits, and tries to publish, without limit.
     `on_trouble` is called, maybe by another thread, with the reason why Kafka has failed and is tried again.
-    Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError: nothing is
+    Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError: nothing more is
     published then, unless the message says that this is unknown.
     """
     settings.require("api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url")
@@ -153,87 +138,119 @@ def make_snapshot(
 
     Raises as `run`.
     """
-    started = clock()
-    state = storage.state()
-    declared = topics.declare(settings)
+    making = _Making(settings, task, last, storage, codecs["snapshot"], publisher, clock)
+    found = making.read(progress)
+    job = _job(settings, task, codecs[SCHEMAS[task.job]], found, clock)
 
-    def state_records() -> list[Record]:
-        moment = round(clock().wall * 1000)
-        name = declared.snapshot_state.name
-        return [Record(name, key, value, moment) for key, value in state.changes().items()]
-
-    state_topic_id = storage.state_topic_id()
-
-    def check_state_topic() -> None:
-        # A new topic would lack everything that this run does not change.
-        if storage.state_topic_id() != state_topic_id:
-            name = declared.snapshot_state.name
-            raise TopologyError(f"the topic {name} was recreated during the run; nothing was published")
-
-    def save() -> None:
-        if records := state_records():
-            check_state_topic()
-            publisher.save(records)
-
-    job_input = _read_input(settings, task, last, storage, state, started.wall, progress, save)
-    codec = codecs[SCHEMAS[task.job]]
-    job = _job(settings, task, codec, job_input)
-    id_ = f"{datetime.fromtimestamp(started.wall, UTC):%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
+    async def publish(make: Callable[[], Portion | None]) -> None:
+        # In a thread, so that answers go on to arrive. Kafka may be away until the end of the run.
+        if await asyncio.to_thread(publisher.is_reachable) and (portion := make()):
+            await asyncio.to_thread(making.publish, portion, whole=False)
 
     async def ask() -> Outcome:
         async with client:
-            return await job.run(client, id_, progress)
+            return await job.run(client, making.id, progress, None if task.narrowed else publish)
 
     outcome = asyncio.run(ask())
-    finished = clock().wall
-    topic, moment = topic_of(settings, task.job), round(finished * 1000)
-    records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
-    records += (Record(topic, key, value, moment) for key, value in outcome.written.items())
-    narrowed = task.scope.narrowed
-    # Lost records are still to be fetched.
-    refreshed = None if last is None or _is_lost(last, job_input.present) else last.refreshed_at
-    if job_input.full and not narrowed:
-        refreshed = started.wall
-    snapshot = Snapshot(
-        job=task.job,
-        id=id_,
-        started_at=started.wall,
-        finished_at=finished,
-        refreshed_at=refreshed,
-        complete=not (narrowed or outcome.left_out or outcome.owed),
-        languages=last.languages if last and narrowed else task.languages,
-        kinds=last.kinds if last and narrowed else task.kinds,
-        forbidden=outcome.forbidden,
-        left_out=outcome.left_out[:MAX_LEFT_OUT],
-        owed=len(outcome.owed),
-        counts=outcome.counts,
-        position=state.position,
-    )
-    state.owed, state.partial, state.missing = outcome.owed, outcome.partial, outcome.missing
-    if not narrowed:  # else its references stay new for the next run
-        state.mark_seen()
-    records += state_records()
-
-    def seal(ends: Offsets) -> Record:
-        value = codecs["snapshot"].encode(replace(snapshot, ends=ends).to_avro())
-        return Record(declared.snapshots.name, task.job.encode(), value, moment)
-
+    making.state.refused |= {"partial": outcome.partial, "missing": outcome.missing}
+    if not task.narrowed:  # else what bets use stays new for the next run
+        making.state.mark_seen()
     progress("publishing", 0, 1)
-    check_state_topic()
-    ends = publisher.publish(records, seal)
+    snapshot = making.publish(outcome.portion, whole=True)
     progress("publishing", 1, 1)
     return Report(
-        replace(snapshot, ends=ends),
-        full=job_input.full,
-        bets=job_input.bets,
+        snapshot,
+        full=found.full,
+        bets=found.bets,
         requests=client.requests,
-        seconds=clock().monotonic - started.monotonic,
+        seconds=clock().monotonic - making.started.monotonic,
         coverage=outcome.coverage,
-        notes=[*filter(None, [job_input.note]), *outcome.notes],
+        notes=[*filter(None, [found.note]), *outcome.notes],
     )
 
 
-def _read_input(
+@dataclass
+class _Making:
+    """What one run reads from Kafka and writes to it."""
+
+    settings: Settings
+    task: Task
+    last: Snapshot | None
+    storage: JobStorage
+    codec: Codec
+    """Of the Snapshot record."""
+    publisher: Publisher
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+        moment = f"{datetime.fromtimestamp(self.started.wall, UTC):%Y%m%dT%H%M%S.%fZ}"
+        self.id = f"{moment}-{uuid.uuid4().hex[:8]}"
+        self.state = self.storage.state()
+        self._topics = topics.declare(self.settings)
+        self._state_topic_id = self.storage.state_topic_id()
+
+    def read(self, progress: ProgressCallback) -> Found:
+        """Return what the run finds."""
+        last, moment = self.last, self.started.wall
+        found = _read(self.settings, self.task, last, self.storage, self.state, moment, progress, self._save)
+        self._refreshes = found.full and not self.task.narrowed
+        # Lost records are still to be asked about.
+        self._refreshed = None if last is None or _is_lost(last, found.present) else last.refreshed_at
+        return found
+
+    def publish(self, portion: Portion, *, whole: bool) -> Snapshot:
+        """Publish in one transaction with the state and a Snapshot record. Blocks."""
+        task, last, state = self.task, self.last, self.state
+        state.refused["owed"] = portion.owed
+        state.asking = portion.id if self._refreshes and self._refreshed is None and not whole else None
+        snapshot = Snapshot(
+            job=task.job,
+            id=portion.id,
+            started_at=self.started.wall,
+            finished_at=self.clock().wall,
+            refreshed_at=self.started.wall if self._refreshes and whole else self._refreshed,
+            complete=whole and not (task.narrowed or portion.left_out or portion.owed),
+            languages=last.languages if last and task.narrowed else task.languages,
+            kinds=last.kinds if last and task.narrowed else task.kinds,
+            forbidden=portion.forbidden,
+            left_out=portion.left_out[:MAX_LEFT_OUT],
+            owed=len(portion.owed),
+            counts=portion.counts,
+            position=state.position,
+        )
+        removed: dict[bytes, bytes | None] = dict.fromkeys(sorted(portion.removed))
+        records = self._records(topic_of(self.settings, task.job), removed | portion.written)
+        records += self._records(self._topics.snapshot_state.name, state.changes())
+
+        def seal(ends: Offsets) -> Record:
+            value = self.codec.encode(replace(snapshot, ends=ends).to_avro())
+            return self._records(self._topics.snapshots.name, {task.job.encode(): value})[0]
+
+        self._check_state_topic()
+        ends = self.publisher.publish(records, seal)
+        if not whole:
+            written = len(portion.written)
+            get().info("names published, the run goes on", job=task.job, snapshot=portion.id, written=written)
+        return replace(snapshot, ends=ends)
+
+    def _save(self) -> None:
+        if changes := self.state.changes():
+            self._check_state_topic()
+            self.publisher.save(self._records(self._topics.snapshot_state.name, changes))
+
+    def _records(self, topic: str, changes: Mapping[bytes, bytes | None]) -> list[Record]:
+        moment = round(self.clock().wall * 1000)
+        return [Record(topic, key, value, moment) for key, value in changes.items()]
+
+    def _check_state_topic(self) -> None:
+        # A new topic would lack everything that this run does not change.
+        if self.storage.state_topic_id() != self._state_topic_id:
+            name = self._topics.snapshot_state.name
+            raise TopologyError(f"the topic {name} was recreated during the run; nothing more was published")
+
+
+def _read(
     settings: Settings,
     task: Task,
     last: Snapshot | None,
@@ -242,27 +259,28 @@ def _read_input(
     now: float,
     progress: ProgressCallback,
     save: Callable[[], None],
-) -> JobInput:
-    """Read the published records and the references of bets."""
+) -> Found:
+    """Read the published records and what bets use."""
     present = storage.published()
     bets, note = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
     # The state was lost, and with it the names of what is owed.
-    forgot = last is not None and last.owed != len(state.owed)
-    full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, now)
+    forgot = last is not None and last.owed != len(state.refused["owed"])
+    is_lost = _is_lost(last, present)
+    full = task.full or forgot or is_lost or _is_due(settings, task, last, now)
+    resumed = last is not None and state.asking == last.id and not (task.full or forgot or is_lost)
     # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
-    newest = min(now, state.newest + HOUR_SECONDS)
+    newest = min(now, state.usage.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
-    if full or task.scope.narrowed:  # which may be all that there ever are
-        state.forget(newest - settings.api.keep_days * DAY_SECONDS)
-    references = state.references(0 if forgot else recent, full=full)
-    if not state.newest:
+    if full or task.narrowed:  # which may be all that there ever are
+        state.usage.forget(newest - settings.api.keep_days * DAY_SECONDS)
+    used = state.used(0 if forgot else recent, full=full)
+    if not state.usage.newest:
         get().warning(
             "no settled bets found, check topics.prefix",
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )
-    kept = state.in_use() if full else references
-    return JobInput(present, references, full, kept, state, bets, note)
+    return Found(present, used, state, full, resumed, bets, note)
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
@@ -274,7 +292,7 @@ def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -
     """Return whether a full run is due; a narrowed run is full only before the first snapshot."""
     if last is None:
         return True
-    if task.scope.narrowed:
+    if task.narrowed:
         return False
     # A time in the future comes from a wrong clock.
     overdue = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -14,12 +14,18 @@ from bridge.rest.answers import MAX_WHY_CHARACTERS
 
 Job: TypeAlias = Literal["translations", "currencies"]
 """A snapshot job: the name of its command, and of its topic without the prefix."""
+Texts: TypeAlias = dict[str, str]
+"""Language → text."""
+Offsets: TypeAlias = dict[int, int]
+"""Partition → the first offset that was not read, or is not included."""
+CurrencyType: TypeAlias = Literal["Unknown", "Fiat", "Crypto", "Custom"]
 
 MAX_RECORD_BYTES: Final = 1_000_000
 """The default limit of a topic, and far more than the names of one entity."""
-
-Texts: TypeAlias = dict[str, str]
-"""Language → text."""
+MAX_LEFT_OUT: Final = 1_000
+"""Entries in a Snapshot record, which has a maximum size."""
+NO_RIGHT: Final = "there is no right to it (403)"
+"""The reason for a whole endpoint."""
 
 
 @dataclass(slots=True)
@@ -74,21 +80,19 @@ class Translation:
         return cls(**{field: datum[name] for field, name in _AVRO_NAMES.items()})
 
 
-_BELONGING: Final = ("event_id", "sport_id", "region_id", "league_id", "competitor_ids", "market_type_id")
+_BELONGING: Final = Translation.__slots__[3:]
 _AVRO_NAMES: Final = {"kind": "kind", "id": "id", "texts": "translations"} | {
     name: camel_case(name) for name in _BELONGING
 }
 """Field of a translation → field of its Avro datum."""
+_KEY: Final = re.compile(r"([a-z]+(?:-[a-z]+)*)((?::(?:0|-?[1-9][0-9]{0,18})){1,2})")
+_WITHIN: Final = frozenset({"market", "market-type-template"})
+"""The kinds whose ids are unique only within an event or a sport."""
 
 
 def key_of(kind: Kind, number: int, within: int | None = None) -> bytes:
     """Return a record's key. `within` is the event of a market, or the sport of a market type template."""
     return f"{kind}:{number}".encode() if within is None else f"{kind}:{within}:{number}".encode()
-
-
-_KEY: Final = re.compile(r"([a-z]+(?:-[a-z]+)*)((?::(?:0|-?[1-9][0-9]{0,18})){1,2})")
-_WITHIN: Final = frozenset({"market", "market-type-template"})
-"""The kinds whose ids are unique only within an event or a sport."""
 
 
 def is_key(text: str) -> bool:
@@ -104,9 +108,6 @@ def is_key(text: str) -> bool:
 def kind_of(key: bytes) -> str:
     """Return the kind in a key; a newer bridge may have kinds that are unknown here."""
     return key.partition(b":")[0].decode()
-
-
-CurrencyType = Literal["Unknown", "Fiat", "Crypto", "Custom"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +138,9 @@ class Currency:
         return cls(datum["symbol"], datum["type"], datum["precision"])
 
 
-Offsets: TypeAlias = dict[int, int]
-"""Partition → the first offset that was not read, or is not included."""
-
-
 @dataclass(slots=True)
 class Counts:
-    """The numbers of records of one kind in a snapshot, written by it, and removed by it."""
+    """The numbers of records of one kind in a snapshot, written by its run, and removed by it."""
 
     records: int = 0
     written: int = 0
@@ -154,7 +151,7 @@ class LeftOut(NamedTuple):
     """Something that the provider failed to answer, and why."""
 
     endpoint: str
-    """The path as the interface writes it."""
+    """The path as the interface writes it; empty for a record that is too large."""
     id: str | None
     """The id asked about or in the answer; a list's language; None for the whole endpoint."""
     why: str
@@ -163,12 +160,6 @@ class LeftOut(NamedTuple):
     def of(cls, endpoint: str, id_: str | None, why: str) -> LeftOut:
         """Create one with a shortened reason: a provider may answer with anything."""
         return cls(endpoint, id_, shortened(why, MAX_WHY_CHARACTERS))
-
-
-NO_RIGHT: Final = "there is no right to it (403)"
-"""The reason for a whole endpoint."""
-MAX_LEFT_OUT: Final = 1_000
-"""Entries in a Snapshot record, which has a maximum size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,18 +194,18 @@ class Snapshot:
         return {
             "job": self.job,
             "id": self.id,
+            "owed": self.owed,
+            "languages": [*self.languages],
+            "kinds": [*self.kinds],
+            "forbidden": [*self.forbidden],
             "startedAt": round(self.started_at * MICROS),
             "finishedAt": round(self.finished_at * MICROS),
             "refreshedAt": None if self.refreshed_at is None else round(self.refreshed_at * MICROS),
             "scope": "Complete" if self.complete else "Partial",
-            "languages": list(self.languages),
-            "kinds": list(self.kinds),
-            "forbidden": list(self.forbidden),
             "leftOut": [left._asdict() for left in self.left_out],
-            "owed": self.owed,
             "counts": {kind: asdict(counts) for kind, counts in sorted(self.counts.items())},
-            "ends": _places(self.ends.items()),
-            "position": _places(self.position.items()),
+            "ends": _places(self.ends),
+            "position": _places(self.position),
         }
 
     @classmethod
@@ -239,5 +230,5 @@ class Snapshot:
         )
 
 
-def _places(offsets: Iterable[tuple[int, int]]) -> list[dict[str, int]]:
-    return [{"partition": partition, "offset": offset} for partition, offset in sorted(offsets)]
+def _places(offsets: Offsets) -> list[dict[str, int]]:
+    return [{"partition": partition, "offset": offset} for partition, offset in sorted(offsets.items())]

@@ -1,15 +1,11 @@
 """Publishes a snapshot: the changed records and a Snapshot record, in one transaction.
 
-Everything is ready before the transaction begins. It is written exactly once (`bridge.kafka.transactions`),
-with the Snapshot record as its marker, and retried until a deadline, if there is one. Before each new
-producer the lock must be ours, or is won back: an outage may outlast a session.
-
-Some failures are final: a missing right, records of a wrong clock, a deleted topic. A topic that was
-recreated lacks the unchanged records, which this run would not write.
+It is written exactly once (`bridge.kafka.transactions`), with the Snapshot record as its marker, and retried
+until a deadline, if there is one. Before each new producer the lock must be ours, or is won back: an outage
+may outlast a session. A missing right, a wrong clock, a topic that is gone or recreated end it.
 
 Only the job writes to its topic. So the high watermarks read inside the transaction, once the broker has all
-its records, are where the snapshot ends: its last record is below them, and the commit marker, which no
-reader sees, comes next. A partition without a record of it ends where the last snapshot left it.
+its records, are where the snapshot ends. A partition without a record of it ends where the last one left it.
 """
 
 from __future__ import annotations
@@ -38,10 +34,9 @@ QUEUE_KBYTES: Final = 32_768
 
 
 class Publisher:
-    """Publishes the snapshots of one job, one after the other, until `close`. Its calls block.
+    """Publishes the snapshots of one job, whose lock the caller holds, until `close`. Its calls block.
 
-    The caller must hold the job's lock. What fails is tried again until the lock is stopped, or for
-    `patience` seconds.
+    What fails is tried again until the lock is stopped, or for `patience` seconds.
     """
 
     def __init__(self, settings: Settings, job: Job, lock: Lock, patience: float | None = None) -> None:
@@ -127,6 +122,14 @@ class Publisher:
         """
         with self._attempting("saving", self._patience, records):
             self._writer.commit(lambda: self._write(records), check_generation=True)
+
+    def is_reachable(self) -> bool:
+        """Return whether a broker answers and has the topics. Blocks for up to 3 s."""
+        try:
+            self._lock.must_have_topics()
+        except KafkaUnavailable:
+            return False
+        return True
 
     def close(self) -> None:
         """Abort what is open, which would hide later records until its time-out."""

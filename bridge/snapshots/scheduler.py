@@ -14,11 +14,11 @@ from bridge.observability.endpoints import make_app, served
 from bridge.observability.status_page import status_page
 from bridge.registry import RegistryUnavailable
 from bridge.snapshots.asking import ProgressCallback
-from bridge.snapshots.job import Task, run
-from bridge.snapshots.metrics import collect
-from bridge.snapshots.results import Report
-from bridge.snapshots.status import JobStatus
+from bridge.snapshots.job import run
+from bridge.snapshots.report import Report
+from bridge.snapshots.status import JobStatus, collect
 from bridge.snapshots.view import job_view
+from bridge.snapshots.wanted import Task
 
 _TRANSIENT: Final = (ApiError, ProviderPause, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""
@@ -51,14 +51,9 @@ def run_every(
     def report_trouble(reason: str) -> None:
         status.trouble = reason
 
-    app = make_app(
-        {"snapshot": task.job},
-        status.health,
-        lambda _: collect(status),
-        settings.web,
-        steady,
-        status_page("snapshots", lambda: job_view(status, steady().wall)),
-    )
+    page = status_page("snapshots", lambda: job_view(status, steady().wall))
+    labels = {"snapshot": task.job}
+    app = make_app(labels, status.health, lambda _: collect(status), settings.web, steady, page)
     with served(app, settings.web):
         while not stop.is_set():
             steady.anchor()
@@ -69,7 +64,7 @@ def run_every(
                 report = run(settings, task, report_progress, stop, report_trouble, patience=None)
             except _TRANSIENT as error:
                 status.fail(str(error))
-                get().error("snapshot failed, the last one is unchanged", job=task.job, reason=str(error))
+                get().error("snapshot failed, what is published stays", job=task.job, reason=str(error))
                 if isinstance(error, ProviderPause):
                     due = max(due, steady().monotonic + min(error.seconds, LONGEST_DELAY_SECONDS))
                 elif isinstance(error, KafkaUnavailable | RegistryUnavailable):
@@ -85,8 +80,8 @@ def run_every(
 
 
 def _log(report: Report) -> None:
-    snapshot = report.snapshot
-    get().info(
+    snapshot, log = report.snapshot, get()
+    log.info(
         "snapshot published",
         job=snapshot.job,
         snapshot=snapshot.id,
@@ -97,10 +92,8 @@ def _log(report: Report) -> None:
         seconds=round(report.seconds, 1),
     )
     for left in snapshot.left_out[:MAX_LOGGED]:
-        get().error("left out by the provider", **left._asdict())
-    if snapshot.left_out:
-        get().error(
-            "snapshot is partial, the next run asks again", leftOut=len(snapshot.left_out), owed=snapshot.owed
-        )
+        log.error("left out by the provider", **left._asdict())
+    if count := len(snapshot.left_out):
+        log.error("snapshot is partial, the next run asks again", leftOut=count, owed=snapshot.owed)
     for note in report.notes:
-        get().info("snapshot note", note=note)
+        log.info("snapshot note", note=note)

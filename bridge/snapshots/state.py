@@ -1,254 +1,211 @@
-"""The state of a snapshot job between runs, in a separate compacted topic.
+"""What a job keeps between runs, in a compacted topic of its own. A run writes only what has changed.
 
-    in-use/event:77       what bets mention, and when they last did: old bets are not read again
-    owed/0                names of what the provider failed to answer, ten thousand a record
-    partial/0             names of what narrowed runs have kept a part of, likewise
-    missing/0             names of what lists lacked that were too short to be believed, likewise
-    read                  up to where the settled bets were read, and the id of their topic
-    seen                  the last run whose references a snapshot has covered
+    in-use/event:77       when bets last used an id, so that old bets are not read again
+    read                  up to where the bets were read, and the id of their topic
+    seen                  the last run whose uses a snapshot has covered
+    owed/0                names of what is refused until the next run, ten thousand a record
+    partial/0             until the next whole run: narrowed ones have kept a part of the answer
+    missing/0             until the next full run: a list lacked it that was too short to be believed
+    asking                the last portion of a first run that is not at its end: the next one goes on
 
 Each key begins with the job. Values are JSON: no other program reads them. Times are Unix seconds.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping
+from array import array
+from collections.abc import Mapping
+from math import inf
 from typing import Any, Final
 
 import orjson
 
 from bridge.snapshots.model import Job, Offsets, is_key
-from bridge.snapshots.references import Place, References
+from bridge.snapshots.usage import HOUR_SECONDS, Id, Place, Usage, Use
 
-HOUR_SECONDS: Final = 3_600
-"""Resolution of the last mention, which limits how often an entry is written again."""
-MAX_IDS_OF_EVENT: Final = 20_000
-"""Markets, and selections, kept for one event: they must fit into a record."""
 NAMES_PER_RECORD: Final = 10_000
+_INVALID: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
+"""What garbage causes."""
 
 
 class JobState:
-    """The state of one job. `records` has the topic's keys and values, those of other jobs included.
+    """The state of one job. `records` has the topic's keys and values, those of the other job included.
 
     Invalid records are ignored, and counted in `foreign`: what they held is learnt again.
     """
 
     def __init__(self, job: Job, records: Mapping[bytes, bytes]) -> None:
-        self._prefix = f"{job}/".encode()
-        cut = len(self._prefix)
-        ours = {key[cut:]: value for key, value in records.items() if key.startswith(self._prefix)}
-        self._entries = {key: value for key, value in ours.items() if _is_sound(key, value)}
-        self.foreign = len(ours) - len(self._entries)
-        self._changed: set[bytes] = set()
-        read = self._get(b"read") or {"position": {}, "topic": None, "run": 0, "keep": 0}
-        self.position: Offsets = {int(p): offset for p, offset in read["position"].items()}
+        self.usage = Usage()
+        self.refused: dict[str, set[str]] = {"owed": set(), "partial": set(), "missing": set()}
+        """Names of what was asked and not answered, such as `markets:77`, by when to ask again."""
+        self.position: Offsets = {}
         """Position up to which the settled bets were read; empty before the first run."""
-        self.topic_id: str | None = read["topic"]
+        self.symbols_from: Offsets = {}
+        """From where on they were read for their currencies, too."""
+        self.topic_id: str | None = None
         """The id of the topic of bets that was read."""
-        self._keep_days: float = read["keep"]
-        """The value of `keep_days` with which bets were read."""
-        self._last_run: int = read["run"]
-        """Counts the runs that learnt something new."""
+        self.asking: str | None = None
+        """The id of the last portion of a first run that did not come to its end."""
+        self.foreign = 0
+        self._prefix = f"{job}/"
+        self._keep_days: float = 0
+        self._last_run = self._seen = 0
+        """How many runs have learnt something new, and how many of these a snapshot has covered."""
+        self._small: dict[str, bytes] = {}
+        """The records but for the uses."""
+        self._changed: set[str] = set()
+        """Keys of these."""
+        for key, value in records.items():
+            if key.startswith(self._prefix.encode()):
+                try:
+                    self._load(key.decode().removeprefix(self._prefix), value)
+                except _INVALID:
+                    self.foreign += 1
         self._run = self._last_run
         """The same with this run, once it has."""
-        # A larger number than `_run` is from a topic that was recreated.
-        self._seen: int = min((self._get(b"seen") or {"run": 0})["run"], self._run)
-        self._first = not {b"read", b"seen"} <= self._entries.keys()
+        # A larger number is from a topic that was recreated.
+        self._seen = min(self._seen, self._last_run)
+        self._is_first = not {"read", "seen"} <= self._small.keys()
         """Whether no snapshot is known to exist yet."""
-        self.newest: int = max((entry["at"] for _, entry in self._in_use()), default=0)
-        """The hour of the newest bet learnt; 0 without any."""
-        self.owed = self._names(b"owed/")
-        """Names of what the provider failed to answer, such as `markets:77`."""
-        self.partial = self._names(b"partial/")
-        """Names of what narrowed runs have asked about and kept a part of."""
-        self.missing = self._names(b"missing/")
-        """Names of what lists lacked that were too short to be believed, such as `league:9`."""
 
-    # References.
+    def _load(self, key: str, value: bytes) -> None:
+        content = orjson.loads(value)
+        section, _, name = key.partition("/")
+        if section == "in-use":
+            kind, id_ = _id_in(name)
+            self.usage.of[kind][id_] = use = _use(kind, content)
+            self.usage.newest = max(self.usage.newest, use.at)
+            return
+        if section in self.refused:
+            if not all(x.startswith("currency:") or is_key(x) for x in content):
+                raise ValueError(key)
+            self.refused[section].update(content)
+        elif section == "read":
+            position, run, keep, topic_id = (content[x] for x in ("position", "run", "keep", "topic"))
+            position, symbols = (
+                {_count(int(p)): _count(offset) for p, offset in offsets.items()}
+                for offsets in (position, content.get("symbols", position))
+            )
+            if not (isinstance(topic_id, str | None) and isinstance(keep, int | float)):
+                raise TypeError(key)
+            self._last_run, self._keep_days = _count(run), keep
+            self.position, self.symbols_from, self.topic_id = position, symbols, topic_id
+        elif section == "seen":
+            self._seen = _count(content["run"])
+        elif section == "asking":
+            self.asking = content["snapshot"]
+        self._small[key] = value
+
+    # Uses.
 
     def reads_on(self, topic_id: str | None, keep_days: float) -> bool:
         """Return whether reading continues at `position`: same topic, and names are kept no longer."""
         return bool(self.position) and self.topic_id == topic_id and keep_days <= self._keep_days
 
-    def learn(self, hour: int, references: References) -> None:
-        """Learn the references of bets received in the hour that begins at `hour`."""
-        hour = max(0, hour)  # a record may have no timestamp
-        self.newest = max(self.newest, hour)
-        for key in _plain(references):
-            self._remember(key, hour, {})
-        for number, place in references.events.items():
-            added = {
-                "place": list(place),
-                "markets": references.markets.get(number, ()),
-                "selections": references.selections.get(number, ()),
-            }
-            self._remember(b"in-use/event:%d" % number, hour, added)
+    def learn(self, bet: Mapping[str, Any], received: float) -> None:
+        """Learn from a bet received at that time; a record may have none."""
+        hour = max(0, int(received))
+        self.usage.add(bet, hour - hour % HOUR_SECONDS, self._last_run + 1)
 
     def learnt(self, position: Offsets, topic_id: str | None, keep_days: float) -> None:
         """Note up to where the topic's bets were read, and from how many days ago."""
+        if not self.reads_on(topic_id, keep_days):
+            self.symbols_from = {}
         self.position, self.topic_id, self._keep_days = dict(position), topic_id, keep_days
-        places = {str(partition): offset for partition, offset in sorted(position.items())}
-        self._put(b"read", {"position": places, "topic": topic_id, "run": self._run, "keep": keep_days})
+        if self.usage.changed:
+            self._run = self._last_run + 1
+        places, symbols = (
+            {str(partition): offset for partition, offset in sorted(offsets.items())}
+            for offsets in (position, self.symbols_from)
+        )
+        read = {"position": places, "topic": topic_id, "run": self._run, "keep": keep_days}
+        self._put("read", {**read, "symbols": symbols})
 
-    def references(self, recent: float, *, full: bool) -> References:
-        """Return the references since the last snapshot; in a `full` run, those since `recent` as well.
+    def adopt(self, other: JobState, topic_id: str | None, keep_days: float) -> None:
+        """Take over the currencies that the other job has learnt, if it read on where this one stopped."""
+        begun = self.position if self.reads_on(topic_id, keep_days) else {}
+        if other.reads_on(topic_id, keep_days) and all(
+            other.symbols_from.get(p, 0) <= begun.get(p, 0) <= end for p, end in other.position.items()
+        ):
+            for symbol, use in other.usage.of["currency"].items():
+                self.usage.note("currency", symbol, use.at, self._last_run + 1)
+            self.usage.newest = max(self.usage.newest, other.usage.newest)
+            self.learnt(other.position, topic_id, keep_days)
 
-        Before the first snapshot, only references since `recent` count as new.
+    def used(self, recent: float, *, full: bool) -> Usage:
+        """Return what bets have used since the last snapshot; in a `full` run, since `recent` as well.
+
+        Before the first snapshot, only uses since `recent` count as new.
         """
-        since = recent if full or self._first else math.inf
-        found = References()
-        for name, entry in self._in_use():
-            if entry["at"] + HOUR_SECONDS > since or (not self._first and entry["run"] > self._seen):
-                _add_entry(found, name, entry)
-        return found
-
-    def in_use(self) -> References:
-        """Return all references but markets and selections, of which there are millions."""
-        found = References()
-        for name, entry in self._in_use():
-            _add_entry(found, name, {**entry, "markets": (), "selections": ()})
-        return found
-
-    def selections_in_use(self, among: Collection[int]) -> set[int]:
-        """Return those of these selections that are in use."""
-        found, wanted = set[int](), set(among)
-        for name, entry in self._in_use():
-            kind, _, number = name.partition(":")
-            if kind == "event":
-                found |= wanted.intersection(entry["selections"])
-            elif kind == "selection":
-                found |= wanted & {int(number)}
-        return found
-
-    def forget(self, before: float) -> None:
-        """Drop references that no bet has mentioned since `before`."""
-        for name, entry in self._in_use():
-            if entry["at"] + HOUR_SECONDS <= before:
-                self._put(f"in-use/{name}".encode(), None)
+        return self.usage.since(
+            recent if full or self._is_first else inf, None if self._is_first else self._seen
+        )
 
     def mark_seen(self) -> None:
         """Note that a snapshot covers everything learnt so far."""
-        self._put(b"seen", {"run": self._run})
-
-    def changes(self) -> dict[bytes, bytes | None]:
-        """Return the records that changed since the last call; None for those that are removed."""
-        self._put_names(b"owed/", self.owed)
-        self._put_names(b"partial/", self.partial)
-        self._put_names(b"missing/", self.missing)
-        found = {self._prefix + key: self._entries.get(key) for key in sorted(self._changed)}
-        self._changed.clear()
-        return found
+        self._put("seen", {"run": self._run})
 
     # Records.
 
-    def _names(self, start: bytes) -> set[str]:
-        return {name for _, value in self._under(start) for name in orjson.loads(value)}
+    def changes(self) -> dict[bytes, bytes | None]:
+        """Return the records that changed since the last call; None for those that are removed."""
+        for until, names in self.refused.items():
+            ordered = sorted(names)
+            count = -(-len(ordered) // NAMES_PER_RECORD)
+            for n in range(count):
+                self._put(f"{until}/{n}", ordered[n * NAMES_PER_RECORD :][:NAMES_PER_RECORD])
+            for key in [x for x in self._small if x.startswith(f"{until}/")]:
+                if not key[len(until) + 1 :].isdecimal() or int(key[len(until) + 1 :]) >= count:
+                    self._put(key, None)
+        self._put("asking", self.asking and {"snapshot": self.asking})
+        found = {key: self._small.get(key) for key in self._changed}
+        for kind, id_ in self.usage.changed:
+            use = self.usage.of[kind].get(id_)
+            name = ":".join(map(str, id_)) if isinstance(id_, tuple) else id_
+            found[f"in-use/{kind}:{name}"] = None if use is None else _dumped(use)
+        self._changed.clear()
+        self.usage.changed.clear()
+        return {f"{self._prefix}{key}".encode(): found[key] for key in sorted(found)}
 
-    def _put_names(self, start: bytes, names: set[str]) -> None:
-        if names == self._names(start):
-            return
-        ordered = sorted(names)
-        places = range(0, len(ordered), NAMES_PER_RECORD)
-        records = {start + b"%d" % n: ordered[place:][:NAMES_PER_RECORD] for n, place in enumerate(places)}
-        for key in {key for key, _ in self._under(start)} | records.keys():
-            self._put(key, records.get(key))
-
-    def _remember(self, key: bytes, hour: int, added: Mapping[str, Any]) -> None:
-        old = self._get(key)
-        new: dict[str, Any] = old or {"at": 0}
-        changed = old is None or hour > new["at"]
-        newer = hour >= new["at"]
-        new["at"] = max(hour, new["at"])
-        for name, value in added.items():
-            if name == "place":
-                if newer:
-                    new[name] = value
-                continue
-            ids = set(new.get(name, ()))
-            more = sorted(set(value) - ids)[: max(0, MAX_IDS_OF_EVENT - len(ids))]
-            if more or name not in new:
-                new[name] = [*new.get(name, ()), *more]
-            changed = changed or bool(more)
-        if changed:
-            new["run"] = self._run = self._last_run + 1
-            self._put(key, new)
-
-    def _in_use(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        for key, value in self._under(b"in-use/"):
-            yield key.removeprefix(b"in-use/").decode(), orjson.loads(value)
-
-    def _under(self, start: bytes) -> list[tuple[bytes, bytes]]:
-        return [(key, value) for key, value in self._entries.items() if key.startswith(start)]
-
-    def _get(self, key: bytes) -> dict[str, Any] | None:
-        value = self._entries.get(key)
-        return None if value is None else orjson.loads(value)
-
-    def _put(self, key: bytes, content: dict[str, Any] | list[str] | None) -> None:
-        value = None if content is None else orjson.dumps(content)
-        if value == self._entries.get(key):
-            return
-        self._changed.add(key)
-        if value is None:
-            del self._entries[key]
-        else:
-            self._entries[key] = value
+    def _put(self, key: str, content: object) -> None:
+        value = orjson.dumps(content) if content is not None else None
+        if value != self._small.get(key):
+            self._changed.add(key)
+            if value is None:
+                del self._small[key]
+            else:
+                self._small[key] = value
 
 
-def _is_sound(key: bytes, value: bytes) -> bool:
-    """Return whether a job may have written this record."""
-    try:
-        content = orjson.loads(value)
-        match key.partition(b"/")[0]:
-            case b"in-use":
-                _add_entry(References(), key.removeprefix(b"in-use/").decode(), content)
-                return _are_counts(content["at"], content["run"])
-            case b"owed" | b"partial" | b"missing":
-                return all(name.startswith("currency:") or is_key(name) for name in content)
-            case b"read":
-                places = [(int(partition), offset) for partition, offset in content["position"].items()]
-                return _are_counts(content["run"], *(x for place in places for x in place)) and (
-                    isinstance(content["topic"], str | None) and isinstance(content["keep"], int | float)
-                )
-            case b"seen":
-                return _are_counts(content["run"])
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return False
-    return True
+def _count(number: object) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError("not a count")
+    return number
 
 
-def _are_counts(*numbers: object) -> bool:
-    return all(type(number) is int and number >= 0 for number in numbers)
+def _id_in(name: str) -> tuple[str, Id]:
+    """Return kind and id of a use: of `event:77`, `market-type:1:18` or `currency:EUR`."""
+    kind, _, id_ = name.partition(":")
+    if kind == "currency":
+        return kind, id_
+    numbers = tuple(map(int, id_.split(":")))
+    if len(numbers) != 1 + (kind == "market-type"):
+        raise ValueError(name)
+    return kind, numbers if kind == "market-type" else numbers[0]
 
 
-def _plain(references: References) -> Iterator[bytes]:
-    """Yield the keys of references that are kept without further data."""
-    for kind, numbers in (*references.listed.items(), ("selection", references.selections.get(None, ()))):
-        for number in numbers:
-            yield f"in-use/{kind}:{number}".encode()
-    for sport, type_ in references.market_types:
-        yield b"in-use/market-type:%d:%d" % (sport, type_)
-    for symbol in references.currencies:
-        yield f"in-use/currency:{symbol}".encode()
+def _use(kind: str, content: Mapping[str, Any]) -> Use:
+    use = Use(_count(content["at"]), _count(content["run"]))
+    if kind == "event":
+        use.place = Place(*map(int, content["place"]))
+        use.markets, use.selections = (array("q", content[x]) for x in ("markets", "selections"))
+    return use
 
 
-def _add_entry(references: References, key: str, entry: Mapping[str, Any]) -> None:
-    kind, _, name = key.partition(":")
-    match kind:
-        case "currency":
-            references.currencies.add(name)
-        case "market-type":
-            sport, type_ = name.split(":")
-            references.market_types.add((int(sport), int(type_)))
-        case "event":
-            number = int(name)
-            references.events[number] = Place(*map(int, entry["place"]))
-            if markets := entry["markets"]:
-                references.markets[number] = set(map(int, markets))
-            if selections := entry["selections"]:
-                references.selections[number] = set(map(int, selections))
-        case "selection":
-            references.selections.setdefault(None, set()).add(int(name))
-        case "sport" | "region" | "league":
-            references.listed[kind].add(int(name))
+def _dumped(use: Use) -> bytes:
+    """Return the record of a use, whose ids are not learnt any more."""
+    entry: dict[str, Any] = {"at": use.at, "run": use.run}
+    if use.place is not None:
+        use.markets, use.selections = array("q", use.markets), array("q", use.selections)
+        entry |= {"place": [*use.place], "markets": [*use.markets], "selections": [*use.selections]}
+    return orjson.dumps(entry)

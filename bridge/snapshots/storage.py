@@ -1,4 +1,4 @@
-"""Reads the topics of a snapshot job, and learns references from settled bets."""
+"""Reads the topics of a snapshot job, and scans the settled bets for what they use: once, for both jobs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from bridge.records import topics
 from bridge.records.message import SkippedRecords, at, decode, key_of
 from bridge.registry import Registry
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
-from bridge.snapshots.references import References, references_schema
-from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.state import JobState
+from bridge.snapshots.usage import bets_schema
 
 DAY_SECONDS: Final = 86_400
 LEARNT_AT_ONCE: Final = 200_000
-"""Bets between two saves of what they mention: an interrupted run need not begin again."""
+"""Bets between two saves of what they use: an interrupted run need not begin again."""
+_SYMBOLS: Final = (b"translations/in-use/currency:", b"translations/read")
+"""What the currencies take from the state of the translations, which scan the bets for both."""
 
 
 def topic_of(settings: Settings, job: Job) -> str:
@@ -70,14 +72,17 @@ class JobStorage:
 
     def __init__(self, settings: Settings, job: Job, *, visible: bool = False) -> None:
         self._settings, self._job, self._visible = settings, job, visible
+        self._other: JobState | None = None
+        """What the other job has learnt for this one."""
 
     def state(self) -> JobState:
         """Return the state that the last run left."""
         found: dict[bytes, bytes] = {}
+        wanted = (f"{self._job}/".encode(), *(_SYMBOLS if self._job == "currencies" else ()))
 
         def take(message: Message) -> None:
             key, value = message.key() or b"", message.value()
-            if not key.startswith(f"{self._job}/".encode()):
+            if not key.startswith(wanted):
                 return  # the other job's state may be large
             if value is None:
                 found.pop(key, None)
@@ -87,14 +92,15 @@ class JobStorage:
         name = topics.declare(self._settings).snapshot_state.name
         TopicScan(name, take, visible=self._visible).read(self._settings)
         state = JobState(self._job, found)
+        if self._job == "currencies":
+            self._other = JobState("translations", found)
         if state.foreign:
             get().warning("invalid records of the job state skipped", count=state.foreign)
         return state
 
     def state_topic_id(self) -> str | None:
         """Return the id of the state's topic, which changes if it is created again."""
-        name = topics.declare(self._settings).snapshot_state.name
-        return admin.topic_id(clients.admin(self._settings.kafka), name)
+        return self._topic_id(topics.declare(self._settings).snapshot_state.name)
 
     def published(self) -> dict[bytes, bytes]:
         """Return key → value of the job's topic.
@@ -126,36 +132,32 @@ class JobStorage:
     def learn(
         self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress | None = None
     ) -> tuple[int, str]:
-        """Learn what the settled bets mention that are visible now and were not read yet.
+        """Learn what the settled bets use that are visible now and were not read yet.
 
         The first time, and after the topic was created again, reads the bets of the last `api.keep_days`
-        before `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records
-        that are not bets are skipped and counted. Returns the number of bets, and a note about other records,
-        empty if there are none. Raises TopologyError if the first read finds records and no bet among them,
-        SchemaError for a schema that the registry does not know, and as `TopicScan.read`.
+        before `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Returns
+        the number of bets, and a note about records that are no bets, which are skipped. Raises TopologyError
+        if the first read finds records and no bet among them, SchemaError for a schema that the registry does
+        not know, and as `TopicScan.read`.
         """
-        settings = self._settings
-        topic = topics.declare(settings).bets.name
-        topic_id = admin.topic_id(clients.admin(settings.kafka), topic)
-        keep_days = settings.api.keep_days
-        start: Offsets | float = state.position
-        if not state.reads_on(topic_id, keep_days):
-            start = now - keep_days * DAY_SECONDS
-            _report_recreated(topic, state, topic_id)
-        hours: dict[int, References] = {}
+        settings, topic = self._settings, topics.declare(self._settings).bets.name
+        topic_id, keep_days = self._topic_id(topic), settings.api.keep_days
+        if state.position and state.topic_id != topic_id:
+            get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
+        if self._other is not None:
+            state.adopt(self._other, topic_id, keep_days)
+        reads_on = state.reads_on(topic_id, keep_days)
+        start: Offsets | float = state.position if reads_on else now - keep_days * DAY_SECONDS
         bets, unsaved, foreign = 0, 0, SkippedRecords()
 
         def remember(read: Offsets) -> None:
             nonlocal unsaved
-            for hour, references in hours.items():
-                state.learn(hour, references)
-            hours.clear()
             unsaved = 0
             state.learnt(read, topic_id, keep_days)
             save()
 
         with Registry(settings.registry) as registry:
-            codec = Codec(references_schema(self._job), READ_ONLY, registry.schema_by_id)
+            codec = Codec(bets_schema(self._job), READ_ONLY, registry.schema_by_id)
 
             def take(message: Message) -> None:
                 nonlocal bets, unsaved
@@ -166,26 +168,22 @@ class JobStorage:
                 except ForeignRecord as error:
                     foreign.add(error)
                     return
-                if bet is None:
-                    return
-                received = max(0, message.timestamp()[1] // 1000)
-                hours.setdefault(received - received % HOUR_SECONDS, References()).add(bet)
-                bets, unsaved = bets + 1, unsaved + 1
+                if bet is not None:
+                    state.learn(bet, message.timestamp()[1] / 1000)
+                    bets, unsaved = bets + 1, unsaved + 1
 
             # `visible`: records of open transactions are read by the next run.
             scan = TopicScan(topic, take, start=start, visible=True, progress=progress)
             read = scan.read(settings)
         if foreign.count and not bets and not state.position:
             raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
-        if bets or not isinstance(start, float):
+        if bets or reads_on:
             remember(read)  # else the next run looks again: this one's clock may be far ahead
         foreign.log()
         return bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
 
-
-def _report_recreated(topic: str, state: JobState, topic_id: str | None) -> None:
-    if state.position and state.topic_id != topic_id:
-        get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
+    def _topic_id(self, topic: str) -> str | None:
+        return admin.topic_id(clients.admin(self._settings.kafka), topic)
 
 
 def _bet_in(message: Message, codec: Codec) -> dict[str, Any] | None:

@@ -1,188 +1,444 @@
-"""The translations job: what is fetched, what of it is published, and how well it covers the bets."""
+"""The translations: what is asked in which order, what of it is published, and how well it covers the bets.
+
+Lists are read first; then come events and markets, each from the newest backwards; then what these lack, by
+its id; then the templates, a hundred ids at a time. A list that fails ends the run before anything is
+published; for all other failures see `bridge.snapshots.asking`.
+
+A run that takes longer than `PORTION_SECONDS` publishes what it has so often, each time in one transaction.
+Texts of the kinds with lists are only added until its end: until then another answer may have them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import aclosing
 from itertools import filterfalse
+from typing import Any, Final, TypeVar
 
+from bridge import clock as instant
 from bridge.avro.codec import Codec
+from bridge.clock import Clock
 from bridge.config import ApiSettings
-from bridge.config.api import KINDS, Listed
-from bridge.errors import SchemaError, SchemaNotFound
-from bridge.rest.endpoints import Questions
-from bridge.snapshots.asking import Asks, ProgressCallback
-from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.merge import drop_unchanged, forgotten, unpack
-from bridge.snapshots.model import Translation, kind_of
-from bridge.snapshots.plan import OF_MARKETS, Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
-from bridge.snapshots.results import MAX_EXAMPLES, Outcome, count, cover, encode, some
+from bridge.config.api import KINDS, LISTED, Listed, Template
+from bridge.errors import ApiError, Forbidden, Rejected
+from bridge.rest.answers import Flaw
+from bridge.rest.endpoints import (
+    EntityTranslation,
+    EventTranslations,
+    MarketTranslationItem,
+    MarketTranslations,
+    Questions,
+    Request,
+)
+from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
+from bridge.snapshots.forgotten import Vanished, forgotten
+from bridge.snapshots.model import Translation, key_of, kind_of
+from bridge.snapshots.order import in_order
+from bridge.snapshots.published import Portion, Published
+from bridge.snapshots.report import IdComparison, Outcome, cover, some
+from bridge.snapshots.texts import Merged
+from bridge.snapshots.wanted import (
+    Estimate,
+    Found,
+    Task,
+    Wanted,
+    chunks,
+    estimate,
+    ids_of,
+    kinds_in_use,
+    still_wanted,
+)
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+PORTION_SECONDS: Final = 30.0
+Publish = Callable[[Callable[[], Portion | None]], Awaitable[None]]
+"""Asks for a portion and publishes it, unless Kafka is away."""
+Markets = tuple[list[MarketTranslations], list[MarketTranslationItem]]
+"""In all languages at once, and in one."""
 
 
 class Translations:
     """One run of the job. `codec` decodes the records of its topic."""
 
-    def __init__(self, settings: ApiSettings, scope: Scope, codec: Codec, job_input: JobInput) -> None:
-        self._settings = settings
-        self._scope = scope
-        self._codec = codec
-        self._input = job_input
-        self._broken: set[bytes] = set()
-        """Keys of records that cannot be decoded."""
-        self._removes = job_input.full and not scope.narrowed
-        """Whether the run fetches enough to learn what is gone."""
-        used = self._used() if self._removes else None
-        owed = job_input.state.owed
-        if not scope.narrowed:  # a narrowed one leaves what is not its own to the next whole run
-            owed = {*filter(scope.covers, owed | job_input.state.partial)}
-        self.plan = FetchPlan.of(
-            scope,
-            job_input.references,
-            job_input.present,
-            full=job_input.full,
-            owed=frozenset(owed if used is None else self._still_wanted(owed, used)),
-            missing_before=frozenset(filter(scope.covers, job_input.state.missing)),
-            used=used,
+    def __init__(
+        self, settings: ApiSettings, task: Task, codec: Codec, found: Found, clock: Clock = instant.now
+    ) -> None:
+        self._settings, self._task, self._found, self._clock = settings, task, found, clock
+        self._questions = Questions(settings)
+        self._published = Published(found.present, codec, Translation, KINDS)
+        self._in_topic = {kind: ids_of(kind, found.present) for kind in LISTED}
+        self._removes = found.full and not task.narrowed
+        """Whether the run asks about enough to learn what is gone."""
+        refused = found.state.refused
+        owed = refused["owed"]
+        if not task.narrowed:  # a narrowed one leaves what is not its own to the next whole run
+            owed = {*filter(task.covers, owed | refused["partial"])}
+        self._used: dict[Listed, set[int]] = {}
+        if self._removes:
+            self._used = kinds_in_use(found.state.usage, self._published.get)
+            owed = {*still_wanted(owed, found.state.usage, self._used)}
+        self._owed = owed
+        self.wanted = Wanted.of(
+            task, found.usage, found.present, owed, full=found.full, resumed=found.resumed
+        )
+        keeps = settings.keep_names == "bets"
+        self._vanished = Vanished(
+            settings.max_shrink_share,
+            filter(task.covers, refused["missing"]),
+            full=self._removes and not keeps,
+        )
+        self._outdated = set[bytes]()
+        if self._removes and not keeps and found.state.usage.of["event"]:
+            self._outdated = forgotten(found.present, self._published.get, found.state.usage)
+        self._gone: set[bytes] = set()
+        """Keys of what the topic has and the provider neither lists nor names any more."""
+        self._merged = Merged(task, settings.language_keys, self._published.get)
+        self._is_first = found.resumed or not found.present
+        self._listed: dict[Listed, set[int]] = {}
+        """Kind → the ids of its list, if it was read completely."""
+        self._flawed: list[tuple[Listed, str, str, Flaw]] = []
+        """Invalid items of lists: kind, language, endpoint and flaw."""
+        self._competitors: set[int] = set()
+        """Competitors of the events, of this run or the one it goes on with: bets do not name them."""
+        for key in found.usage.keys("event") if found.resumed else ():
+            self._competitors.update(((event := self._published.get(key)) and event.competitor_ids) or ())
+        self._unknown_events: set[int] = set()
+        self._unnamed: set[bytes] = set()
+        self._looked_up = {name.encode() for name in owed}
+        """Keys of what was owed."""
+        self._comparisons = (
+            IdComparison("countryId", "region's id"),
+            IdComparison("competitionId", "league's id"),
         )
 
     async def run(
-        self, asks: Asks, snapshot_id: str, progress: ProgressCallback = lambda what, done, total: None
+        self,
+        asks: Asks,
+        snapshot_id: str,
+        progress: ProgressCallback = lambda what, done, total: None,
+        publish: Publish | None = None,
     ) -> Outcome:
-        """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
-        present, references = self._input.present, self._input.references
-        fetcher = Fetcher(asks, self._settings, self.plan, references.events, progress)
-        names = await fetcher.run()
-        records, account = names.records, fetcher.account
-        gone = fetcher.gone
-        complete, outdated = set[bytes](), set[bytes]()
-        if self._removes:
-            reliable = self._scope.kinds - fetcher.unreliable_kinds
-            # What is owed has texts that only a request that failed may have.
-            owed = {*map(str.encode, account.owed)}
-            complete = {key for key in names.complete_keys - owed if kind_of(key) in reliable}
-            if self._input.kept.events:
-                selections_in_use = self._input.state.selections_in_use
-                outdated = forgotten(present, self._present, self._input.kept.events, selections_in_use)
-        gone |= outdated - records.keys()
-        drop_unchanged(records, lambda key: None if key in outdated else self._present(key), complete)
-        unnamed = {key for key in records if kind_of(key) == "event" and not unpack(records[key]).texts}
-
-        def lookup(key: bytes) -> Translation | None:
-            return None if key in gone else names.record(key) or self._present(key)
-
-        looked_up = {*map(str.encode, self.plan.owed)} | self._of_owed_markets(records)
-        coverage = cover(references, self._scope, lookup, looked_up)
-        freed = (unpack(records.pop(key)) for key in list(records))
-        written = encode(freed, self._codec, snapshot_id, account)
-        return Outcome(
-            written=written,
-            removed=gone,
-            counts=count(KINDS, kind_of, present, written, gone),
-            forbidden=account.forbidden,
-            left_out=account.left_out,
-            owed=account.owed,
-            partial=self._partial(account.asked),
-            missing=fetcher.vanished.missing | self._missing_elsewhere(),
-            coverage=coverage,
-            notes=self._notes(fetcher, unnamed, gone),
-        )
+        """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
+        self._account = Account(asks, self._settings, self._owed, self._clock)
+        self._account.asked = set() if self._task.cut else None
+        self._progress, self._publish, self._id = progress, publish, snapshot_id
+        self._portions, self._due = 0, self._clock().monotonic + PORTION_SECONDS
+        wanted = self.wanted
+        for kind in self._task.lists:
+            await self._list(kind)
+        await self._each("events", [Thing("event", x) for x in wanted.events], self._event, self._take_event)
+        markets = [Thing("markets", x) for x in wanted.markets]
+        await self._each("markets", markets, self._markets, self._take_markets)
+        for kind in self._task.lists:
+            await self._by_id(kind)
+        await self._templates("selection-template", [(None, wanted.selections)])
+        await self._templates("market-type-template", [*wanted.types.items()])
+        for kind, language, endpoint, flaw in self._flawed:
+            # Another answer may have had the text.
+            if flaw.id is None or self._merged.lacks(kind, flaw.id, (language,)):
+                self._account.leave_out(endpoint, None if flaw.id is None else str(flaw.id), flaw.why)
+        return self._outcome()
 
     def estimate(self) -> list[Estimate]:
         """Estimate the requests of a run before it starts, without retries."""
-        return estimate(self.plan, Questions(self._settings).by_sport)
+        is_open = {kind for kind in LISTED if self._removes and self._in_topic[kind]}
+        if self.wanted.events:
+            is_open.add("competitor")
+        sports = len(self._known_sports())
+        return estimate(self._task, self.wanted, sports, self._questions.by_sport, is_open)
 
-    def _of_owed_markets(self, records: Mapping[bytes, bytes]) -> set[bytes]:
-        """Return the keys of the markets and selections that were owed and that the answers have."""
-        events = {event for (event,) in ids_in(self.plan.owed)["markets"]}
-        if not events:
+    # What is in use.
+
+    def _known_sports(self, *listed: int) -> list[int]:
+        """Return the sports that bets use, that the topic has, and that are listed."""
+        return sorted({*listed, *self._in_topic["sport"], *self._found.usage.of["sport"]})
+
+    # Lists.
+
+    async def _list(self, kind: Listed) -> None:
+        sports: Sequence[int | None] = [None]
+        if self._questions.by_sport(kind):
+            sports = self._known_sports(*self._listed.get("sport", ()))
+        whole, listed = bool(sports), set[int]()
+        parts = [(language, sport) for language in self._task.languages for sport in sports]
+        for done, (language, sport) in enumerate(parts, 1):
+            request = self._questions.listed(kind, language, sport)
+            answered = await self._account.ask_list(request, language)
+            whole = whole and answered is not None and all(flaw.id is not None for flaw in answered.flaws)
+            if answered is not None:
+                self._flawed += ((kind, language, request.endpoint, flaw) for flaw in answered.flaws)
+                listed.update(flaw.id for flaw in answered.flaws if flaw.id is not None)
+                items = answered.content or []
+                items.reverse()
+                while items:  # freed one by one: a list may be long
+                    listed.add(items[-1]["id"])
+                    self._merged.item(kind, items.pop())
+            self._progress(f"{kind}s", done, len(parts))
+        if whole:
+            self._listed[kind] = listed
+
+    # By id.
+
+    async def _by_id(self, kind: Listed) -> None:
+        """Ask about what is used and lacks a language, and check what is missing from the list."""
+        missing = self._missing_from_list(kind)
+        used = self.wanted.listed[kind] | (self._competitors if kind == "competitor" else set())
+        lacking = {x for x in used if self._lacks(kind, x, self._task.languages)}
+        # Owed things may be in a list by now, in each language.
+        whole = {x for x in used if not self._lacks(kind, x, self._settings.languages)}
+        self._account.owed -= {str(Thing(kind, number)) for number in whole}
+
+        async def ask(thing: Thing) -> EntityTranslation | None:
+            request = self._questions.single(kind, int(thing.id))
+            try:
+                answer = await self._account.ask_about(thing, request)
+            except Rejected as error:
+                if thing.suspected and error.status == 404:  # gone
+                    return {"id": int(thing.id), "translations": {}}
+                raise
+            return _about(thing, request, answer, lambda entity: entity)
+
+        def take(thing: Thing, entity: EntityTranslation) -> None:
+            self._merged.entity(kind, entity, not thing.flawed)
+            if thing.id in missing and not (thing.flawed or self._merged.normalize(entity["translations"])):
+                self._gone.add(key_of(kind, int(thing.id)))
+
+        things = [Thing(kind, x, suspected=x not in lacking) for x in sorted(lacking | missing)]
+        await self._each(f"{kind}s by id", things, ask, take)
+
+    def _lacks(self, kind: Listed, number: int, languages: Sequence[str]) -> bool:
+        if not self._merged.lacks(kind, number, languages):
+            return False
+        before = self._published.get(key_of(kind, number)) if self._found.resumed else None
+        return before is None or not {*languages} <= before.texts.keys()
+
+    def _missing_from_list(self, kind: Listed) -> set[int]:
+        """Return the ids that the topic has, no bet uses, and neither the list nor another answer has."""
+        known = self._in_topic[kind]
+        if kind not in self._listed or self._task.narrowed:
             return set()
-        found = ((key, unpack(packed)) for key, packed in records.items() if kind_of(key) in OF_MARKETS)
-        return {key for key, record in found if record.event_id in events}
+        missing = [number for number in known if number not in self._listed[kind]]
+        used = {*self._used.get(kind, ()), *(self._competitors if kind == "competitor" else ())}
+        gone = self._vanished.believed(kind, known, missing, f"{kind}s")
+        return {x for x in gone if x not in used and self._merged.lacks(kind, x, ())}
 
-    def _used(self) -> dict[Listed, Collection[int]]:
-        """Return what bets use of the kinds with lists. Competitors are those of the mentioned events."""
-        bets = self._input.kept
-        events = [found for key in bets.keys("event") if (found := self._present(key))]
-        return {
-            "sport": bets.listed["sport"].union(x.sport_id for x in events if x.sport_id is not None),
-            "region": bets.listed["region"].union(x.region_id for x in events if x.region_id is not None),
-            "league": bets.listed["league"].union(x.league_id for x in events if x.league_id is not None),
-            "competitor": {x for event in events for x in event.competitor_ids or ()},
+    # Events.
+
+    async def _event(self, thing: Thing) -> EventTranslations | None:
+        request = self._questions.event(int(thing.id))
+        answer = await self._account.ask_about(thing, request)
+        if answer is None:
+            self._unknown_events.add(int(thing.id))
+        return _about(thing, request, answer, lambda event: event["eventTranslation"])
+
+    def _take_event(self, thing: Thing, event: EventTranslations) -> None:
+        number = int(thing.id)
+        self._competitors.update(self._merged.event(event, not thing.flawed))
+        if (use := self._found.usage.of["event"].get(number)) and use.place:
+            regions, leagues = self._comparisons
+            regions.see(number, use.place.country, event["region"]["id"])
+            leagues.see(number, use.place.competition, event["league"]["id"])
+
+    async def _markets(self, thing: Thing) -> Markets:
+        number, more = int(thing.id), list[MarketTranslationItem]()
+        if number in self._unknown_events:
+            return [], []
+        use = self._found.usage.of["event"].get(number)
+        sport = use.place.sport if use and use.place else 0
+        refusals: list[ApiError] = []
+
+        async def answer_of(request: Request[list[T]]) -> list[T]:
+            """Return nothing if the request is refused: the others may make up for it."""
+            try:
+                return await self._account.ask_about(thing, request) or []
+            except ApiError as error:
+                refusals.append(error)
+                return []
+
+        in_all = self._questions.all_markets(number, sport)
+        found = await answer_of(in_all)
+        texts_found = [
+            self._merged.normalize(entity["translations"])
+            for market in found
+            for entity in (market["marketTranslations"], *market["selections"])
+        ]
+        for language in self._task.languages:
+            if not texts_found or any(language not in texts for texts in texts_found):
+                more += await answer_of(self._questions.markets(number, language, sport))
+        match refusals:
+            case [Forbidden(endpoint=in_all.endpoint)]:
+                return found, more  # the single languages make up for the missing right to all of them
+            case [first, *_] if not found and not more:
+                raise first
+        for error in refusals:
+            thing.flawed = True
+            self._account.leave_out(error.endpoint, str(number), str(error))
+        return found, more
+
+    def _take_markets(self, thing: Thing, answers: Markets) -> None:
+        keys = self._merged.markets(int(thing.id), *answers, not thing.flawed)
+        if str(thing) in self._owed:
+            self._looked_up |= keys
+
+    # Templates.
+
+    async def _templates(self, kind: Template, by_sport: Iterable[tuple[int | None, Sequence[int]]]) -> None:
+        def request_of(things: Sequence[Thing]) -> Request[list[EntityTranslation]]:
+            ids, sport = [int(thing.id) for thing in things], things[0].sport
+            if sport is None:
+                return self._questions.selection_templates(ids)
+            return self._questions.market_type_templates(sport, ids)
+
+        def take(things: Sequence[Thing], found: list[EntityTranslation]) -> None:
+            by_id = {thing.id: thing for thing in things}
+            for entity in found:
+                # A provider that does not know the parameters may answer with any ids.
+                if thing := by_id.get(entity["id"]):
+                    type_ = None if thing.sport is None else thing.id
+                    belongs = {"sport_id": thing.sport, "market_type_id": type_}
+                    self._merged.entity(kind, entity, not thing.flawed, belongs)
+
+        of_sport: dict[int | None, dict[int, Thing]] = {}
+        for thing in self._account.begin([Thing(kind, x, sport) for sport, ids in by_sport for x in ids]):
+            of_sport.setdefault(thing.sport, {})[int(thing.id)] = thing
+        asked = [[of[x] for x in part] for of in of_sport.values() for part in chunks([*of])]
+        what = f"{kind.replace('-', ' ')}s"
+        await self._in_order(what, asked, lambda part: self._account.ask_chunk(part, request_of), take)
+
+    # Concurrency.
+
+    async def _each(
+        self,
+        what: str,
+        things: Sequence[Thing],
+        ask: Callable[[Thing], Coroutine[Any, Any, A | None]],
+        take: Callable[[Thing, A], None],
+    ) -> None:
+        asked = [[thing] for thing in self._account.begin(things)]
+        await self._in_order(
+            what, asked, lambda part: self._account.attempt(part[0], ask), lambda part, x: take(part[0], x)
+        )
+
+    async def _in_order(
+        self,
+        what: str,
+        things: Sequence[Sequence[Thing]],
+        ask: Callable[[Sequence[Thing]], Coroutine[Any, Any, A | None]],
+        take: Callable[[Sequence[Thing], A], None],
+    ) -> None:
+        """Ask about each part of the things. The result does not depend on the timing of the answers."""
+        async with aclosing(in_order(things, ask, self._settings.concurrency)) as answers:
+            done = 0
+            async for part, answer in answers:
+                if answer is not None:
+                    take(part, answer)
+                self._account.settle(part)
+                done += 1
+                self._progress(what, done, len(things))
+                await self._publish_if_due()
+
+    # What is published.
+
+    async def _publish_if_due(self) -> None:
+        if self._publish is not None and self._clock().monotonic >= self._due:
+            await self._publish(self._portion)
+            self._due = self._clock().monotonic + PORTION_SECONDS
+
+    def _portion(self) -> Portion | None:
+        """Return what is new since the last portion, as written; None if nothing is."""
+        id_ = f"{self._id}.{self._portions + 1}"
+        # An ordinary run asks by its id only about what the topic lacks: it must not have it by half.
+        keys = {x for x in self._merged.fresh if self._found.full or self._is_whole(x)}
+        self._merged.fresh.clear()
+        portion = self._published.change(id_, self._changed(keys, {*KINDS} - {*LISTED}), (), self._account)
+        if self._is_first:  # nothing in the topic is older than this run: it need not be in memory twice
+            self._merged.records.update((key, b"") for key in keys & self._merged.records.keys())
+        self._portions += bool(portion.written)
+        return portion if portion.written else None
+
+    def _is_whole(self, key: bytes) -> bool:
+        record = self._merged.record(key)
+        return kind_of(key) not in LISTED or not {*self._task.languages} - {*(record.texts if record else ())}
+
+    def _changed(self, keys: Iterable[bytes], reliable: Collection[str]) -> Iterator[Translation]:
+        """Yield the records that differ from the topic's. Only the `reliable` kinds lose texts."""
+        for key in keys:
+            kind, old = kind_of(key), None if key in self._outdated else self._published.get(key)
+            # What is owed has texts that only a request that failed may have.
+            removes = self._removes and kind in reliable and key.decode() not in self._account.owed
+            new = self._merged.against(key, old, removes=removes)
+            self._outdated.discard(key)
+            if kind in reliable:  # else it may be added to
+                del self._merged.records[key]
+                self._merged.complete.discard(key)
+            if new is not None:
+                if kind == "event" and not new.texts:
+                    self._unnamed.add(key)
+                yield new
+
+    def _outcome(self) -> Outcome:
+        account, found, task = self._account, self._found, self._task
+        # A text that is missing may be among the answers that failed.
+        unreliable = {
+            *(kind for kind in task.lists if kind not in self._listed),
+            *(x[0] for x in self._flawed),
         }
+        if any(name.startswith("event:") for name in account.owed):
+            unreliable |= {*task.lists}
+        pending = [key for key, packed in self._merged.records.items() if packed]
+        changed = self._changed(pending, {*task.kinds} - unreliable)
+        portion = self._published.change(self._id, changed, self._gone | self._outdated, account)
+        refused, missing = found.state.refused, self._vanished.missing
+        partly = set[str]()
+        if task.narrowed:  # the next whole run asks again: this one may keep only a part of each answer
+            missing |= {*filterfalse(task.covers, refused["missing"])}
+            events = found.state.usage.of["event"]
+            partly = {
+                name
+                for name in refused["partial"] | (account.asked or set())
+                if not name.startswith(("event:", "markets:")) or int(name.partition(":")[2]) in events
+            }
+        return Outcome(
+            portion,
+            partial=partly,
+            missing=missing,
+            coverage=cover(found.usage, task, self._published.get, self._looked_up),
+            notes=self._notes(portion.removed),
+        )
 
-    def _missing_elsewhere(self) -> set[str]:
-        """Return what lists of other kinds than those of a narrowed run lacked: the next full run decides."""
-        if not self._scope.narrowed:
-            return set()
-        return {*filterfalse(self._scope.covers, self._input.state.missing)}
-
-    def _partial(self, asked: set[str]) -> set[str]:
-        """Return what a whole run is to ask about again: this one may keep only a part of each answer."""
-        if not self._scope.narrowed:
-            return set()
-        partial = self._input.state.partial | (asked if self._scope.cut else set())
-        events = self._input.state.in_use().events  # not only of new bets: a run marks them as seen
-        found = ids_in(partial)
-        return partial - {
-            f"{kind}:{number}"
-            for kind in ("event", "markets")
-            for (number,) in found[kind]
-            if number not in events
-        }
-
-    def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
-        """Return what is owed and still mentioned by bets."""
-        bets = self._input.kept
-        of_kind: dict[str, Collection[int]] = {
-            **{str(kind): ids for kind, ids in used.items()},
-            "event": bets.events,
-            "markets": bets.events,
-            "selection-template": self._input.state.selections_in_use(
-                [ids[0] for ids in ids_in(owed)["selection-template"]]
+    def _notes(self, gone: Collection[bytes]) -> list[str]:
+        notes = [str(comparison) for comparison in self._comparisons if comparison.seen]
+        notes += self._vanished.notes
+        for found, said in (
+            (
+                self._published.broken,
+                "{:,} records of the topic cannot be read, {}: a full run writes them again",
             ),
-        }
-        for name in owed:
-            [(kind, [ids])] = ids_in([name]).items()
-            is_wanted = ids in bets.market_types if len(ids) > 1 else ids[0] in of_kind.get(kind, ())
-            if is_wanted or not (bets.events or bets.listed["sport"]):
-                yield name
+            (gone, "{:,} records are removed, {}"),
+            (self._unknown_events, "{:,} events are unknown to the provider, {}"),
+            (self._unnamed, "{:,} events have no name, {}"),
+        ):
+            if found:
+                notes.append(
+                    said.format(len(found), some(x.decode() if isinstance(x, bytes) else x for x in found))
+                )
+        return notes + self._merged.notes(self._settings.languages, all_=self._found.full)
 
-    def _present(self, key: bytes) -> Translation | None:
-        """Return the topic's record of a key; None if there is none, or if it cannot be decoded.
 
-        Raises SchemaNotFound: what is only not readable now must not be written again or lose its names.
-        """
-        if (value := self._input.present.get(key)) is None:
-            return None
-        try:
-            return Translation.from_avro(self._codec.decode(value))
-        except SchemaNotFound:
-            raise
-        except SchemaError:
-            self._broken.add(key)
-            return None
-
-    def _notes(self, fetcher: Fetcher, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
-        notes = [str(comparison) for comparison in fetcher.comparisons.values() if comparison.seen]
-        notes += fetcher.vanished.notes
-        if self._broken:
-            notes.append(
-                f"{len(self._broken):,} records of the topic cannot be read, "
-                f"{some(key.decode() for key in self._broken)}: a full run writes them again"
-            )
-        if gone:
-            notes.append(f"{len(gone):,} records are removed, {some(key.decode() for key in gone)}")
-        if unknown := fetcher.unknown_events:
-            notes.append(f"{len(unknown):,} events are unknown to the provider, {some(unknown)}")
-        if unnamed:
-            notes.append(f"{len(unnamed):,} events have no name, {some(key.decode() for key in unnamed)}")
-        texts = fetcher.names.languages
-        if others := {x: n for x, n in texts.items() if x not in self._settings.languages}:
-            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:MAX_EXAMPLES])
-            notes.append(
-                f"texts in languages that are not in api.languages: {most}; if one is another name of a "
-                "language there, map it with api.language_keys"
-            )
-        silent = [x for x in self._scope.languages if x not in texts]
-        if silent and texts and self._input.full:  # other runs ask about too little
-            notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
-        return notes
+def _about(
+    thing: Thing, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
+) -> T | None:
+    """Return the answer if it is about the requested id. Raises ApiError."""
+    if answer is not None and (other := entity(answer)["id"]) != thing.id:
+        raise ApiError(f"{request} answered about another id: {other}", request.endpoint)
+    return answer

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from bridge.observability.view import Headline
 from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, LeftOut
-from bridge.snapshots.results import Covered
+from bridge.snapshots.report import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
 
 MOST_LEFT_OUT: Final = 20
 MOST_KINDS: Final = 50
-MOST_LANGUAGES: Final = 5
-NEARLY_ALL: Final = 95
-"""Percent of ids with a name, below which the alert fires, too."""
 
 _STUCK = Headline(
     "bad",
@@ -24,14 +21,14 @@ _STUCK = Headline(
 )
 _TROUBLE = Headline(
     "bad",
-    "Kafka is failing; the run keeps trying. The last snapshot is unchanged.",
+    "Kafka is failing; the run keeps trying. What is published stays.",
     "Restore the service named in the reason; the run resumes by itself.",
 )
 _WAITING = Headline("busy", "Waiting for another run of this job to end, or for Kafka.")
-_RUNNING = Headline("busy", "A run is under way. The topic changes when it is complete, in one transaction.")
+_RUNNING = Headline("busy", "A run is under way. What it publishes, it publishes in whole transactions.")
 _FAILED = Headline(
     "bad",
-    "The last run failed. The last snapshot is unchanged.",
+    "The last run failed. What was published stays unchanged.",
     "Nothing if the next run succeeds; if runs keep failing, act on the reason.",
 )
 _COMPLETE = Headline("good", "The last snapshot is complete.")
@@ -59,20 +56,6 @@ _FORBIDDEN = Headline(
 )
 
 
-class Coverage(NamedTuple):
-    """The share of the ids of a kind that have a name, in the language that has the fewest."""
-
-    kind: str
-    percent: float
-    """Rounded down to two digits: 100 is all."""
-    words: str
-
-    @property
-    def is_low(self) -> bool:
-        """Whether somebody should look."""
-        return self.percent < NEARLY_ALL
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
     """A snapshot job at one moment, in words and figures. None is what is not known."""
@@ -83,7 +66,7 @@ class JobView:
     """In a word, for the title."""
     headline: Headline
     reason: str
-    coverage: tuple[Coverage, ...]
+    coverage: tuple[Covered, ...]
     kinds: Mapping[str, Counts] | None
     more_kinds: int
     left_out: tuple[LeftOut, ...] | None
@@ -110,7 +93,7 @@ def job_view(status: JobStatus, now: float) -> JobView:
         state=state,
         headline=headline,
         reason=reason,
-        coverage=tuple(map(_covered, status.coverage.values())),
+        coverage=tuple(status.coverage.values()),
         kinds=dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None,
         more_kinds=max(0, len(counts) - MOST_KINDS),
         left_out=tuple(left_out[:MOST_LEFT_OUT]) if snapshot else None,
@@ -131,11 +114,8 @@ def _state(status: JobStatus, now: float) -> tuple[str, Headline, str]:
     if headline.tone == "good":
         return "Running", running, ""
     # What was wrong with the last one still is.
-    return (
-        "Running",
-        Headline(headline.tone, running.sentence, headline.todo),
-        f"{headline.sentence} {reason}".strip(),
-    )
+    before = f"{headline.sentence} {reason}".strip()
+    return "Running", Headline(headline.tone, running.sentence, headline.todo), before
 
 
 def _last(status: JobStatus) -> tuple[str, Headline, str]:
@@ -146,29 +126,21 @@ def _last(status: JobStatus) -> tuple[str, Headline, str]:
         return "Running", Headline("good", ""), ""
     snapshot = status.last.snapshot
     if snapshot.complete:
-        low = any(_covered(row).is_low for row in status.coverage.values())
-        return "Complete", _UNNAMED if low else _COMPLETE, ""
+        is_low = any(row.is_low for row in status.coverage.values())
+        return "Complete", _UNNAMED if is_low else _COMPLETE, ""
     if not snapshot.left_out:  # it owes what it was told not to ask for
         return "Narrowed", _NARROWED, ""
-    first = min(snapshot.left_out, key=_urgency)
-    why = f"{first.endpoint}: {first.why}" if first.endpoint else f"{first.id}: {first.why}"
     if snapshot.forbidden:
         way_out = ", or take their kinds out of api.kinds." if snapshot.job == "translations" else "."
         return "Partial", _FORBIDDEN._replace(todo=_FORBIDDEN.todo + way_out), ", ".join(snapshot.forbidden)
-    return "Partial", _LEFT_OUT if first.endpoint else _TOO_LARGE, why
+    first = min(snapshot.left_out, key=_urgency)
+    return (
+        "Partial",
+        _LEFT_OUT if first.endpoint else _TOO_LARGE,
+        f"{first.endpoint or first.id}: {first.why}",
+    )
 
 
 def _urgency(left: LeftOut) -> int:
     """Return a lower number for what the next run cannot mend: no right, or too large."""
     return 0 if left.why == NO_RIGHT else 1 if not left.endpoint else 2
-
-
-def _covered(row: Covered) -> Coverage:
-    lacking = sorted((named, language) for language, named in row.named.items() if named < row.seen)
-    if not lacking:
-        return Coverage(row.kind, 100.0, f"all {row.seen:,} have a name in every language")
-    counts = [f"{named:,} in {language}" for named, language in lacking[:MOST_LANGUAGES]]
-    more = f" and fewer than all in {len(lacking) - MOST_LANGUAGES} more" if lacking[MOST_LANGUAGES:] else ""
-    example = f"; e.g. {row.missing[0]} lacks a language" if row.missing else ""
-    words = f"of {row.seen:,}, {', '.join(counts)} have a name{more}{example}"
-    return Coverage(row.kind, 10_000 * lacking[0][0] // row.seen / 100, words)

@@ -32,8 +32,8 @@ from bridge.records import topics
 from bridge.registry import Registry
 from bridge.snapshots import job
 from bridge.snapshots.model import Job
-from bridge.snapshots.plan import Scope
-from bridge.snapshots.results import Report
+from bridge.snapshots.report import Report
+from bridge.snapshots.wanted import Task
 from bridge_sandbox.demo.verify import WriterSchema
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.server import Simulator
@@ -113,9 +113,11 @@ class Jobs:
         """Start a command as a process."""
         return self.place.bridge(*arguments, **self.environment(**settings))
 
-    def task(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> job.Task:
+    def task(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Task:
         """The task of the command line; restricted by `kinds`, `languages` and `events`."""
-        return job.Task(name, Scope.of(self.settings().api, **narrowed), full)
+        if name == "currencies":
+            return Task(name, full=full)
+        return Task.translations(self.settings().api, full=full, **narrowed)
 
     async def run(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Report:
         """One run in this process."""

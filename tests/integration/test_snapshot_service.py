@@ -25,7 +25,7 @@ async def runs(bridge: Bridge, result: str) -> int:
     return int(float(found[1]))
 
 
-PUBLISHED, FAILED = "snapshot published", "snapshot failed, the last one is unchanged"
+PUBLISHED, FAILED = "snapshot published", "snapshot failed, what is published stays"
 
 
 async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) -> None:

@@ -13,8 +13,9 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config.api import KINDS
 from bridge.snapshots.model import Counts, Currency, CurrencyType, LeftOut, Snapshot, Translation
-from bridge.snapshots.plan import FetchPlan, Scope, estimate
-from bridge.snapshots.references import References
+from bridge.snapshots.translations import Translations
+from bridge.snapshots.usage import Usage
+from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.routes import ENDPOINTS
 from tests.unit.snapshots.test_translations_refused import matches
 from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, bet, item, mention, translate
@@ -41,7 +42,7 @@ def provider_of(policy: dict[str, Any]) -> Provider:
     return Provider(only_in_lists=lists, only_in_all=whole, **rest)
 
 
-def bets_on(places: frozenset[int]) -> References:
+def bets_on(places: frozenset[int]) -> Usage:
     """On all markets of the events at these places, and always one on no event and on what nobody knows."""
     references = mention(*(WORLD.events[place] for place in sorted(places)))
     references.add(bet([item(None, sportId=2, selectionId=1, market={"id": 1, "type": 18})]))
@@ -49,7 +50,7 @@ def bets_on(places: frozenset[int]) -> References:
 
 
 def run(
-    provider: Provider, topic: Topic, references: References, order: tuple[int, Random], full: bool
+    provider: Provider, topic: Topic, references: Usage, order: tuple[int, Random], full: bool
 ) -> tuple[set[bytes], set[bytes]]:
     """Keys that one run writes and removes."""
     concurrency, provider.shuffle = order
@@ -108,8 +109,8 @@ def test_as_many_questions_are_asked_as_were_foreseen(
     run(provider, topic, bets_on(known), order, False)
     provider.asked()
     chosen = api(language_keys={"sv-SE": "sv"})
-    scope, references = Scope.of(chosen, kinds), bets_on(mentioned)
-    rows = estimate(FetchPlan.of(scope, references, topic.keys(), full=full))
+    scope, references = Task.translations(chosen, kinds), bets_on(mentioned)
+    rows = Translations(chosen, scope, topic.codec, topic.known(references, full)).estimate()
     asyncio.run(translate(provider, topic, references, full=full, settings=chosen, scope=scope))
     asked = provider.asked()
     for endpoint in ENDPOINTS:

@@ -30,7 +30,7 @@ DRIVERS = {
     "bridge.service.members": "looks now and then",
     "bridge.service.transaction_monitor": "looks now and then",
     "bridge.snapshots.asking": "knows for how long an endpoint has been silent",
-    "bridge.snapshots.fetch": "the same",
+    "bridge.snapshots.translations": "knows how long ago it has published",
     "bridge.ownership.lost_record_guard": "waits for markers",
     "bridge.kafka.errors": "knows how long an answer takes",
     "bridge.kafka.outage": "says again that one takes long",

@@ -11,9 +11,9 @@ from prometheus_client import Metric
 
 from bridge.observability.metrics import collect
 from bridge.records.checkpoint import State
-from bridge.snapshots.metrics import collect as collect_of_snapshots
 from bridge.snapshots.model import LeftOut
 from bridge.snapshots.status import JobStatus
+from bridge.snapshots.status import collect as collect_of_snapshots
 from tests.repo.source import ROOT
 from tests.unit.observability.test_metrics import OWNER
 from tests.unit.observability.test_status import NOW

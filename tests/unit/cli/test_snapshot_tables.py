@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from bridge.cli.snapshot_tables import LINE_SECONDS, Bars, plan_as_json, plan_as_table, report_as_table
 from bridge.clock import Instant
 from bridge.log import configure, get
-from bridge.snapshots.plan import Estimate
-from bridge.snapshots.results import Covered
+from bridge.snapshots.report import Covered
+from bridge.snapshots.wanted import Estimate
 from tests.unit.snapshots.reports import AT, report
 
 ROWS = [Estimate("/api/translations/{lang}/sports", 2, 2), Estimate("/api/x", 0, 10)]

@@ -9,7 +9,7 @@ from typing import Any
 from bridge.observability.endpoints import Page
 from bridge.observability.status_page import status_page
 from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut, Snapshot
-from bridge.snapshots.results import Covered, Report
+from bridge.snapshots.report import Covered, Report
 from bridge.snapshots.status import ITS_TURN, JobStatus
 from bridge.snapshots.view import job_view
 

@@ -13,8 +13,7 @@ import pytest
 from prometheus_client.core import GaugeMetricFamily
 
 from bridge.errors import ApiError
-from bridge.snapshots.metrics import collect
-from bridge.snapshots.status import JobStatus
+from bridge.snapshots.status import JobStatus, collect
 from bridge_sandbox.provider.rest.routes import Endpoint
 from bridge_sandbox.provider.world.entities import Event
 from tests.alerts import INTERVAL, Scrapes, run

@@ -9,7 +9,7 @@ import pytest
 from bridge.errors import ApiError, Forbidden
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
-from bridge.snapshots.plan import Estimate
+from bridge.snapshots.wanted import Estimate
 from bridge_sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 

@@ -17,11 +17,9 @@ from bridge.config.api import KINDS
 from bridge.errors import SettingsError, TopologyError
 from bridge.records import topics
 from bridge.snapshots import job
-from bridge.snapshots.job import Task
 from bridge.snapshots.model import Counts, Job
-from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import Place, References
-from tests.unit.snapshots.world import DAY, LANGUAGES, NOW, WORLD, Provider, Runs, api, mention
+from bridge.snapshots.wanted import Task
+from tests.unit.snapshots.world import DAY, LANGUAGES, NOW, WORLD, Provider, Runs, alone, api, mention
 
 HOUR = 3_600.0
 EVENT, OTHER = WORLD.events[:2]
@@ -32,7 +30,7 @@ REACHABLE = Settings(
     kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"),
     registry=RegistrySettings(url="http://127.0.0.1:1"),
 )
-TASK = Task("translations", Scope.of(api()))
+TASK = Task.translations(api())
 
 
 @pytest.mark.parametrize(
@@ -110,7 +108,7 @@ def test_a_record_has_the_kinds_of_the_settings() -> None:
 def test_a_run_without_all_answers_is_partial() -> None:
     runs = Runs()
     runs.bets(mention(EVENT))
-    runs.bets(References(events={number: Place(1, 1, 1) for number in range(9_000, 10_200)}))
+    runs.bets(alone(*range(9_000, 10_200)))
     provider = Provider(forbidden={"market-type-templates"})
     provider.inject("all-event", status=500, times=None)
     found = runs.run(provider, settings=api(max_left_out_share=1))
@@ -160,18 +158,18 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
     provider = Provider()
     nameless: dict[str, Any] = {"id": 1, "translations": {}}
     event = {
-        "eventTranslation": {"id": EVENT.id, "translations": {f"l{n}": "😀" * 10_000 for n in range(30)}}
+        "eventTranslation": {"id": OTHER.id, "translations": {f"l{n}": "😀" * 10_000 for n in range(30)}}
     }
     body = event | dict.fromkeys(("sport", "region", "league"), nameless) | {"competitors": []}
     provider.answers("all-event", body, times=1)
     found = runs.run(provider)
-    key = f"event:{EVENT.id}"
+    key = f"event:{OTHER.id}"
     [(_, id_, why)] = found.left_out
     assert id_ == key
     assert re.fullmatch(r"1,20\d,\d+ bytes of names, more than Kafka's 1,000,000", why)
     assert runs.owed == {key}
     assert key.encode() not in runs.topic
-    assert f"event:{OTHER.id}".encode() in runs.topic
+    assert f"event:{EVENT.id}".encode() in runs.topic
 
 
 @pytest.mark.parametrize("ids", ["ab", "aab"])
@@ -197,5 +195,5 @@ def test_all_settings_that_a_run_lacks_are_reported_at_once(name: Job) -> None:
         (with_file, ["kafka.bootstrap_servers", "registry.url", "BRIDGE_API__TOKEN_FILE:"]),
     ):
         with pytest.raises(SettingsError) as caught:
-            job.run(settings, Task(name, TASK.scope), lambda *_: None, threading.Event())
+            job.run(settings, Task(name), lambda *_: None, threading.Event())
         assert [line.split()[0] for line in str(caught.value).splitlines()] == expected

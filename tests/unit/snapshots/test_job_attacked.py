@@ -13,16 +13,29 @@ from bridge.config.api import KINDS
 from bridge.errors import Forbidden, SchemaError, Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
-from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.model import Job
-from bridge.snapshots.plan import FetchPlan, Scope
-from bridge.snapshots.references import Place, References
 from bridge.snapshots.status import JobStatus
+from bridge.snapshots.translations import Translations
+from bridge.snapshots.usage import Usage
+from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.routes import Endpoint
 from tests.unit.snapshots.provider import Provider as Scripted
-from tests.unit.snapshots.provider import Reply, answered
+from tests.unit.snapshots.provider import Reply, answered, now
 from tests.unit.snapshots.provider import api as provider_api
-from tests.unit.snapshots.world import BOTH, DAY, NOW, WORLD, Provider, Runs, api, bet, item, mention
+from tests.unit.snapshots.world import (
+    BOTH,
+    DAY,
+    NOW,
+    WORLD,
+    Provider,
+    Runs,
+    Topic,
+    alone,
+    api,
+    bet,
+    item,
+    mention,
+)
 from tests.virtual.loop import run as run_virtually
 
 T = TypeVar("T")
@@ -118,9 +131,9 @@ def test_what_a_list_lacked_is_forgotten_with_its_kind(runs: Runs) -> None:
     short = Provider()
     short.answers("leagues", [])
     runs.run(short, full=True)
-    assert runs.state().missing
+    assert runs.state().refused["missing"]
     runs.run(Provider(), settings=api(kinds=["sport"]))
-    assert not runs.state().missing
+    assert not runs.state().refused["missing"]
 
 
 @pytest.mark.parametrize("narrowing", [{"kinds": ["event"]}, {"kinds": ["market"]}, {"languages": ["en"]}])
@@ -238,8 +251,8 @@ def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
     runs.run(provider, settings=settings)
     for _ in range(10):
         runs.now += DAY
-        runs.bets(References())
-        other = References()
+        runs.bets(Usage())
+        other = Usage()
         other.add(bet([item(None, sportId=WORLD.events[0].league.sport.id)]))
         runs.bets(other)
         snapshot = runs.run(provider, full=True, settings=settings)
@@ -307,7 +320,7 @@ def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: 
 
 def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     settings = api(max_shrink_share=1)
-    references = References()
+    references = Usage()
     references.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
     runs.bets(references)
     provider = Provider()
@@ -394,31 +407,30 @@ def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
 
 def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
     references = mention(EVENT)
-    references.events[0] = Place(1, 1, 1)
+    references.of["event"][0] = alone(0).of["event"][0]
     runs.bets(references)
     provider = Provider()
-    provider.inject("all-event", status=403)  # event 0 is asked about first
+    provider.inject("all-event", status=403, nth=2)  # event 0 is asked about last
     snapshot = runs.run(provider, settings=api(concurrency=1))
     assert "event:0" in runs.owed
     assert not snapshot.complete
 
 
 def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -> None:
-    owed = frozenset(f"event:{number}" for number in range(1, 301))
+    topic = Topic()
+    topic.owed = owed = {f"event:{number}" for number in range(1, 301)}
     chosen = provider_api(concurrency=4)
-    scope = Scope.of(chosen)
-    wants = FetchPlan.of(scope, References(), set(), full=False, owed=owed)
     slow = Reply(429, headers={"Retry-After": "3600"})
-    script = [Reply()] * 4
-    provider = Scripted(*script, otherwise=slow)
+    provider = Scripted(*[Reply()] * 4, otherwise=slow)
     took: list[float] = []
 
     async def story() -> None:
         async with provider.client(chosen) as client:
-            fetcher = Fetcher(client, chosen, wants, {})
-            await fetcher.run()
+            job = Translations(
+                chosen, Task.translations(chosen), topic.codec, topic.known(Usage(), full=False), now
+            )
+            assert (await job.run(client, "id")).portion.owed == owed
             took.append(asyncio.get_running_loop().time())
-            assert fetcher.account.owed == owed
 
     run_virtually(story())
     assert took[0] < DAY
@@ -544,10 +556,10 @@ def test_a_narrowed_run_keeps_what_lists_of_other_kinds_lacked(runs: Runs) -> No
     short = Provider()
     short.answers("leagues", [])
     runs.run(short, full=True)
-    missing = runs.state().missing
+    missing = runs.state().refused["missing"]
     assert missing
     runs.run(Provider(), kinds=["sport"])
-    assert runs.state().missing == missing
+    assert runs.state().refused["missing"] == missing
 
 
 @pytest.mark.parametrize("full", [False, True])

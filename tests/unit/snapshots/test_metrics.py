@@ -10,9 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from bridge.errors import SettingsError
 from bridge.observability.exposition import exposition
-from bridge.snapshots.metrics import collect, must_be_writable, write
 from bridge.snapshots.model import LeftOut
-from bridge.snapshots.status import JobStatus
+from bridge.snapshots.status import JobStatus, collect, must_be_writable, write
 from tests.unit.snapshots.reports import AT, report
 
 

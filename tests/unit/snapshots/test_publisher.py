@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
+from bridge.errors import NotCommitted, NotOwner, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
@@ -30,7 +30,6 @@ from tests.unit.kafka.fake_producer import (
     Owner,
     Topic,
     commits_and_fails,
-    fails,
     never_returns,
 )
 
@@ -201,12 +200,6 @@ def test_a_snapshot_is_committed_once_whatever_fails(kafka: Kafka, opened: Publi
     assert kafka.committed == [*before, b"snapshot up to %d" % ends[0]]
 
 
-def test_it_waits_until_kafka_answers_again(kafka: Kafka, opened: Publisher) -> None:
-    kafka.away = 4
-    publish(opened)
-    assert kafka.committed[:-1] == NAMES
-
-
 @pytest.mark.parametrize(("call", "then"), [("offsets", ABORT), ("flush", passes)])
 def test_a_lock_lost_in_an_outage_is_won_back(
     kafka: Kafka, opened: Publisher, call: str, then: Fault
@@ -304,72 +297,12 @@ def test_an_unknown_outcome_of_a_commit_is_no_failure(kafka: Kafka) -> None:
     assert len(kafka.committed) == len(RECORDS) + 1
 
 
-def test_what_was_aborted_is_not_published(kafka: Kafka) -> None:
-    def go(_: FakeProducer) -> None:
-        kafka.away = 1_000_000
-
-    with kafka.publisher(0.2) as made:
-        made.open()
-        kafka.faults = {"commit": [ABORT], "abort": [go]}
-        with pytest.raises(KafkaUnavailable, match="Nothing of it is published"):
-            publish(made)
-    assert kafka.committed == []
-
-
 def test_stopped_it_gives_up(kafka: Kafka, opened: Publisher) -> None:
     kafka.away = 1_000_000
     threading.Timer(0.2, kafka.stop.set).start()
     with pytest.raises(NotCommitted, match="translations"):
         publish(opened)
     assert kafka.committed == []
-
-
-@pytest.mark.parametrize("refused", [False, True])
-def test_an_open_transaction_is_aborted_at_the_end(kafka: Kafka, opened: Publisher, refused: bool) -> None:
-    def fails_to_seal(_: Offsets) -> Record:
-        raise ValueError("on purpose")
-
-    publish(opened)
-    assert "abort" not in kafka.calls
-    kafka.faults = {"abort": [FATAL]} if refused else {}
-    with pytest.raises(ValueError, match="on purpose"):
-        opened.publish(RECORDS, fails_to_seal)
-    opened.close()
-    assert kafka.calls[-1] == "abort"
-    assert kafka.committed[:-1] == NAMES
-
-
-NO_ID = fails(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-NO_RIGHT = fails(KafkaError.TOPIC_AUTHORIZATION_FAILED, txn_requires_abort=True)
-DENIED = r"settlement\.translations writes: on purpose"
-
-
-@both
-@pytest.mark.parametrize(
-    ("faults", "why"),
-    [
-        ({"begin": [FATAL], "init": [NO_ID]}, r"settlement\.translations"),
-        ({"produce": [NO_ID]}, r"settlement\.translations"),
-        ({"commit": [NO_ID]}, r"settlement\.translations"),
-        ({"flush": [reports(KafkaError.MSG_SIZE_TOO_LARGE)]}, "on purpose"),
-        # These errors only follow from another one, which `begin` then gives.
-        ({"begin": [passes, NO_RIGHT], "flush": [reports(KafkaError._PURGE_QUEUE)]}, DENIED),
-        ({"begin": [passes, NO_RIGHT], "flush": [reports(KafkaError._PURGE_INFLIGHT)]}, DENIED),
-        ({"begin": [passes, NO_RIGHT], "produce": [passes, fails(KafkaError._STATE)]}, DENIED),
-        ({"begin": [passes, NO_RIGHT], "offsets": [fails(KafkaError._STATE)]}, DENIED),
-        (
-            {"flush": [reports(KafkaError._INVALID_DIFFERENT_RECORD, KafkaError.INVALID_TIMESTAMP)]},
-            "clock of this machine",
-        ),
-    ],
-)
-def test_what_kafka_refuses_for_good_ends_it_with_the_reason(
-    kafka: Kafka, opened: Publisher, faults: Faults, why: str, write: Write
-) -> None:
-    kafka.faults = {name: list(given) for name, given in faults.items()}
-    with pytest.raises(SinkBroken, match=why):
-        write(opened)
-    assert (kafka.committed, kafka.producers) == ([], 2 if "init" in faults else 1)
 
 
 @pytest.mark.parametrize("topic", sorted(TOPICS))

@@ -18,14 +18,13 @@ from bridge.config import Settings, WebSettings
 from bridge.errors import ApiError, AuthError, ProviderPause, SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import scheduler
-from bridge.snapshots.job import Task
 from bridge.snapshots.model import LeftOut
-from bridge.snapshots.plan import Scope
-from bridge.snapshots.results import Report
+from bridge.snapshots.report import Report
+from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.reports import report
 
 SETTINGS = Settings(web=WebSettings(port=0))
-TASK = Task("translations", Scope.of(SETTINGS.api))
+TASK = Task.translations(SETTINGS.api)
 Step = Callable[[], Report | None]
 Lines = list[Any]
 
@@ -108,7 +107,7 @@ def logged(lines: Lines, event: str) -> Lines:
 @pytest.mark.parametrize("error", [ApiError("HTTP 500"), KafkaUnavailable("no broker answers")])
 def test_a_transient_error_is_logged_and_the_next_run_is_made(play: Player, error: Exception) -> None:
     lines = play(fails(error), report, ends)
-    (failure,) = logged(lines, "snapshot failed, the last one is unchanged")
+    (failure,) = logged(lines, "snapshot failed, what is published stays")
     assert (failure["job"], failure["reason"], failure["log_level"]) == ("translations", str(error), "error")
     (published,) = logged(lines, "snapshot published")
     assert (published["written"], published["removed"], published["requests"]) == (3, 1, 56)
@@ -127,7 +126,7 @@ def test_the_next_run_begins_when_the_provider_wants_it(play: Player) -> None:
         threading.Timer(0.3, stop.set).start()
         raise ProviderPause("in twelve hours", 43_200)
 
-    assert logged(play(failing, stop=stop), "snapshot failed, the last one is unchanged")
+    assert logged(play(failing, stop=stop), "snapshot failed, what is published stays")
 
 
 def test_a_stop_during_the_rest_ends_the_job_at_once(play: Player) -> None:

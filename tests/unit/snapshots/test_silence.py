@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from array import array
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,9 +17,12 @@ from bridge.rest.answers import Answered
 from bridge.rest.client import Client
 from bridge.rest.endpoints import Request
 from bridge.snapshots.asking import Account
-from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.plan import FetchPlan, Scope
+from bridge.snapshots.model import Translation
+from bridge.snapshots.translations import Translations
+from bridge.snapshots.usage import Place, Use
+from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.provider import SPORTS, api, now
+from tests.unit.snapshots.world import Topic, alone
 from tests.virtual.loop import run
 
 T = TypeVar("T")
@@ -79,33 +81,27 @@ def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0)
             200, content=orjson.dumps(content(path, {"competitors": competitors}))
         )
 
-    def kinds(**ids: Iterable[int]) -> dict[Any, array[int]]:
-        return {kind: array("q", ids.get(kind, ())) for kind in ("sport", "region", "league", "competitor")}
-
-    plan = FetchPlan(
-        Scope.of(settings),
-        {kind: [] for kind in kinds()},
-        range(1, events + 1),
-        range(1, markets + 1),
-        [],
-        {},
-        frozenset(),
-        kinds(competitor=range(1, 10 * vanished + 1)),
-        {kind: [] for kind in kinds()},
-        frozenset(),
-        [],
-    )
+    topic = Topic()
+    competitor = topic.codec.encode(Translation("competitor", 1, {"en": "x"}).to_avro("s"))
+    topic.update((b"competitor:%d" % number, competitor) for number in range(1, 10 * vanished + 1))
+    used = alone(*range(1, events + 1))
+    for number in range(1, markets + 1):
+        used.of["event"].setdefault(number, Use(0, 1, Place(1, 1, 1))).markets = {number}
+    kinds = ["competitor"] if vanished else ["event", "market"] if events else ["market"]
+    settings = settings.model_copy(update={"kinds": tuple(kinds)})
 
     async def story() -> Ended:
         error = None
         async with Client(settings, clock=now, network=httpx2.MockTransport(answer)) as client:
-            fetcher = Fetcher(client, settings, plan, {}, clock=now)
+            found = topic.known(used, full=True)
+            job = Translations(settings, Task.translations(settings), topic.codec, found, now)
+            left_out = owed = 0
             try:
-                await fetcher.run()
+                portion = (await job.run(client, "id")).portion
+                left_out, owed = len(portion.left_out), len(portion.owed)
             except ApiError as caught:
                 error = caught
-        hours = asyncio.get_running_loop().time() / HOUR
-        return Ended(hours, error, len(fetcher.account.left_out), len(fetcher.account.owed))
+        return Ended(asyncio.get_running_loop().time() / HOUR, error, left_out, owed)
 
     return run(story())
 

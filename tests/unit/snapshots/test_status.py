@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.snapshots.results import Covered
+from bridge.snapshots.report import Covered
 from bridge.snapshots.status import LATE_SECONDS, STUCK_SECONDS, JobStatus
 from tests.unit.snapshots.reports import AT, report
 

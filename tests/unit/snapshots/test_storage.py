@@ -20,8 +20,9 @@ from bridge.messages.parser import MessageParser
 from bridge.records.message import received_at
 from bridge.snapshots import storage
 from bridge.snapshots.model import Job
-from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.state import JobState
 from bridge.snapshots.storage import JobStorage, last_snapshot, topic_of
+from bridge.snapshots.usage import HOUR_SECONDS
 from bridge_sandbox.provider.stream import Stream, StreamSettings
 from tests.unit.snapshots.world import DAY, NOW, WORLD
 
@@ -162,9 +163,9 @@ def test_a_bet_without_a_time_counts_as_of_1970(topics: Topics) -> None:
     topics.learn(state)
     topics.add_bet("SEK", at=-0.001)
     topics.learn(state)
-    assert state.in_use().currencies == {"EUR", "SEK"}
-    state.forget(HOUR_SECONDS + 1)
-    assert state.in_use().currencies == {"EUR"}
+    assert state.usage.of["currency"].keys() == {"EUR", "SEK"}
+    state.usage.forget(HOUR_SECONDS + 1)
+    assert state.usage.of["currency"].keys() == {"EUR"}
 
 
 def test_foreign_records_after_all_bets_do_not_end_the_job(topics: Topics) -> None:
@@ -205,6 +206,7 @@ def test_a_run_that_dies_while_it_learns_goes_on_from_what_it_saved(
     assert topics.read == [*range(2 * saves, 7)]
     whole = JobState("currencies", {})
     topics.learn(whole)
-    assert state.in_use().currencies == whole.in_use().currencies == {"C0", "C1", "C2", "C3"}
-    assert state.references(NOW - 3600 * 2, full=True) == whole.references(NOW - 3600 * 2, full=True)
-    assert state.newest == whole.newest
+    assert state.usage.of["currency"].keys() == whole.usage.of["currency"].keys() == {"C0", "C1", "C2", "C3"}
+    recent = [x.used(NOW - 3600 * 2, full=True).of["currency"].keys() for x in (state, whole)]
+    assert recent[0] == recent[1]
+    assert state.usage.newest == whole.usage.newest

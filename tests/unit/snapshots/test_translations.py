@@ -8,8 +8,7 @@ import pytest
 
 from bridge.config.api import KINDS
 from bridge.snapshots.model import kind_of
-from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import Place, References
+from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from tests.unit.snapshots.world import (
     BOTH,
@@ -17,6 +16,7 @@ from tests.unit.snapshots.world import (
     WORLD,
     Provider,
     Topic,
+    alone,
     api,
     first_run,
     mention,
@@ -99,7 +99,7 @@ async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues
     assert "competitionId is the league's id in all 2 events of this run" in outcome.notes
     outcome = await translate(Provider(), Topic(), mention())
     assert not any("countryId" in note for note in outcome.notes)
-    nowhere = References(events={EVENT.id: Place(0, 0, 0)})
+    nowhere = alone(EVENT.id, place=(0, 0, 0))
     assert not (await translate(Provider(), Topic(), nowhere)).notes
 
 
@@ -247,7 +247,7 @@ async def changed(narrowing: dict[str, Any], full: bool) -> tuple[set[str], set[
     provider.catalogue.remove("competitor", EVENT.competitors[0].id)
     provider.catalogue.rename("event", EVENT.id, "Neu")
     provider.catalogue.rename("sport", LEAGUE.sport.id, "Neu")
-    scope = Scope.of(api(), **narrowing)
+    scope = Task.translations(api(), **narrowing)
     outcome = await translate(provider, topic, mention(EVENT, OTHER), full=full, scope=scope)
     return written(outcome), outcome.removed, topic
 
@@ -261,7 +261,7 @@ async def test_one_kind() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_only_the_kind_that_was_asked_for_is_published(kind: str) -> None:
     topic = Topic()
-    outcome = await translate(Provider(), topic, mention(EVENT), scope=Scope.of(api(), kinds=[kind]))  # type: ignore[list-item]
+    outcome = await translate(Provider(), topic, mention(EVENT), scope=Task.translations(api(), kinds=[kind]))
     assert {kind_of(key) for key in outcome.written} == {kind}
 
 
@@ -278,7 +278,7 @@ async def test_one_language() -> None:
 
 async def test_events_given_by_hand() -> None:
     provider, topic = Provider(), Topic()
-    scope = Scope.of(api(), events=[OTHER.id])
+    scope = Task.translations(api(), events=[OTHER.id])
     await translate(provider, topic, mention(EVENT), scope=scope)
     assert f"event:{OTHER.id}".encode() in topic
     assert f"market:{OTHER.id}:{OTHER.markets[0].id}".encode() in topic
@@ -294,10 +294,10 @@ async def test_events_given_by_hand() -> None:
 async def test_a_narrowed_full_run_forgets_nothing() -> None:
     _, topic = await first_run(EVENT)
     without = Provider(languages=("en", "de"))
-    scope = Scope.of(api(), kinds=["event", "market"])
+    scope = Task.translations(api(), kinds=["event", "market"])
     outcome = await translate(without, topic, mention(OTHER), full=True, scope=scope)
     assert outcome.removed == set()
-    scope = Scope.of(api(), events=[EVENT.id])
+    scope = Task.translations(api(), events=[EVENT.id])
     outcome = await translate(without, topic, mention(OTHER), full=True, scope=scope)
     assert outcome.removed == set()
     assert topic.translation(f"event:{EVENT.id}").texts.keys() == set(LANGUAGES)

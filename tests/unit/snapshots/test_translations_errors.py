@@ -22,10 +22,10 @@ from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
 from bridge.rest.endpoints import MAX_IDS
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import References
-from bridge.snapshots.results import Outcome
+from bridge.snapshots.report import Outcome
 from bridge.snapshots.translations import Translations
+from bridge.snapshots.usage import Usage
+from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.faults import RestFault
 from bridge_sandbox.provider.rest.routes import ENDPOINTS, Endpoint
@@ -115,7 +115,7 @@ class Provider:
 
         async def story() -> Outcome:
             async with self.client() as client:
-                job = Translations(self.settings, Scope.of(self.settings), Topic().codec, known)
+                job = Translations(self.settings, Task.translations(self.settings), Topic().codec, known, now)
                 return await job.run(client, "id")
 
         return run(story())
@@ -136,7 +136,7 @@ class Provider:
 
 
 @cache
-def references() -> References:
+def references() -> Usage:
     """Every market, selections for three requests, and three currencies that the list lacks."""
     found = mention(*WORLD.events, currencies=("KWD", "PTS", "XTS"))
     for number in range(1, 2 * MAX_IDS + 1):
@@ -208,13 +208,14 @@ def test_a_wrong_answer(
         reported = [str(failure)]
     else:
         assert not ends
-        assert not outcome.removed
-        reported = [left.why for left in outcome.left_out]
+        portion = outcome.portion
+        assert not portion.removed
+        reported = [left.why for left in portion.left_out]
         if endpoint in wrong.known_at or (wrong.times == 1 and "templates" in endpoint):
             # Another answer had it, or it was asked for in part.
-            assert (reported, outcome.owed) == ([], set())
+            assert (reported, portion.owed) == ([], set())
             return
-        assert bool(outcome.owed) == owes
+        assert bool(portion.owed) == owes
     struck = {exchange.target.partition("?")[0] for exchange in provider.rest.requests if exchange.fault}
     assert struck
     assert reported or not (owes or endpoint in LISTS)

@@ -18,8 +18,9 @@ from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
 from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import kind_of
-from bridge.snapshots.plan import FetchPlan, Scope, estimate
-from bridge.snapshots.references import Place, References
+from bridge.snapshots.translations import Translations
+from bridge.snapshots.usage import Usage
+from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import (
@@ -28,6 +29,7 @@ from tests.unit.snapshots.world import (
     WORLD,
     Provider,
     Topic,
+    alone,
     api,
     bet,
     first_run,
@@ -56,7 +58,10 @@ KINDS_OF: dict[Endpoint, set[str]] = {
 }
 """Kinds of which an endpoint has names."""
 PATHS = [
-    row.endpoint for row in estimate(FetchPlan.of(Scope.of(api()), mention(*WORLD.events), set(), full=True))
+    row.endpoint
+    for row in Translations(
+        api(), Task.translations(api()), Topic().codec, Topic().known(mention(*WORLD.events), full=True)
+    ).estimate()
 ]
 
 
@@ -212,7 +217,7 @@ ASKED_WITH: dict[Endpoint, set[Endpoint]] = {
 
 @pytest.mark.parametrize("bad", [0, 1, 49, 99])
 async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int) -> None:
-    references = References()
+    references = Usage()
     for number in range(1, 101):
         references.add(bet([item(None, selectionId=number)]))
 
@@ -234,7 +239,7 @@ async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int)
 
 
 async def test_more_than_a_share_that_fails_ends_the_run() -> None:
-    references = References(events={number: Place(1, 1, 1) for number in range(1_000, 1_030)})
+    references = alone(*range(1_000, 1_030))
     failing: set[int] = set()
     tried = Counter[int]()
 
@@ -248,16 +253,16 @@ async def test_more_than_a_share_that_fails_ends_the_run() -> None:
                 raise ApiError("500")
             return Answered(None)
 
-    failing |= set(range(1_000, 1_010))
+    failing |= set(range(1_020, 1_030))
     topic = Topic()
     outcome = await translate(Troubled(), topic, references)
     assert len(outcome.left_out) == 10
-    assert (tried[1_000], tried[1_009], tried[1_029]) == (api().attempts, 2, 2)
+    assert (tried[1_029], tried[1_020], tried[1_000]) == (api().attempts, 2, 2)
     failing |= set(range(1_010, 1_020))
     outcome = await translate(Troubled(), topic, references, settings=api(concurrency=1))
     assert len(outcome.left_out) == 20
-    assert tried[1_000] == 2, "what was owed is tried twice"
-    failing |= set(range(1_020, 1_030))
+    assert tried[1_029] == 2, "what was owed is tried twice"
+    failing |= set(range(1_000, 1_010))
     topic.owed = set()
     with pytest.raises(ApiError, match=r"11 of 30 things failed, .* api\.max_left_out_share = 0\.1"):
         await translate(Troubled(), topic, references)
@@ -273,20 +278,20 @@ async def test_a_zero_that_is_not_answered_is_owed() -> None:
                 raise Unanswered("500")
             return await super().ask(request)
 
-    outcome = await translate(Troubled(), Topic(), References(events={0: Place(1, 1, 1)}))
+    outcome = await translate(Troubled(), Topic(), alone(0))
     assert outcome.owed == {"event:0"}
 
 
 async def test_zero_may_be_none() -> None:
     zero = {"event": {"id": 0}, "market": {"id": 0, "type": 0}, "sportId": 0, "competitionId": 0}
-    references = References()
+    references = Usage()
     references.add(bet([item(None, **zero, countryId=0)]))
     references.add(bet([item(EVENT)]))
     provider, topic = Provider(), Topic()
     outcome = await translate(provider, topic, references)
     assert provider.asked()["all-event"] == 2
     assert (outcome.left_out, outcome.owed) == ((), set())
-    without = References()
+    without = Usage()
     without.add(bet([item(EVENT)]))
     assert outcome.coverage == (await translate(provider, Topic(), without)).coverage
 
@@ -371,7 +376,7 @@ class Failing(Provider):
             return await super().ask(request)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
-        if request.target.endswith(str(WORLD.events[0].id)):
+        if request.target.endswith(str(WORLD.events[-1].id)):
             for _ in range(20):
                 await asyncio.sleep(0)
             raise self._error
@@ -460,6 +465,6 @@ async def test_a_name_under_0_is_published() -> None:
             return answered(request, orjson.dumps(event | {"competitors": [zero]}))
 
     topic = Topic()
-    await translate(Named(), topic, References(events={0: Place(0, 0, 0)}))
+    await translate(Named(), topic, alone(0, place=(0, 0, 0)))
     for kind in ("event", "sport", "region", "league", "competitor"):
         assert topic.translation(f"{kind}:0").texts == {"en": "Zero"}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bridge.snapshots.model import kind_of
-from bridge.snapshots.references import Place, References
+from bridge.snapshots.usage import Usage
 from bridge_sandbox.provider.world.entities import Event, Indexed
 from tests.unit.snapshots.world import (
     LANGUAGES,
     WORLD,
     Provider,
+    alone,
     api,
     first_run,
     mention,
@@ -149,7 +150,7 @@ async def test_what_an_event_names_is_not_gone() -> None:
     others = [x.id for x in WORLD.leagues if x != LEAGUE]
     provider.answers("leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
     provider.answers("all-league", {"id": LEAGUE.id, "translations": {}})
-    event = References(events={EVENT.id: Place(0, 0, 0)})
+    event = alone(EVENT.id, place=(0, 0, 0))
     outcome = await translate(provider, topic, event, full=True, settings=BELIEVED)
     assert f"league:{LEAGUE.id}".encode() not in outcome.removed
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
@@ -189,7 +190,7 @@ async def test_an_event_that_no_bet_mentions_goes_with_all_that_is_its_own() -> 
 
 async def test_nothing_is_forgotten_when_no_bet_mentions_an_event() -> None:
     provider, topic = await first_run(EVENT)
-    outcome = await translate(provider, topic, References(), full=True)
+    outcome = await translate(provider, topic, Usage(), full=True)
     assert (outcome.written, outcome.removed) == ({}, set())
 
 

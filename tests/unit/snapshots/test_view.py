@@ -11,7 +11,7 @@ import pytest
 
 from bridge import masking
 from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut
-from bridge.snapshots.results import Covered
+from bridge.snapshots.report import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
 from bridge.snapshots.view import job_view
 from tests.unit.snapshots.reports import JOBS, LATER, LEFT_OUT, NO_RIGHTS, TOO_LARGE, pages, report

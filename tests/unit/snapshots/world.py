@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from random import Random
 from typing import Any, Self, TypeVar
@@ -20,13 +21,14 @@ from bridge.kafka.batch import Record
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.job import SCHEMAS, Task, make_snapshot
-from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
-from bridge.snapshots.plan import JobInput, Scope
-from bridge.snapshots.references import References
-from bridge.snapshots.results import Outcome
-from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.job import SCHEMAS, make_snapshot
+from bridge.snapshots.model import Counts, Currency, Job, LeftOut, Offsets, Snapshot, Translation
+from bridge.snapshots.published import Portion
+from bridge.snapshots.report import Covered, Outcome
+from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
+from bridge.snapshots.usage import HOUR_SECONDS, Place, Usage, Use
+from bridge.snapshots.wanted import Found, Task
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.faults import RestFault
 from bridge_sandbox.provider.rest.routes import Endpoint
@@ -147,28 +149,27 @@ class Topic(dict[bytes, bytes]):
         self.owed: set[str] = set()
         self.missing: set[str] = set()
 
-    def known(self, references: References, full: bool) -> JobInput:
+    def known(self, used: Usage, full: bool) -> Found:
         """What a run finds."""
         state = JobState("translations", {})
-        state.learn(0, references)
-        state.owed, state.missing = self.owed, self.missing
-        return JobInput(self, references, full, references, state)
+        state.usage = used
+        state.refused |= {"owed": self.owed, "missing": self.missing}
+        return Found(dict(self), used, state, full)
 
     def snapshot_id(self) -> str:
         """The id of the next snapshot."""
         self._snapshots += 1
         return f"snapshot-{self._snapshots}"
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, portion: Portion) -> None:
         """What the publisher does with it."""
-        self.owed = outcome.owed
-        self.missing = outcome.missing
-        assert outcome.removed <= self.keys(), "a tombstone for what is not there"
-        assert not outcome.removed & outcome.written.keys()
-        for gone in outcome.removed:
+        self.owed = portion.owed
+        assert portion.removed <= self.keys(), "a tombstone for what is not there"
+        assert not portion.removed & portion.written.keys()
+        for gone in portion.removed:
             del self[gone]
-        self.update(outcome.written)
-        assert sum(counts.records for counts in outcome.counts.values()) == len(self)
+        self.update(portion.written)
+        assert sum(counts.records for counts in portion.counts.values()) == len(self)
 
     def texts(self) -> dict[bytes, dict[str, str]]:
         """Key → language → text."""
@@ -206,32 +207,64 @@ def bet(items: Iterable[dict[str, Any]] | None = (), currency: str | None = "EUR
     }
 
 
-def mention(*events: Event, currencies: Iterable[str] = ()) -> References:
+def mention(*events: Event, currencies: Iterable[str] = ()) -> Usage:
     """Bets on every market of the events, and bets in the currencies."""
-    references = References()
+    used = Usage()
     for event in events:
-        references.add(bet([item(event, place) for place in range(len(event.markets))]))
+        used.add(bet([item(event, place) for place in range(len(event.markets))]))
     for symbol in currencies:
-        references.add(bet(currency=symbol))
-    return references
+        used.add(bet(currency=symbol))
+    return used
+
+
+def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
+    """Nothing but these events, without markets and selections."""
+    used = Usage()
+    used.of["event"] = {number: Use(0, 1, Place(*place)) for number in events}
+    return used
+
+
+@dataclass
+class Result:
+    """What a run published and reports."""
+
+    written: dict[bytes, bytes] = field(repr=False)
+    removed: set[bytes]
+    counts: dict[str, Counts]
+    forbidden: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    owed: set[str]
+    coverage: list[Covered]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, outcome: Outcome, topic: Topic) -> Result:
+        """Let the topic take it."""
+        topic.take(outcome.portion)
+        topic.missing = outcome.missing
+        found = vars_of(outcome.portion)
+        del found["id"]
+        return cls(**found, coverage=outcome.coverage, notes=outcome.notes)
+
+
+def vars_of(portion: Portion) -> dict[str, Any]:
+    return {each.name: getattr(portion, each.name) for each in fields(portion)}
 
 
 async def translate(
     provider: Provider,
     topic: Topic,
-    references: References,
+    references: Usage,
     *,
     full: bool = False,
     settings: ApiSettings | None = None,
-    scope: Scope | None = None,
-) -> Outcome:
+    scope: Task | None = None,
+) -> Result:
     """One run; the topic holds what it published."""
     settings = settings or api()
     known = topic.known(references, full)
-    job = Translations(settings, scope or Scope.of(settings), topic.codec, known)
-    outcome = await job.run(provider, topic.snapshot_id())
-    topic.take(outcome)
-    return outcome
+    job = Translations(settings, scope or Task.translations(settings), topic.codec, known)
+    return Result.of(await job.run(provider, topic.snapshot_id()), topic)
 
 
 async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
@@ -241,17 +274,13 @@ async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
     return provider, topic
 
 
-async def exchange(
-    provider: Provider, topic: Topic, references: References, *, full: bool = False
-) -> Outcome:
+async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Result:
     """One run of the currencies; the topic holds what it published."""
     job = Currencies(api(), topic.codec, topic.known(references, full))
-    outcome = await job.run(provider, topic.snapshot_id())
-    topic.take(outcome)
-    return outcome
+    return Result.of(await job.run(provider, topic.snapshot_id()), topic)
 
 
-def written(outcome: Outcome) -> set[str]:
+def written(outcome: Result) -> set[str]:
     """The keys that were written."""
     return {key.decode() for key in outcome.written}
 
@@ -271,12 +300,16 @@ class Runs:
         """Whether the last run was."""
         self.records: list[Record] = []
         """What the last run published, its Snapshot record last."""
+        self.snapshots: list[Snapshot] = []
+        """Every Snapshot record."""
         self.lose_state_after_save = False
+        self.reachable = True
+        """Whether Kafka is, before the end of a run."""
         self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
-        self._read: list[tuple[float, References]] = []
-        self._new: list[tuple[float, References]] = []
+        self._read: list[tuple[float, Usage]] = []
+        self._new: list[tuple[float, Usage]] = []
 
-    def bets(self, references: References, at: float | None = None) -> None:
+    def bets(self, references: Usage, at: float | None = None) -> None:
         """Bets that arrive now, or were received at that time."""
         self._new.append((self.now if at is None else at, references))
 
@@ -286,7 +319,9 @@ class Runs:
         """One run, an hour after the last."""
         chosen = Settings(api=settings or api())
         self._keep_days = chosen.api.keep_days
-        task = Task(self.name, Scope.of(chosen.api, **narrowed), full)
+        task = Task.translations(chosen.api, full=full, **narrowed)
+        if self.name == "currencies":
+            task = Task("currencies", full=full)
         kafka: Any = self
         client: Any = provider
         report = make_snapshot(
@@ -308,7 +343,7 @@ class Runs:
     @property
     def owed(self) -> set[str]:
         """Names of what the provider failed to answer."""
-        return self.state().owed
+        return self.state().refused["owed"]
 
     def state(self) -> JobState:
         return JobState(self.name, self.state_topic)
@@ -328,13 +363,16 @@ class Runs:
             new = [x for x in self._read if x[0] >= now - self._keep_days * DAY]
         self._new = []
         for at, references in new:
-            state.learn(int(at // HOUR_SECONDS) * HOUR_SECONDS, references)
+            merge(state, references, int(at // HOUR_SECONDS) * HOUR_SECONDS)
         state.learnt({0: len(self._read)}, "topic-id", self._keep_days)
         save()
         if self.lose_state_after_save:
             self.state_topic.clear()
             self.lose_state_after_save = False
         return len(new), ""
+
+    def is_reachable(self) -> bool:
+        return self.reachable
 
     def save(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -353,10 +391,21 @@ class Runs:
         self.last = Snapshot.from_avro(self._codecs["snapshot"].decode(sealed.value or b""))
         assert sum(counts.records for counts in self.last.counts.values()) == len(self.topic)
         self.records = [*records, sealed]
+        self.snapshots.append(self.last)
         return ends
 
     def _clock(self) -> Instant:
         return Instant(self.now, self.now)
+
+
+def merge(state: JobState, used: Usage, hour: int) -> None:
+    """Learn at that hour what these bets have used."""
+    run = state._last_run + 1
+    state.usage.newest = max(state.usage.newest, hour)
+    for kind, uses in used.of.items():
+        for id_, use in uses.items():
+            event = (use.place, {*use.markets}, {*use.selections}) if kind == "event" else ()
+            state.usage.note(kind, id_, hour, run, *event)
 
 
 def put(topic: dict[bytes, bytes], record: Record) -> None:

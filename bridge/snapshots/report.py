@@ -1,33 +1,25 @@
-"""The results of a run: its records, its join coverage, and the report for people, scripts and metrics."""
+"""The results of a run: its join coverage, and the report for people, scripts and metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from bridge import errors
-from bridge.avro.codec import Codec
 from bridge.config.api import KINDS, Kind
 from bridge.formatting import format_utc
-from bridge.snapshots.asking import Account
-from bridge.snapshots.model import (
-    MAX_RECORD_BYTES,
-    NO_RIGHT,
-    Counts,
-    Currency,
-    LeftOut,
-    Snapshot,
-    Translation,
-    key_of,
-)
-from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import References
+from bridge.snapshots.model import NO_RIGHT, LeftOut, Snapshot, Translation, key_of
+from bridge.snapshots.published import Portion
+from bridge.snapshots.usage import Usage
+from bridge.snapshots.wanted import Task
 
-MAX_EXAMPLES = 10
-
-Lookup = Callable[[bytes], Translation | None]
-"""Returns the record of a key in the snapshot."""
+MAX_EXAMPLES: Final = 10
+MOST_LANGUAGES: Final = 5
+NEARLY_ALL: Final = 95
+"""Percent of ids with a name, below which the alert fires, too."""
+MAX_LINES: Final = 10
+"""Things left out that the error message names."""
 
 
 @dataclass(slots=True)
@@ -36,7 +28,7 @@ class Covered:
 
     kind: Kind
     seen: int = 0
-    """Number of ids that bets mention."""
+    """Number of ids that bets use."""
     named: dict[str, int] = field(default_factory=dict)
     """Language → how many of these ids have a text in it."""
     missing: list[str] = field(default_factory=list)
@@ -46,102 +38,88 @@ class Covered:
         """Return the share with a text in the language, from 0 to 1; 1 if there are no ids."""
         return self.named[language] / self.seen if self.seen else 1.0
 
+    @property
+    def percent(self) -> float:
+        """The share in the language that has the fewest, rounded down to two digits: 100 is all."""
+        return 10_000 * min(self.named.values(), default=0) // self.seen / 100
+
+    @property
+    def is_low(self) -> bool:
+        """Whether somebody should look."""
+        return self.percent < NEARLY_ALL
+
+    @property
+    def words(self) -> str:
+        """The languages that lack names, for people."""
+        lacking = sorted((named, language) for language, named in self.named.items() if named < self.seen)
+        if not lacking:
+            return f"all {self.seen:,} have a name in every language"
+        counts = ", ".join(f"{named:,} in {language}" for named, language in lacking[:MOST_LANGUAGES])
+        others = len(lacking) - MOST_LANGUAGES
+        more = f" and fewer than all in {others} more" if others > 0 else ""
+        example = f"; e.g. {self.missing[0]} lacks a language" if self.missing else ""
+        return f"of {self.seen:,}, {counts} have a name{more}{example}"
+
 
 def cover(
-    references: References, scope: Scope, lookup: Lookup, owed: Collection[bytes] = ()
+    usage: Usage,
+    task: Task,
+    lookup: Callable[[bytes], Translation | None],
+    owed: Collection[bytes] = (),
 ) -> list[Covered]:
-    """Return a row for each kind of the scope that the bets mention, or of which a key was `owed`.
+    """Return a row for each kind of the task that the bets use, or of which a key was `owed`.
 
-    Competitors are those of the mentioned events.
+    Competitors are those of the events.
     """
-    events = (lookup(key) for key in references.keys("event"))
-    competitors = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
     rows = []
     for kind in KINDS:
-        if kind not in scope.kinds:
+        if kind not in task.kinds:
             continue
-        keys = competitors if kind == "competitor" else {*references.keys(kind)}
+        if kind == "competitor":
+            events = (lookup(key) for key in usage.keys("event"))
+            keys = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
+        else:
+            keys = {*usage.keys(kind)}
         keys |= {key for key in owed if key.startswith(f"{kind}:".encode())}
-        if (row := _cover(kind, keys, scope.languages, lookup)).seen:
+        row = Covered(kind, named=dict.fromkeys(task.languages, 0))
+        for key in sorted(keys):
+            record = lookup(key)
+            if record is None and key.endswith(b":0"):
+                continue  # 0 may be how the provider writes "none"
+            row.seen += 1
+            has = [x for x in task.languages if record is not None and x in record.texts]
+            for language in has:
+                row.named[language] += 1
+            if len(has) < len(task.languages) and len(row.missing) < MAX_EXAMPLES:
+                row.missing.append(key.decode())
+        if row.seen:
             rows.append(row)
     return rows
 
 
-def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: Lookup) -> Covered:
-    row = Covered(kind, named=dict.fromkeys(languages, 0))
-    for key in sorted(keys):
-        record = lookup(key)
-        if record is None and key.endswith(b":0"):
-            continue  # 0 may be how the provider writes "none"
-        row.seen += 1
-        has = [language for language in languages if record is not None and language in record.texts]
-        for language in has:
-            row.named[language] += 1
-        if len(has) < len(languages) and len(row.missing) < MAX_EXAMPLES:
-            row.missing.append(key.decode())
-    return row
-
-
 @dataclass
 class IdComparison:
-    """Compares two ids that the interface only suggests to be the same."""
+    """Compares two ids of an event that the interface only suggests to be the same."""
 
     ours: str
     theirs: str
     seen: int = 0
-    """Number of comparisons."""
     other: int = 0
-    """Number of those in which they differ."""
+    """Number of comparisons in which they differ."""
     example: str = ""
 
     def see(self, event: int, ours: int, theirs: int) -> None:
         """Compare `ours` from a bet on the event (0: none) with `theirs` from the event itself."""
-        if not ours:
-            return
-        self.seen += 1
-        if ours != theirs:
+        self.seen += ours != 0
+        if ours not in (0, theirs):
             self.other += 1
             self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
 
     def __str__(self) -> str:
         if not self.other:
             return f"{self.ours} is the {self.theirs} in all {self.seen:,} events of this run"
-        return (
-            f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.seen:,} events ({self.example})"
-        )
-
-
-def encode(
-    records: Iterable[Translation | Currency], codec: Codec, snapshot_id: str, account: Account
-) -> dict[bytes, bytes]:
-    """Return key → value of the records. Those that are too large for Kafka are left out and owed."""
-    found: dict[bytes, bytes] = {}
-    for record in records:
-        value = codec.encode(record.to_avro(snapshot_id))
-        if len(value) <= MAX_RECORD_BYTES:
-            found[record.key] = value
-        else:
-            why = f"{len(value):,} bytes of names, more than Kafka's {MAX_RECORD_BYTES:,}"
-            account.leave_out("", record.key.decode(), why)
-            account.owed.add(record.asked_as)
-    return found
-
-
-def count(
-    kinds: Iterable[str],
-    kind_of: Callable[[bytes], str],
-    present: Collection[bytes],
-    written: Collection[bytes],
-    gone: Collection[bytes],
-) -> dict[str, Counts]:
-    """Return the numbers of records that exist, are written and are removed, by kind."""
-    counts = {kind: Counts() for kind in kinds}
-    for key in {*present, *written}:
-        found = counts.setdefault(kind_of(key), Counts())
-        found.written += key in written
-        found.removed += key in gone
-        found.records += key not in gone
-    return counts
+        shown = f"{self.other:,} of {self.seen:,} events ({self.example})"
+        return f"{self.ours} is NOT the {self.theirs} in {shown}"
 
 
 def some(things: Iterable[object]) -> str:
@@ -151,19 +129,9 @@ def some(things: Iterable[object]) -> str:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run publishes and reports."""
+    """What a run publishes at its end, and leaves to the next."""
 
-    # Without a repr: asyncio makes one of a task's result, and a whole snapshot's is more than 100 MB.
-    written: dict[bytes, bytes] = field(repr=False)
-    """Key → value of new and changed records."""
-    removed: set[bytes] = field(repr=False)
-    counts: dict[str, Counts]
-    forbidden: tuple[str, ...] = ()
-    """Paths of the endpoints without a right (403)."""
-    left_out: tuple[LeftOut, ...] = ()
-    """What the provider failed to answer."""
-    owed: set[str] = field(default_factory=set, repr=False)
-    """Names of what the next run asks about again."""
+    portion: Portion
     partial: set[str] = field(default_factory=set, repr=False)
     """Names of what narrowed runs have asked about and kept a part of: the next whole run asks again."""
     missing: set[str] = field(default_factory=set, repr=False)
@@ -173,19 +141,15 @@ class Outcome:
     """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
 
 
-MAX_LINES: Final = 10
-"""Things left out that the error message names."""
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """A published snapshot, and how it was made."""
 
     snapshot: Snapshot
     full: bool
-    """Whether everything was fetched again."""
+    """Whether everything was asked about again."""
     bets: int
-    """Settled bets read to learn references."""
+    """Settled bets read to learn what they use."""
     requests: int
     seconds: float
     """From the first request to the commit."""

@@ -1,0 +1,96 @@
+"""Step 4: the records of a job's topic, as a run has found them and changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, TypeVar
+
+from bridge.avro.codec import Codec
+from bridge.config.api import LISTED
+from bridge.errors import SchemaError, SchemaNotFound
+from bridge.snapshots.asking import Account
+from bridge.snapshots.model import MAX_RECORD_BYTES, Counts, Currency, LeftOut, Translation, kind_of
+
+R = TypeVar("R", Translation, Currency)
+_WHOLE: Final = frozenset({*LISTED, "event"})
+"""The kinds of which a run may need the texts that it has written: of a million others it needs none."""
+
+
+@dataclass(slots=True)
+class Portion:
+    """What one transaction publishes."""
+
+    id: str
+    # Without a repr: asyncio makes one of a task's result, and a whole snapshot's is more than 100 MB.
+    written: dict[bytes, bytes] = field(repr=False)
+    """Key → value of new and changed records."""
+    removed: set[bytes] = field(repr=False)
+    counts: dict[str, Counts]
+    """Of the run so far."""
+    forbidden: tuple[str, ...]
+    """Paths of the endpoints without a right (403)."""
+    left_out: tuple[LeftOut, ...]
+    owed: set[str] = field(repr=False)
+    """Names of what the next run asks about again."""
+
+
+class Published(Generic[R]):
+    """The records by key. `values` are encoded, and counted by kind, of which `kinds` come first."""
+
+    def __init__(self, values: dict[bytes, bytes], codec: Codec, of: type[R], kinds: Iterable[str]) -> None:
+        self.values = values
+        self.broken: dict[bytes, SchemaError] = {}
+        """Keys of records that cannot be decoded, and why."""
+        self._codec = codec
+        self._type: type[R] = of
+        self._counts = {kind: Counts() for kind in kinds}
+        for key in values:
+            self._count(key).records += 1
+
+    def get(self, key: bytes) -> R | None:
+        """Return the record of a key; None if there is none, or if it cannot be decoded.
+
+        Raises SchemaNotFound: what is only not readable now must not be written again or lose its names.
+        """
+        if (value := self.values.get(key)) is None:
+            return None
+        try:
+            found: R = self._type.from_avro(self._codec.decode(value))
+        except SchemaNotFound:
+            raise
+        except SchemaError as error:
+            self.broken[key] = error
+            return None
+        return found
+
+    def change(self, id_: str, records: Iterable[R], removed: Iterable[bytes], account: Account) -> Portion:
+        """Write and remove records; return what there is to publish. Too large ones are left out and owed."""
+        written: dict[bytes, bytes] = {}
+        for record in records:
+            value, key = self._codec.encode(record.to_avro(id_)), record.key
+            if len(value) > MAX_RECORD_BYTES:
+                why = f"{len(value):,} bytes of names, more than Kafka's {MAX_RECORD_BYTES:,}"
+                account.leave_out("", key.decode(), why)
+                account.owed.add(record.asked_as)
+                continue
+            if key in self.values:
+                self._count(key).records -= 1
+            self.values[key] = value
+            if isinstance(record, Translation) and record.kind not in _WHOLE:
+                brief = replace(record, texts=dict.fromkeys(record.texts, ""))
+                self.values[key] = self._codec.encode(brief.to_avro(""))
+            written[key] = value
+            counts = self._count(key)
+            counts.records, counts.written = counts.records + 1, counts.written + 1
+        gone = {*removed}
+        for key in gone:
+            counts = self._count(key)
+            counts.records, counts.removed = counts.records - 1, counts.removed + 1
+            del self.values[key]
+        counted = {kind: replace(counts) for kind, counts in self._counts.items()}
+        return Portion(id_, written, gone, counted, account.forbidden, account.left_out, {*account.owed})
+
+    def _count(self, key: bytes) -> Counts:
+        kind = kind_of(key) if self._type is Translation else getattr(self.get(key), "type", "Unknown")
+        return self._counts.setdefault(kind, Counts())

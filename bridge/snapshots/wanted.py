@@ -1,0 +1,262 @@
+"""Step 2: what a run asks about: what bets use and the topic lacks; all of it when a refresh is due."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from bridge.config import ApiSettings, env_name
+from bridge.config.api import LISTED, Kind, Listed
+from bridge.errors import SettingsError
+from bridge.rest.endpoints import MAX_IDS
+from bridge.snapshots.model import Job, Translation, key_of
+from bridge.snapshots.state import JobState
+from bridge.snapshots.usage import Usage
+
+OF_MARKETS: Final[frozenset[Kind]] = frozenset({"market", "selection"})
+"""The kinds that the markets endpoints answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A job with its command-line options."""
+
+    job: Job
+    languages: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    """In the order of KINDS; like the languages, none for currencies."""
+    events: frozenset[int] | None = None
+    """Events to ask about instead of those that bets use."""
+    cut: bool = False
+    """Whether it drops a part of the answers: kinds or languages."""
+    full: bool = False
+
+    @classmethod
+    def translations(
+        cls,
+        settings: ApiSettings,
+        kinds: Sequence[str] = (),
+        languages: Sequence[str] = (),
+        events: Sequence[int] = (),
+        *,
+        full: bool = False,
+    ) -> Task:
+        """Return the task of these options; without any, everything. Raises SettingsError."""
+        for option, given, known in (
+            ("language", languages, settings.languages),
+            ("kind", kinds, settings.kinds),
+        ):
+            if others := [value for value in given if value not in known]:
+                raise SettingsError(
+                    f"--{option} {others[0]} is not one of api.{option}s ({', '.join(known)}). "
+                    f"Add it there ({env_name('api', f'{option}s')}), or name one of them."
+                )
+        chosen = tuple(x for x in settings.languages if x in languages or not languages)
+        kept = tuple(x for x in settings.kinds if x in kinds or not kinds)
+        if events and {"event", *OF_MARKETS}.isdisjoint(kept):
+            raise SettingsError(
+                "--event asks for nothing without the kinds event, market or selection: add one to --kind or "
+                "api.kinds, or leave out --event"
+            )
+        cut = (chosen, kept) != (settings.languages, settings.kinds)
+        return cls("translations", chosen, kept, frozenset(events) if events else None, cut, full)
+
+    def covers(self, name: str) -> bool:
+        """Return whether it has the kind of a thing to ask about, such as `markets:77`."""
+        kind = name.partition(":")[0]
+        return kind in self.kinds or (kind == "markets" and not OF_MARKETS.isdisjoint(self.kinds))
+
+    @property
+    def lists(self) -> list[Listed]:
+        """The kinds whose lists are read."""
+        return [kind for kind in LISTED if kind in self.kinds]
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the run leaves out something that the settings ask for."""
+        return self.cut or self.events is not None
+
+
+@dataclass(slots=True)
+class Found:
+    """What a run reads from Kafka before its first request."""
+
+    present: dict[bytes, bytes]
+    """Key → value of all records of the job's topic."""
+    usage: Usage
+    """What new bets use; in a full run, all bets within `api.recent_days`."""
+    state: JobState
+    """What the last run left, and what all bets within `api.keep_days` use."""
+    full: bool
+    """Whether everything is asked about again."""
+    resumed: bool = False
+    """Whether a first run goes on that has published portions."""
+    bets: int = 0
+    """Settled bets read to learn what they use."""
+    note: str = ""
+    """A note about records that are not bets; empty if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The ids to ask about. What the lists and other answers have is not asked about by its id."""
+
+    listed: dict[Listed, set[int]]
+    events: list[int]
+    """The newest first, by their ids: whose names are fetched."""
+    markets: list[int]
+    """Likewise: whose markets and selections are."""
+    selections: list[int]
+    """Selections whose templates are."""
+    types: dict[int, list[int]]
+    """Sport → market types."""
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        usage: Usage,
+        present: Collection[bytes],
+        owed: Iterable[str] = (),
+        *,
+        full: bool = False,
+        resumed: bool = False,
+    ) -> Wanted:
+        """Return what is `owed` and what is used; unless the run is `full`, only what the topic lacks.
+
+        `present` has the keys of the topic. One that is `resumed` has asked about its events before.
+        """
+
+        def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
+            is_asked = full and not (resumed and kind not in LISTED)
+            return kind in task.kinds and (is_asked or key_of(kind, number, within) not in present)
+
+        def lacks_markets(event: int) -> bool:
+            """Return whether bets use a market or a selection of the event that the topic lacks."""
+            use = usage.of["event"][event]
+            if not any(use.markets) and not any(use.selections):
+                # 0 may be how the provider writes "none": it is asked about as long as its event is.
+                return bool(len(use.markets) + len(use.selections)) and wanted("event", event)
+            # One answer has all markets of an event, 0 included.
+            return any(wanted("market", x, event) for x in use.markets if x) or any(
+                wanted("selection", x) for x in use.selections if x
+            )
+
+        names = ids_in(filter(task.covers, owed))
+
+        def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
+            if task.events is not None:
+                return sorted(task.events, reverse=True) if task.covers(f"{kind}:") else []
+            return sorted({*filter(lacks, usage.of["event"]), *(x for (x,) in names[kind])}, reverse=True)
+
+        def numbers(kind: Kind, used: Iterable[int]) -> set[int]:
+            return {x for x in used if wanted(kind, x)}.union(x for (x,) in names[kind])
+
+        template: Final = "market-type-template"
+        types: dict[int, list[int]] = {}
+        new = {x for x in usage.of["market-type"] if wanted(template, x[1], x[0])}
+        for sport, number in sorted(new | names[template]):
+            types.setdefault(sport, []).append(number)
+        has_templates = "selection-template" in task.kinds
+        return cls(
+            listed={kind: numbers(kind, usage.of.get(kind, ())) for kind in LISTED},
+            events=events("event", lambda x: wanted("event", x)),
+            markets=events("markets", lacks_markets),
+            selections=sorted(numbers("selection-template", usage.selections() if has_templates else ())),
+            types=types,
+        )
+
+
+def ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
+    """Return the ids in the names of things, such as `market-type-template:1:18`, by kind."""
+    found: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
+    for name in names:
+        kind, *ids = name.split(":")
+        found[kind].add(tuple(map(int, ids)))
+    return found
+
+
+def ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
+    """Return the ids in the keys of a kind."""
+    start = f"{kind}:".encode()
+    return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))
+
+
+def kinds_in_use(usage: Usage, read: Callable[[bytes], Translation | None]) -> dict[Listed, set[int]]:
+    """Return what bets use of the kinds with lists. Competitors are those of the events, by their records."""
+    found: dict[Listed, set[int]] = {kind: {*usage.of.get(kind, ())} for kind in LISTED}
+    for event in filter(None, map(read, usage.keys("event"))):
+        for kind in ("sport", "region", "league"):
+            found[kind].add(getattr(event, f"{kind}_id"))
+        found["competitor"].update(event.competitor_ids or ())
+    return found
+
+
+def still_wanted(
+    owed: Collection[str], usage: Usage, used: Mapping[Listed, Collection[int]]
+) -> Iterator[str]:
+    """Yield what of the owed bets still use, of kinds with lists what is `used`."""
+    events, selections = usage.of["event"], (x for (x,) in ids_in(owed)["selection-template"])
+    in_use: dict[str, Container[object]] = {
+        **{str(kind): ids for kind, ids in used.items()},
+        "event": events,
+        "markets": events,
+        "selection-template": usage.selections_among(selections),
+        "market-type-template": usage.of["market-type"],
+    }
+    for name in owed:
+        [(kind, [ids])] = ids_in([name]).items()
+        if (ids if len(ids) > 1 else ids[0]) in in_use.get(kind, ()) or not (events or usage.of["sport"]):
+            yield name
+
+
+def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Split ids into requests of at most `MAX_IDS` (interface, "Limits").
+
+    0 gets a separate request: if it is invalid, the others are not refused with it.
+    """
+    if 0 in ids:
+        yield [0]
+    others = [x for x in ids if x]
+    yield from (others[start : start + MAX_IDS] for start in range(0, len(others), MAX_IDS))
+
+
+class Estimate(NamedTuple):
+    """The number of requests to one endpoint, without retries."""
+
+    endpoint: str
+    least: int
+    most: int | None
+    """None if it depends on other answers."""
+
+
+def estimate(
+    task: Task, wanted: Wanted, sports: int, by_sport: Callable[[Listed], bool], open_: Collection[Listed]
+) -> list[Estimate]:
+    """Estimate the requests of a run before it starts.
+
+    Lists may go `by_sport`, of which so many are known. Of the kinds that are `open_`, more than what is
+    wanted may be asked about. Endpoints without a right and unknown events make it less.
+    """
+    languages, rows = len(task.languages), list[Estimate]()
+    for kind in task.lists:
+        least = languages * (sports if by_sport(kind) else 1)
+        most = None if by_sport(kind) and "sport" in task.lists else least  # their list may have others
+        rows.append(Estimate(f"/api/translations/{{lang}}/{kind}s", least, most))
+    for kind in task.lists:
+        most = None if kind in open_ else len(wanted.listed[kind])
+        rows.append(Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, most))
+    events, markets = len(wanted.events), len(wanted.markets)
+    selections = len([*chunks(wanted.selections)])
+    types = sum(len([*chunks(ids)]) for ids in wanted.types.values())
+    rows += [
+        Estimate("/api/translations/all/event/{eventId}", events, events),
+        Estimate("/api/translations/all/{eventId}/markets", markets, markets),
+        Estimate("/api/translations/{lang}/{eventId}/markets", 0, markets * languages),
+        Estimate("/api/translations/templates/selections", selections, selections),
+        Estimate("/api/translations/templates/market-types", types, types),
+    ]
+    return [row for row in rows if row.most != 0]

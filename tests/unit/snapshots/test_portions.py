@@ -1,0 +1,174 @@
+"""What a run that takes long publishes before its end, and what is left of it when it is killed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import pytest
+
+from bridge.config.api import LISTED
+from bridge.rest.answers import Answered
+from bridge.rest.endpoints import Request
+from bridge.snapshots.model import kind_of
+from bridge.snapshots.translations import PORTION_SECONDS
+from tests.unit.snapshots.world import BOTH, DAY, WORLD, Provider, Runs, api, mention
+
+T = TypeVar("T")
+ORDERLY = api(concurrency=1)
+EVENTS = sorted((event.id for event in WORLD.events), reverse=True)
+
+
+class Killed(Exception):
+    """The process was."""
+
+
+class Slow(Provider):
+    """Takes six seconds for an answer about an event, and is killed at one of these requests."""
+
+    def __init__(self, runs: Runs, *, seconds: float = 6.0, killed_at: int = -1, **policy: Any) -> None:
+        super().__init__(**policy)
+        self._runs, self._seconds, self._left = runs, seconds, killed_at
+        self.asked_about: list[str] = []
+
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
+        if "{eventId}" in request.endpoint:
+            if self._left == 0:
+                raise Killed
+            self._left -= 1
+            self._runs.now += self._seconds
+            self.asked_about.append(request.target)
+        return await super().ask(request)
+
+
+def events_in(runs: Runs) -> set[int]:
+    return {int(key.partition(b":")[2]) for key in runs.topic if kind_of(key) == "event"}
+
+
+def test_lists_come_first_and_then_the_newest_events() -> None:
+    runs, seen = Runs(), list[set[int]]()
+    runs.bets(mention(*WORLD.events))
+
+    class Watching(Slow):
+        async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
+            if runs.snapshots and "all/event" in request.endpoint:
+                seen.append(events_in(runs))
+            return await super().ask(request)
+
+    begun = runs.now
+    runs.run(Watching(runs, **BOTH), settings=ORDERLY)
+    *portions, last = runs.snapshots
+    first = portions[0]
+    assert PORTION_SECONDS <= first.finished_at - begun < 60
+    assert all(first.counts[kind].records for kind in LISTED)
+    assert seen[0] == {*EVENTS[: len(seen[0])]}
+    assert len(portions) >= 3
+    for portion, later in pairwise([*portions, last]):
+        assert (portion.complete, portion.left_out, portion.refreshed_at) == (False, (), None)
+        assert later.finished_at - portion.finished_at >= PORTION_SECONDS or later is last
+        assert portion.id != later.id
+    assert (last.complete, last.refreshed_at, last.owed) == (True, begun, 0)
+    assert sum(counts.written for counts in last.counts.values()) >= len(runs.topic), "those of the whole run"
+    quick = Runs()
+    quick.bets(mention(*WORLD.events))
+    quick.run(Provider(**BOTH), settings=ORDERLY)
+    assert len(quick.snapshots) == 1
+    assert runs.topic.texts() == quick.topic.texts()
+    ids = {runs.topic.codec.decode(value)["snapshotId"] for value in runs.topic.values()}
+    assert ids <= {snapshot.id for snapshot in runs.snapshots}
+    assert runs.run(Provider(**BOTH)).counts["event"].written == 0
+
+
+@pytest.mark.parametrize("killed_at", [1, 8, 17])
+def test_a_first_run_that_is_killed_goes_on_where_it_stopped(killed_at: int) -> None:
+    runs = Runs()
+    runs.bets(mention(*WORLD.events))
+    with pytest.raises(Killed):
+        runs.run(Slow(runs, killed_at=killed_at, **BOTH), settings=ORDERLY)
+    published = events_in(runs)
+    assert bool(published) is (killed_at >= 5)
+    provider = Slow(runs, **BOTH)
+    snapshot = runs.run(provider, settings=ORDERLY)
+    assert not {x for x in published if f"/api/translations/all/event/{x}" in provider.asked_about}
+    assert (snapshot.complete, runs.full, runs.state().asking) == (True, True, None)
+    assert snapshot.refreshed_at is not None
+    whole = Runs()
+    whole.bets(mention(*WORLD.events))
+    whole.run(Provider(**BOTH))
+    assert runs.topic.texts() == whole.topic.texts()
+
+
+def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half() -> None:
+    runs = Runs()
+    runs.bets(mention(*WORLD.events))
+    runs.run(Provider(**BOTH))
+    before = runs.topic.texts()
+    runs.now += 2 * DAY
+    renamed = Provider(**{**BOTH, "languages": ("en", "de")})
+    renamed.catalogue.rename("event", EVENTS[0], "Neu")
+    slow = Slow(runs, killed_at=8, **{**BOTH, "languages": ("en", "de")})
+    slow.rest = renamed.rest
+    slow.authorization = renamed.authorization
+    with pytest.raises(Killed):
+        runs.run(slow, settings=ORDERLY)
+    after = runs.topic.texts()
+    assert after[f"event:{EVENTS[0]}".encode()]["de"] == "Neu"
+    listed = {key: texts for key, texts in after.items() if kind_of(key) in LISTED}
+    assert listed == {key: before[key] for key in listed}, "another answer may still have the Swedish text"
+    renamed.asked()
+    assert runs.run(renamed).complete
+    assert renamed.asked()["all-event"] == len(EVENTS)
+
+
+def test_an_ordinary_run_publishes_no_name_of_a_list_by_half() -> None:
+    """It would be taken for whole, and its German text be asked for by nobody."""
+    runs, first = Runs(), WORLD.events[0]
+    event = next(x for x in WORLD.events if x.league != first.league)
+    league = f"league:{event.league.id}".encode()
+    before = Provider(**BOTH)
+    before.catalogue.remove("league", event.league.id)
+    runs.bets(mention(first))
+    runs.run(before)
+    runs.bets(mention(event))
+    with pytest.raises(Killed):
+        runs.run(Slow(runs, seconds=40, killed_at=1, **BOTH), settings=ORDERLY)
+    assert event.id in events_in(runs)
+    assert league not in runs.topic
+    assert runs.run(Provider(**BOTH)).complete
+    assert runs.topic.texts()[league].keys() == {"en", "sv", "de"}
+
+
+@pytest.mark.parametrize("reachable", [False, True])
+def test_a_run_that_is_narrowed_or_without_kafka_publishes_at_its_end_only(reachable: bool) -> None:
+    runs, whole = Runs(), Runs()
+    runs.bets(mention(*WORLD.events))
+    runs.reachable = reachable
+    narrowing: dict[str, Any] = {"kinds": ["event"]} if reachable else {}
+    runs.run(Slow(runs), settings=ORDERLY, **narrowing)
+    assert len(runs.snapshots) == 1
+    whole.bets(mention(*WORLD.events))
+    whole.run(Provider(), settings=ORDERLY, **narrowing)
+    assert runs.topic.texts() == whole.topic.texts()
+
+
+def test_names_are_kept_as_long_as_the_bets() -> None:
+    kept: dict[str, set[bytes]] = {}
+    for keep in ("days", "bets"):
+        runs, settings = Runs(), api(keep_names=keep, max_shrink_share=1)
+        runs.bets(mention(WORLD.events[0]))
+        runs.run(Provider(), settings=settings)
+        before = set(runs.topic)
+        runs.now += 40 * DAY
+        runs.bets(mention(WORLD.events[1]))
+        provider = Provider()
+        unused = next(x for x in WORLD.leagues if x not in (e.league for e in WORLD.events[:2]))
+        provider.catalogue.remove("league", unused.id)
+        assert runs.run(provider, settings=settings).complete
+        assert runs.full
+        kept[keep] = runs.removed
+        assert not any(f":{WORLD.events[0].id}".encode() in key for key in runs.state_topic), (
+            "the state is small"
+        )
+    assert f"event:{WORLD.events[0].id}".encode() in kept["days"]
+    assert kept["bets"] == set()
+    assert before <= runs.topic.keys()
