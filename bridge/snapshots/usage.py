@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from bridge.avro.schemas import Schema, load
+from bridge.avro.schemas import Fields, Schema, load, only
 from bridge.config.api import Kind
 from bridge.rest.endpoints import MAX_SYMBOL_CHARACTERS
 from bridge.snapshots.model import Job, key_of
@@ -20,8 +20,6 @@ HOUR_SECONDS: Final = 3_600
 MAX_IDS_OF_EVENT: Final = 20_000
 """Markets, and selections, kept for one event: they must fit into a record."""
 
-Fields: TypeAlias = Mapping[str, "Fields"]
-"""Names of fields of a record, and of the records within."""
 _CURRENCY: Final[Fields] = {"amount": {"currency": {}}}
 _FIELDS: Final[dict[Job, Fields]] = {
     "translations": {
@@ -42,20 +40,8 @@ _FIELDS: Final[dict[Job, Fields]] = {
 
 def bets_schema(job: Job) -> Schema:
     """Return a reader schema for settled bets with the fields that a job learns from."""
-    found: Schema = _only(load("settled-bet"), _FIELDS[job])
+    found: Schema = only(load("settled-bet"), _FIELDS[job])
     return found
-
-
-def _only(schema: Any, fields: Fields) -> Any:
-    match schema:
-        case {"type": "record"}:
-            kept = [x for x in schema["fields"] if x["name"] in fields]
-            return schema | {"fields": [x | {"type": _only(x["type"], fields[x["name"]])} for x in kept]}
-        case {"type": "array"}:
-            return schema | {"items": _only(schema["items"], fields)}
-        case list():
-            return [_only(branch, fields) for branch in schema]
-    return schema
 
 
 class Place(NamedTuple):

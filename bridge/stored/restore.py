@@ -28,7 +28,7 @@ SAMPLE = DeadLetterKind.SAMPLE.value.encode()
 REDRIVE = DeadLetterKind.REDRIVE.value.encode()
 
 
-class Published(NamedTuple):
+class PublishedBets(NamedTuple):
     """What is published of some bets."""
 
     deduplicator: Deduplicator
@@ -118,12 +118,12 @@ class PublishedReader:
         TopicScan(name, take, start=now, least=count, visible=True, clock=self._clock).read(self._settings)
         return len(found), foreign
 
-    def of_bets(self, keys: AbstractSet[bytes], *, visible: bool) -> Published:
+    def of_bets(self, keys: AbstractSet[bytes], *, visible: bool) -> PublishedBets:
         """Return what the whole topic has of these bets; with `visible`, before open transactions only.
 
         Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
         """
-        found, foreign = Published(Deduplicator(), {}), SkippedRecords()
+        found, foreign = PublishedBets(Deduplicator(), {}), SkippedRecords()
 
         def take(message: Message) -> None:
             key = message.key()

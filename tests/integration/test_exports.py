@@ -694,9 +694,7 @@ def test_batches_have_the_records_and_their_places(written: Written) -> None:
         next(read_batches(DEAD_LETTERS, settings=written.settings))
 
 
-def test_an_hour_is_not_written_while_some_of_it_is_hidden(
-    written: Written, tmp_path: Path
-) -> None:
+def test_an_hour_is_not_written_while_some_of_it_is_hidden(written: Written, tmp_path: Path) -> None:
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
     inside = round(hour.timestamp() * 1000)
     topic, value = written.topics.bets.name, written.codecs["settled-bet"].encode(BARE_BET | {"betId": "b"})

@@ -18,19 +18,21 @@ from tests.repo.source import PACKAGE
 ATTRIBUTES, PARAMETERS = 14, 8
 LARGER = {
     # Records.
-    "ApiSettings": 25,
+    "ApiSettings": 26,
     "FeedSettings": 24,
     "SettledBetItem": 21,
     "SettledBetItemModel": 21,
     "Checkpoint": 17,
     # Cores.
     "Position": 22,
+    "Translations": 29,
     "TransactionalWriter": 21,
     "View": 19,
     "_Audit": 18,
     "TopicScan": 17,
     "Client": 16,
     "Connection": 16,
+    "Codec": 15,
     "Export": 15,
     "JobState": 15,
     "Replay": 16,
