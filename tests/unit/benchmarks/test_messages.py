@@ -54,13 +54,13 @@ def test_every_bet_has_its_own_number() -> None:
 
 
 def test_the_floor_publishes_what_the_bridge_publishes() -> None:
-    schema, codec = parse_schema(sink.schema()), Codec(load("settled-bet"), READ_ONLY)
+    schema, codec = parse_schema(sink.schema()), Codec(load("settled-bet"), READ_ONLY + 1)
     for body in Block().bodies()[::5]:
         bet, model = PARSER.parse(body).bet, Model.model_validate_json(body).data
         assert bet is not None
         assert model is not None
         out = io.BytesIO()
-        out.write(b"\0" + READ_ONLY.to_bytes(4, "big"))
+        out.write(codec.header)
         schemaless_writer(out, schema, model.model_dump())
         assert codec.decode(out.getvalue()) == codec.decode(codec.encode(bet))
 

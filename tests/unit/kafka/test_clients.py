@@ -107,11 +107,8 @@ def test_a_time_before_1970_is_no_end_of_the_partition() -> None:
     assert broker.asked == [0]
 
 
-@pytest.mark.parametrize("knows", [True, False])
-def test_a_client_that_has_found_the_brokers_finds_their_leaders(
-    monkeypatch: pytest.MonkeyPatch, knows: bool
-) -> None:
-    """Without that, its first question is lost (decision 0034)."""
+def ends_by_a_new_client(monkeypatch: pytest.MonkeyPatch, *, knows: bool) -> list[int]:
+    """What it answers, in a second or, once it knows the brokers, with all patience."""
     monkeypatch.setattr(admin, "ASK_SECONDS", 1.0)
     with LostLeaders() as broker:
         client = clients.admin(KafkaSettings(bootstrap_servers=f"127.0.0.1:{broker.port}"))
@@ -119,10 +116,21 @@ def test_a_client_that_has_found_the_brokers_finds_their_leaders(
         if knows:
             assert admin.topic_id(client, TOPIC, PATIENCE) is not None
             monkeypatch.setattr(admin, "ASK_SECONDS", PATIENCE)
-            assert admin.end_offsets(client, TOPIC, 1) == [END]
-        else:
-            with pytest.raises(KafkaUnavailable):
-                admin.end_offsets(client, TOPIC, 1)
+        return admin.end_offsets(client, TOPIC, 1)
+
+
+def test_a_client_that_has_found_the_brokers_finds_their_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ends_by_a_new_client(monkeypatch, knows=True) == [END]
+
+
+def test_the_first_question_of_another_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decision 0034: nearly always, as it is a race."""
+    for _ in range(5):
+        try:
+            ends_by_a_new_client(monkeypatch, knows=False)
+        except KafkaUnavailable:
+            return
+    pytest.fail("it is not lost any more")
 
 
 @pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001), (5, -1)])
