@@ -6,6 +6,7 @@ dictionaries. A time is a timestamp in microseconds, UTC, which holds every valu
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from bridge.avro.codec import Codec
@@ -15,6 +16,7 @@ from bridge.errors import SettingsError
 
 try:
     import pyarrow as pa
+    from pyarrow import parquet
 except ImportError:
     raise SettingsError(
         "Parquet and Arrow need pyarrow: install the extra, pip install 'settlement-bridge[parquet]'"
@@ -27,8 +29,6 @@ _PLAIN: Final[dict[str, tuple[type[Column], Any]]] = {
     "string": (Strings, pa.string()),
 }
 _TIME: Final = pa.timestamp("us", tz="UTC")
-
-
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of records in one array, however few they are."""
 
@@ -137,6 +137,11 @@ class _Shape:
                 values = pa.py_buffer(column.values.getvalue())
                 return pa.Array.from_buffers(self.type, rows, [valid, values])
         raise TypeError(type(column).__name__)
+
+
+def parquet_writer(path: Path, schema: Any) -> Any:
+    """Return what writes a Parquet file with the columns of an Arrow schema."""
+    return parquet.ParquetWriter(path, schema, compression="zstd")
 
 
 def _bits(values: bytes) -> Any:

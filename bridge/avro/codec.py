@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final, NamedTuple
 
 from fastavro import parse_schema
@@ -65,7 +65,6 @@ class Codec:
         self._strict = strict
         known = {} if schema_id == READ_ONLY else {schema_id: self.schema}
         self.writers: Final = Writers(parsed["name"], self.schema_by_id, known)
-        self._own, self._checks = Decoder(parsed, parsed), _checking(parsed)
         self._decoders: dict[bytes, Decoder] = {}
         """By the first bytes of the records."""
         self._other_headers: set[bytes] = set()
@@ -73,6 +72,15 @@ class Codec:
         self._others: dict[int, Codec] = {}
         self._later: dict[int, bool] = {}
         """Schema id → whether that version has fields or symbols that this one lacks."""
+
+    @cached_property
+    def _own(self) -> Decoder:
+        """Decodes records of this schema; made only where files are written, as is the next."""
+        return Decoder(self.schema, self.schema)
+
+    @cached_property
+    def _checks(self) -> Decoder:
+        return _checking(self.schema)
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema of other records of this name. Raises SchemaNotFound, and as the registry."""

@@ -118,8 +118,8 @@ class Strings(Column):
         write_i32_le(self.ends, self._end)
 
 
-class Lists(Column):
-    """Lists of `items`; `ends` as for texts."""
+class _Repeated(Column):
+    """What lists and maps share: `items`, one after the other; `ends` as for texts."""
 
     def __init__(self, items: Column, *, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
@@ -127,7 +127,7 @@ class Lists(Column):
         self.ends: Final = BytesWriter()
 
     def close(self) -> None:
-        """Add a list of the items that were added since the last one."""
+        """Add a value of the items that were added since the last one."""
         self._add()
         self._fill()
 
@@ -136,23 +136,16 @@ class Lists(Column):
         write_i32_le(self.ends, i32(size))
 
 
-class Maps(Column):
-    """Maps from texts, `keys`, to `items`, in step; `ends` as for texts."""
+class Lists(_Repeated):
+    """Lists of `items`."""
+
+
+class Maps(_Repeated):
+    """Maps from texts, `keys`, to `items`, in step."""
 
     def __init__(self, items: Column, *, nullable: bool = False) -> None:
-        super().__init__(nullable=nullable)
+        super().__init__(items, nullable=nullable)
         self.keys: Final = Strings()
-        self.items: Final = items
-        self.ends: Final = BytesWriter()
-
-    def close(self) -> None:
-        """Add a map of the items that were added since the last one."""
-        self._add()
-        self._fill()
-
-    def _fill(self) -> None:
-        size: int = self.items.rows
-        write_i32_le(self.ends, i32(size))
 
 
 class Structs(Column):

@@ -113,9 +113,7 @@ class Export:
         self._size = self._parts = 0
         self._file = locked(path, self._partial)
         try:
-            if path.exists():
-                text = f"--output {path}: the file already exists; remove it, or choose another name"
-                raise SettingsError(text)
+            refuse_existing(path)
             if self._resume.exists():
                 self._restore()
         except BaseException:
@@ -270,6 +268,12 @@ def check_target(path: Path) -> None:
         raise SettingsError(f"--output {path} cannot be written: {error.strerror}") from None
     if not has_directory:
         raise SettingsError(f"--output {path}: the directory {path.parent} does not exist")
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise SettingsError for a file that is there."""
+    if path.exists():
+        raise SettingsError(f"--output {path}: the file already exists; remove it, or choose another name")
 
 
 def locked(path: Path, partial: Path) -> BinaryIO:

@@ -103,9 +103,7 @@ class ParquetSink:
         names: NamesIn = None,
         flat: bool = False,
     ) -> None:
-        from pyarrow import parquet
-
-        from bridge.avro.arrow import Rows  # which says what to install
+        from bridge.avro.arrow import Rows, parquet_writer
 
         self._rows: Final[Rows] = Rows(schema, codec, _ROWS)
         self._places: list[tuple[int | None, int, int]] = []
@@ -113,7 +111,7 @@ class ParquetSink:
         self._texts: list[Sequence[str | None]] = []
         """Of each row, the names of its items."""
         self._skip, self._names, self._flat = skip, names, flat
-        self._file = parquet.ParquetWriter(path, self._table().schema, compression="zstd")
+        self._file = parquet_writer(path, self._table().schema)
         # It compresses while the next rows are read.
         self._thread, self._written = ThreadPoolExecutor(1), Future[None]()
         self._written.set_result(None)
@@ -240,9 +238,11 @@ def join_parquet(parts: Sequence[Path], path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
+    from bridge.avro.arrow import parquet_writer
+
     try:
         schema = parquet.ParquetFile(parts[0]).schema_arrow
-        with parquet.ParquetWriter(path, schema, compression="zstd") as whole:
+        with parquet_writer(path, schema) as whole:
             for part in parts:
                 with parquet.ParquetFile(part) as file:
                     for group in range(file.num_row_groups):

@@ -12,8 +12,8 @@ from confluent_kafka import Message
 
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import BridgeError, SchemaError, SettingsError
-from bridge.inspection.export import check_target, locked, synced
+from bridge.errors import BridgeError, SchemaError
+from bridge.inspection.export import check_target, locked, refuse_existing, synced
 from bridge.inspection.files import AvroSink
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
@@ -46,8 +46,7 @@ def export_topic(settings: Settings, name: Name, form: Form, output: Path | None
     if output is None:
         return _written(settings, topic, name, form, out, None)
     check_target(output)
-    if output.exists():
-        raise SettingsError(f"--output {output}: the file already exists; remove it, or choose another name")
+    refuse_existing(output)
     partial = output.with_name(f"{output.name}.partial")
     with locked(output, partial) as file:
         try:
@@ -122,10 +121,10 @@ class _Parquet:
     """A Parquet file of the rows of a batch."""
 
     def __init__(self, path: Path, batch: RowBatch) -> None:
-        from pyarrow import parquet
+        from bridge.avro.arrow import parquet_writer
 
         self._batch = batch
-        self._file = parquet.ParquetWriter(path, batch.take().schema, compression="zstd")
+        self._file = parquet_writer(path, batch.take().schema)
 
     def __enter__(self) -> _Parquet:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Message
 
@@ -23,11 +23,6 @@ from bridge.records import topics
 from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
 
-READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
-"""Bytes of a partition that are held while its records wait for their turn."""
-POLL_SECONDS: Final = 0.05
-BATCH: Final = 2_000
-"""Most messages that are yielded together."""
 SAVE_SECONDS = 5.0
 """Time between two calls of `Replay.save`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +14,8 @@ from bridge.avro.schemas import Schema, load
 from bridge.config import Settings
 from bridge.config import load as load_settings
 from bridge.errors import SchemaError, SettingsError
-from bridge.log import get
 from bridge.reader.decoding import Topic
-from bridge.reader.source import Source, Start, Until
+from bridge.reader.source import Start, Until, polls
 from bridge.records.message import SkippedRecords, at, key_of
 from bridge.registry import Registry
 
@@ -48,25 +48,22 @@ def read_batches(
     settings = settings or load_settings(None)
     if topic.schema is None:
         raise SettingsError(f"{topic.name} cannot be read as batches: its values are not Avro")
-    skipped = SkippedRecords()
+    skipped = SkippedRecords(follows=follow)
     with Registry(settings.registry) as registry:
         batch = RowBatch(load(topic.schema), registry.codec(topic.schema), skipped, rows)
-        source = Source(settings, topic.name, from_, None if follow else until)
-        try:
-            while not source.ended and not (stop and stop.is_set()):
-                for message in source.messages():
-                    batch.add(message)
-                    if batch.is_full:
+        with closing(polls(settings, topic.name, from_, None if follow else until, stop)) as found:
+            try:
+                for messages in found:
+                    for message in messages:
+                        batch.add(message)
+                        if batch.is_full:
+                            yield batch.take()
+                    if follow and len(batch):
                         yield batch.take()
-                if follow and len(batch):
+                if len(batch):
                     yield batch.take()
-                if follow and skipped.count == 1:  # its end may never come
-                    get().warning("foreign record skipped", reason=skipped.first)
-            if len(batch):
-                yield batch.take()
-        finally:
-            source.close()
-            skipped.log()
+            finally:
+                skipped.log()
 
 
 class RowBatch:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import chain
 from threading import Event
 
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
-from bridge.log import get
 from bridge.reader.decoding import MessageDecoder, T_co, Topic
 from bridge.reader.records import Removed
-from bridge.reader.source import Source, Start, Until
+from bridge.reader.source import Start, Until, polls
 from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
 
@@ -49,23 +50,19 @@ def changes(
 ) -> Iterator[T_co | Removed]:
     """Yield as `read`, but tombstones too, as `Removed`."""
     settings = settings or load(None)
-    foreign = SkippedRecords()
+    foreign = SkippedRecords(follows=follow)
     with Registry(settings.registry) as registry:
         decoder = MessageDecoder(topic, registry)
-        source = Source(settings, topic.name, from_, None if follow else until)
-        try:
-            while not source.ended and not (stop and stop.is_set()):
-                for message in source.messages():
+        with closing(polls(settings, topic.name, from_, None if follow else until, stop)) as found:
+            try:
+                for message in chain.from_iterable(found):
                     try:
                         record = decoder.decode(message)
                     except SchemaError as error:
                         foreign.add(error)
-                        if follow and foreign.count == 1:  # its end may never come
-                            get().warning("foreign record skipped", reason=str(error))
                         continue
                     if stop is not None and stop.is_set():
                         return
                     yield record
-        finally:
-            source.close()
-            foreign.log()
+            finally:
+                foreign.log()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
+from threading import Event
 from typing import Final, Literal, TypeAlias
 
 from confluent_kafka import Message, TopicPartition
@@ -218,6 +219,18 @@ class Source:
             starts = [*(place.offset for place in self.cursor.places), *[0] * added]
             ends = [*self.cursor.ends, *[inf if self._follows else 0.0] * added]
             self._replace(cursor_over(self.topic, starts, ends))
+
+
+def polls(
+    settings: Settings, name: str, start: Start, until: Until, stop: Event | None
+) -> Generator[Iterator[Message], None, None]:
+    """Yield the messages of each poll, to the end or until another thread has set `stop`; to be closed."""
+    source = Source(settings, name, start, until)
+    try:
+        while not source.ended and not (stop and stop.is_set()):
+            yield source.messages()
+    finally:
+        source.close()
 
 
 def _moment(start: datetime | timedelta) -> float:

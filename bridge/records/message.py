@@ -70,9 +70,13 @@ def at(message: Message, error: SchemaError) -> SchemaError:
 
 
 class SkippedRecords:
-    """Counts the records that a reader skips because no bridge wrote them, and keeps the first."""
+    """Counts the records that a reader skips because no bridge wrote them, and keeps the first.
 
-    def __init__(self) -> None:
+    The end of one that `follows` may never come: the first is logged at once.
+    """
+
+    def __init__(self, *, follows: bool = False) -> None:
+        self._follows = follows
         self.count = 0
         self.first = ""
         """Its place and what is wrong with it."""
@@ -81,6 +85,8 @@ class SkippedRecords:
         """Count a record."""
         self.count += 1
         self.first = self.first or str(error)
+        if self._follows and self.count == 1:
+            get().warning("foreign record skipped", reason=self.first)
 
     def log(self) -> None:
         """Log the count, if there were any. Call it once, after reading."""

@@ -32,7 +32,6 @@ LARGER = {
     "TopicScan": 17,
     "Client": 16,
     "Connection": 16,
-    "Codec": 15,
     "Export": 15,
     "JobState": 15,
     "Replay": 16,

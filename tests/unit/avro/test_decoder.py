@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from fastavro import parse_schema
 
+from bridge.avro.arrow import Rows
 from bridge.avro.codec import Codec, bets_with
-from bridge.avro.columns import Booleans, Column, Doubles, Lists, Longs, Maps, Strings, Structs
+from bridge.avro.columns import Longs
 from bridge.avro.decoder import Decoder
 from bridge.avro.schemas import Schema, load
 from bridge.errors import SchemaError
@@ -144,34 +145,14 @@ def test_a_recursive_schema_is_an_error() -> None:
         Codec(record({"name": "n", "type": "long"}), 0, lambda _: schema).decode(b"\0\0\0\0\7\0\2")
 
 
-def column(schema: Any, named: dict[str, Any], *, nullable: bool = False) -> Column:
-    """Return a column for values of a schema."""
-    match named.get(schema, schema) if isinstance(schema, str) else schema:
-        case [*branches]:
-            return column(next(b for b in branches if b != "null"), named, nullable=True)
-        case {"type": "record", "fields": fields}:
-            return Structs([column(f["type"], named) for f in fields], nullable=nullable)
-        case {"type": "array", "items": items}:
-            return Lists(column(items, named), nullable=nullable)
-        case {"type": "map", "values": values}:
-            return Maps(column(values, named), nullable=nullable)
-        case {"type": "enum"}:
-            return Longs(nullable=nullable)
-        case kind:
-            plain = {"boolean": Booleans, "long": Longs, "double": Doubles, "string": Strings}
-            made: Column = plain[kind["type"] if isinstance(kind, dict) else kind](nullable=nullable)
-            return made
-
-
 def test_a_null_is_added_only_where_one_can_be() -> None:
     with pytest.raises(ValueError, match="null"):
         Longs().add_null()
 
 
 def test_a_column_has_a_row_a_record() -> None:
-    bets = column(CODEC.schema, CODEC.named)
-    assert isinstance(bets, Structs)
-    decoder = Decoder(CODEC.schema, CODEC.schema)
+    rows = Rows(load("settled-bet"), CODEC, 2)
     for datum in (FULL_BET, BARE_BET | {"betId": "a"}):
-        decoder.append(CODEC.encode(datum), 5, bets)
-    assert {part.rows for part in bets.fields} == {2} == {bets.rows}
+        rows.add(CODEC.encode(datum))
+    bets = rows.take()
+    assert {len(bets.field(number)) for number in range(bets.type.num_fields)} == {2} == {len(bets)}

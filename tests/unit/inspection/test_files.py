@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from copy import deepcopy
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from pyarrow import parquet
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.errors import SchemaError
+from bridge.errors import SchemaError, SettingsError
 from bridge.inspection import files
 from bridge.inspection.files import AvroSink, ParquetSink, join_parquet
 from bridge.reader.money import payout_of, stake_of
@@ -146,3 +147,10 @@ def test_parts_are_joined(tmp_path: Path) -> None:
         rows(part, [message(number, amount=AMOUNT)])
     join_parquet(parts, tmp_path / "whole")
     assert parquet.read_table(tmp_path / "whole")["offset"].to_pylist() == [0, 1]
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "bridge.avro.arrow", raising=False)
+    with pytest.raises(SettingsError, match="need pyarrow: install the extra"):
+        ParquetSink(tmp_path / "f", SCHEMA, CODEC, Skipped())
