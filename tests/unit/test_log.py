@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import html
 import json
 import logging
 import os
+import struct
 import sys
+import termios
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -212,6 +216,15 @@ def unread() -> Iterator[int]:
         os.close(end)
 
 
+def await_full(end: int) -> None:
+    """Wait until nothing more is written to a pipe."""
+    size, before = -1, -2
+    while size != before or not size:
+        before = size
+        time.sleep(0.1)
+        size = struct.unpack("i", fcntl.ioctl(end, termios.FIONREAD, bytes(4)))[0]
+
+
 def read(end: int, until: str) -> list[dict[str, Any]]:
     """The lines to the first of this event."""
     with os.fdopen(os.dup(end)) as lines:
@@ -227,6 +240,8 @@ def test_what_finds_no_room_is_counted_and_told() -> None:
     with unread() as end:
         for number in range(1_500):
             log.get().info("said", number=number, text="x" * 1_000)
+            if number == 200:
+                await_full(end)  # what is written later would make room for lines after lost ones
         lost = log.dropped()
         log.drain()
         found = read(end, "log lines dropped, because nobody read stderr")
