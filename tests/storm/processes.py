@@ -179,11 +179,18 @@ class HeldBridge:
         while True:
             await asyncio.sleep(PROBE_SECONDS)
             asked = self.bridge
-            if asked is None or self._stopped or self._told_at or await asked.is_healthy(ANSWER_SECONDS):
+            if asked is None or await self._answers(asked):
                 self._healthy_at = time.monotonic()
             elif self.bridge is asked and time.monotonic() > self._healthy_at + HEALTH_SECONDS:
                 self.unexpected.append(f"{self.name} did not answer its probes for {HEALTH_SECONDS:g} s")
+                self._note("unhealthy", self.name, log=asked.log.name)
                 self._healthy_at = time.monotonic()
+
+    async def _answers(self, asked: Bridge) -> bool:
+        """Whether it does, or cannot be asked: only its log says where."""
+        if self._stopped or self._told_at or (self._unread and asked.address() is None):
+            return True
+        return await asked.is_healthy(ANSWER_SECONDS)
 
     async def close(self) -> None:
         """SIGTERM; returns when it has ended. One that does not is reported, and killed."""

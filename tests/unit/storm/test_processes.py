@@ -196,7 +196,7 @@ async def test_a_bridge_that_does_not_end_is_reported_and_killed(
     assert place.history == ["started", "ended"]
 
 
-@pytest.mark.parametrize("excuse", [None, "stopped", "told to end"])
+@pytest.mark.parametrize("excuse", [None, "stopped", "told to end", "address unread"])
 async def test_a_bridge_that_does_not_answer_its_probes_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excuse: str | None
 ) -> None:
@@ -208,8 +208,11 @@ async def test_a_bridge_that_does_not_answer_its_probes_is_reported(
         await asyncio.sleep(0)
         return bool(answers and answers.pop())
 
-    bridge: Any = SimpleNamespace(is_healthy=is_healthy, signal=lambda _: None)
+    bridge: Any = SimpleNamespace(
+        is_healthy=is_healthy, signal=lambda _: None, address=lambda: None, log=Path("log")
+    )
     held.bridge = bridge
+    held._unread |= {"one"} if excuse == "address unread" else set()
     held._stopped |= {"one"} if excuse == "stopped" else set()
     held._told_at = time.monotonic() if excuse == "told to end" else None
     probing = asyncio.create_task(held.probe())
