@@ -1,10 +1,11 @@
-"""Writes the figures of `make bench` as tables and plots into the pages in docs/ that they belong to.
+"""Writes the figures of `make bench` as tables and plots into the pages that they belong to.
 
 Each benchmark has its place there, between two comments; the rest of the page is written by hand.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from bridge.formatting import plural
 
 PAGE = ROOT / "docs" / "performance.md"
 SCALE, SNAPSHOTS, READING = (ROOT / "docs" / f"{page}.md" for page in ("scale", "snapshots", "reading"))
-_ELSEWHERE = {"scale": SCALE, "join": SCALE, "snapshots": SNAPSHOTS, "learn": SNAPSHOTS, "replay": READING}
+FIGURES = ROOT / "benchmarks" / "figures.md"
+"""What only those who work on it read."""
+_ELSEWHERE = {"scale": SCALE, "snapshots": SNAPSHOTS, "learn": SNAPSHOTS, "replay": READING}
+_ELSEWHERE |= dict.fromkeys(("latency", "growth", "micro", "limit", "join"), FIGURES)
 PLOTS = ROOT / "docs" / "performance"
 Line = Mapping[str, Any]
 
@@ -27,7 +31,8 @@ def write(bench: str, lines: Sequence[Line], machine: str) -> None:
     PLOTS.mkdir(exist_ok=True)
     for name, svg in drawn.items():
         (PLOTS / f"{name}.svg").write_text(svg, "utf-8")
-    pictures = "".join(f"\n![{name}]({PLOTS.name}/{name}.svg)\n" for name in drawn)
+    plots = os.path.relpath(PLOTS, page.parent)
+    pictures = "".join(f"\n![{name}]({plots}/{name}.svg)\n" for name in drawn)
     content = f"{table}{pictures}\n{_extent(lines[0])} {machine}\n"
     put(page, bench, content)
 

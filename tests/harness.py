@@ -32,7 +32,7 @@ PATIENCE = 180.0
 END_SECONDS = 60.0
 """From SIGTERM to the end of a bridge at most, on a busy machine."""
 STALL_SECONDS = 20.0
-"""After that long without an answer a client is replaced: it may have lost its brokers (decision 0031)."""
+"""After that long without an answer a client is replaced: it may have lost its brokers (decision 0009)."""
 SKIPPED_SECONDS = 20.0
 """How long to wait for bets once the broker has ended a transaction without its markers."""
 _SKIPPED = re.compile(

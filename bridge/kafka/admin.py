@@ -60,7 +60,7 @@ def metadata(client: AdminClient, timeout: float = ASK_SECONDS) -> ClusterMetada
 def learn_brokers(client: AdminClient) -> None:
     """Have a client learn which brokers there are now; a call to all brokers asks those that it knows.
 
-    By itself it forgets a broker that is away, and learns of its return minutes later (decision 0035). Raises
+    By itself it forgets a broker that is away, and learns of its return minutes later (decision 0009). Raises
     as `explained`.
     """
     with explained("looking for the brokers", client):
@@ -190,7 +190,7 @@ def _offsets(
     *,
     visible: bool = False,
 ) -> list[int]:
-    """Ask the leaders of the partitions. A new client may lose its first question (decision 0034)."""
+    """Ask the leaders of the partitions. A new client may lose its first question (decision 0009)."""
     what = f"reading the {name} of {topic}"
     with explained(what, client, f"Describe the topic {topic}"):
         futures = client.list_offsets(

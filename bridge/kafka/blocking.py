@@ -30,7 +30,7 @@ MOST_LEFT = 3
 def checked(call: Callable[[], T]) -> T:
     """Call a client. Raises what it raises, and KafkaException for a KafkaError, which is no exception.
 
-    `except BaseException` misses one, and a thread ends with it (decision 0032).
+    `except BaseException` misses one, and a thread ends with it (decision 0009).
     """
     try:
         return call()

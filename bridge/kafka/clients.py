@@ -52,7 +52,7 @@ _CREATES_NOTHING = {"allow.auto.create.topics": False}
 
 
 class Brokers:
-    """Whether a client has lost all its brokers, by its statistics: it never asks again (decision 0031)."""
+    """Whether a client has lost all its brokers, by its statistics: it never asks again (decision 0009)."""
 
     def __init__(self) -> None:
         self._without = 0
@@ -233,7 +233,7 @@ def warm_up(client: Consumer | Producer, topic: str = TRANSACTIONS) -> None:
     """Have a new client find the brokers, and the leaders of a topic. Leaves errors to the calls that follow.
 
     librdkafka drops its first connection when it has learnt the brokers, and with it what was asked there; so
-    the call that needed the answer waits (decision 0034). The second answer comes over one that stays. A
+    the call that needed the answer waits (decision 0009). The second answer comes over one that stays. A
     producer's question could create one of our topics, so it asks for another.
     """
     with suppress(KafkaException):

@@ -2,7 +2,7 @@
 
 A `read_committed` reader sees a partition up to its last stable offset: the first record of the oldest open
 transaction. librdkafka reports neither the producers of a partition nor the producer of a record, so the
-producer id comes from Kafka's own tool, whose command is returned complete (decision 0030).
+producer id comes from Kafka's own tool, whose command is returned complete (decision 0036).
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def with_fresh_clients(
         finally:
             if attempt is not None:
                 attempt.close()
-        # Not before the exception is handled: the client would keep it for ever (decision 0037).
+        # Not before the exception is handled: the client would keep it for ever (decision 0009).
         if hidden:
             reason += explain_hidden(settings, hidden)
             on_status(reason)
@@ -243,7 +243,7 @@ class TopicScan:
     def _stalled(self, client: AdminClient, cursor: Cursor) -> Stalled:
         """Ask the broker for the cause. Raises TopologyError where waiting is in vain."""
         try:
-            admin.topic_id(client, self.topic)  # before the leaders are asked (decision 0034)
+            admin.topic_id(client, self.topic)  # before the leaders are asked (decision 0009)
             stable = admin.end_offsets(client, self.topic, len(cursor.ends), visible=True)
             written = admin.end_offsets(client, self.topic, len(cursor.ends))
         except KafkaUnavailable as error:

@@ -6,7 +6,7 @@ earlier writer; where the caller asks for it, an offset of the owner group also 
 replaced (decision 0021). An error leads to one of these (`ErrorAction`):
 
     retry      repeat the call, while Kafka is unavailable
-    abort      abort, write and abort once more what Kafka may have left open (decision 0009), write again
+    abort      abort, write and abort once more what Kafka may have left open (decision 0036), write again
     reopen     confirm that this process still holds the lease, so that a paused one never fences the rightful
                owner; create a producer with the same transactional id, which ends the old one's transaction;
                read the sentinel back. If it is this transaction's, the commit took place; if it is the one
@@ -57,7 +57,7 @@ def backoff_seconds(failures: int) -> float:
 
 
 def error_of(exception: KafkaException | SystemError) -> KafkaError:
-    """Return the error of a call: a SystemError stands for a fatal one (decision 0032)."""
+    """Return the error of a call: a SystemError stands for a fatal one (decision 0009)."""
     if isinstance(exception, SystemError):
         return KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
     error: KafkaError = exception.args[0]
@@ -166,7 +166,7 @@ class TransactionalWriter:
                 recover = partial(self._recover, error_of(exception))
             except KafkaUnavailable as error:
                 recover = partial(self._wait, str(error))
-            # Not before the exception is handled: the client would keep it for ever (decision 0037).
+            # Not before the exception is handled: the client would keep it for ever (decision 0009).
             recover()
 
     def reopen(self) -> bytes | None:

@@ -198,7 +198,7 @@ class Source:
         except KafkaUnavailable:
             found, count, answered = None, 0, False  # reading it stalls as well, which is reported there
         self._looked_at = time.monotonic()
-        if not answered:  # not while the error is handled (decision 0037)
+        if not answered:  # not while the error is handled (decision 0009)
             with suppress(KafkaUnavailable):  # such as a certificate that is just being replaced
                 self._admin = clients.admin(self._settings.kafka)  # it may have lost its brokers for good
             return

@@ -1,4 +1,4 @@
-"""Limits the memory that glibc keeps, and gives back what a term of ownership has left (decision 0043)."""
+"""Limits the memory that glibc keeps, and gives back what a term of ownership has left (decision 0009)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def limit_heaps() -> None:
 def release_free_memory() -> None:
     """Give back what a lost term has left behind.
 
-    Its parts refer to each other (decision 0033), and of a heap glibc gives back its end only.
+    Its parts refer to each other (decision 0009), and of a heap glibc gives back its end only.
     """
     gc.collect()
     with contextlib.suppress(AttributeError):  # another C library

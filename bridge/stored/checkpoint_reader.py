@@ -164,7 +164,7 @@ class CheckpointReader:
 
         def search(client: AdminClient, consumer: Consumer) -> None:
             nonlocal scan, lookback
-            admin.topic_id(client, topic)  # before the leaders are asked (decision 0034)
+            admin.topic_id(client, topic)  # before the leaders are asked (decision 0009)
             while True:
                 if scan is None:
                     [end] = admin.end_offsets(client, topic, 1, visible=visible)

@@ -20,7 +20,7 @@ from tests.chaos.rounds import ROOT, Rounds
 from tests.harness import Place
 from tests.judge import Anomaly
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "benchmarks" / "campaigns.md"
 ROUNDS = 3
 """Most often a drill is played, with another seed each time: until a fault is found, or something of none."""
 

@@ -1,4 +1,4 @@
-"""The table of bombs in docs/reliability.md: the worst effect of each."""
+"""The bombs: prints the worst effect of each, compiled and as plain Python."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ SPARE_ATTEMPTS = 2
 """Of a round, above one by each process: one may have lost its session on a busy machine and won it again."""
 CALLS = range(4, 30)
 """From those numbers: behind the attempt, and within the transactions that a life has, about 30."""
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "benchmarks" / "campaigns.md"
 
 
 class Armed(NamedTuple):

@@ -36,8 +36,8 @@ JUDGE_MEGABYTES = 512
 """The peak of this process, which judges, is to be below, for whatever number of messages."""
 ENOUGH = 30
 """Minutes of 60 s; of fewer or shorter ones nobody can say whether they are flat."""
-PAGE = ROOT / "docs" / "reliability.md"
-PLOTS = ROOT / "docs" / "reliability"
+PAGE = ROOT / "benchmarks" / "campaigns.md"
+PLOTS = ROOT / "benchmarks" / "campaigns"
 
 
 async def soak(cluster: dev.Cluster, directory: Path) -> dict[str, Any]:

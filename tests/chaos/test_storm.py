@@ -1,7 +1,7 @@
 """Storms on three real brokers and two or three bridges: faults of every kind at random from a seed.
 
 Each round has a directory, `.chaos/storm/round-SEED`. Once the same code has finished all thirty, their table
-is in docs/reliability.md.
+is in benchmarks/campaigns.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SECONDS = float(os.environ.get("SECONDS", FULL_SECONDS))
 SEED = int(os.environ.get("SEED", "1"))
 RATE = float(os.environ.get("RATE", FULL_RATE))
 KINDS = sorted(filter(None, os.environ.get("FAULTS", "").split(","))) or sorted(FAULTS)
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "benchmarks" / "campaigns.md"
 HEAD = ("storm", "bridges", "faults", "messages", "bets", "dead letters", "gaps", "attempts", "found")
 
 

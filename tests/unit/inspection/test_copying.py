@@ -29,7 +29,7 @@ class Refused:
     """A consumer and producer in one, whose transactions end with an error."""
 
     error: KafkaError | None = None
-    """None for the SystemError of a fenced one (decision 0032)."""
+    """None for the SystemError of a fenced one (decision 0009)."""
 
     def init_transactions(self, _seconds: float) -> None: ...
 

@@ -85,7 +85,7 @@ class FakeProducer:
         self._answers += 1
 
     def init_transactions(self, timeout: float) -> None:
-        assert self._answers > 1, "its first question may be lost (decision 0034)"
+        assert self._answers > 1, "its first question may be lost (decision 0009)"
         self._do("init")
 
     def begin_transaction(self) -> None:

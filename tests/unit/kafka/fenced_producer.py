@@ -1,4 +1,4 @@
-"""What `flush` raises once a producer is fenced, by what its callback does (decision 0032).
+"""What `flush` raises once a producer is fenced, by what its callback does (decision 0009).
 
 `python -m tests.unit.kafka.fenced_producer 127.0.0.1:9092` asks a broker, such as that of `bridge dev up`.
 """

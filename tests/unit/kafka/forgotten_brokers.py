@@ -1,4 +1,4 @@
-"""Servers that speak as much of Kafka's protocol as makes a client overlook a group (decision 0035).
+"""Servers that speak as much of Kafka's protocol as makes a client overlook a group (decision 0009).
 
 A client that has learnt the brokers while one was away does not ask that one for its groups. `python -m
 tests.unit.kafka.forgotten_brokers` shows which groups such a client lists once the broker is back, and which

@@ -1,4 +1,4 @@
-"""An exception that is handled while confluent-kafka raises another one is never freed (decision 0037).
+"""An exception that is handled while confluent-kafka raises another one is never freed (decision 0009).
 
 `python -m tests.unit.kafka.kept_exception` needs no broker.
 """

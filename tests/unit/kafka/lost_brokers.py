@@ -1,4 +1,4 @@
-"""A server that speaks as much of Kafka's protocol as strands a client of librdkafka (decision 0031).
+"""A server that speaks as much of Kafka's protocol as strands a client of librdkafka (decision 0009).
 
 Every other answer to the question for brokers lists none, as that of a broker does whose session with the
 controller has run out. `python -m tests.unit.kafka.lost_brokers` shows, each second, which brokers a consumer

@@ -1,4 +1,4 @@
-"""A server that speaks as much of Kafka's protocol as makes a client lose its first question (decision 0034).
+"""A server that speaks as much of Kafka's protocol as makes a client lose its first question (decision 0009).
 
 It takes a moment for each answer about brokers and topics, as a busy broker may. `python -m
 tests.unit.kafka.lost_leaders` shows how long a new client waits for the end of a topic, and how long one that

@@ -49,7 +49,7 @@ def test_a_group_is_read_as_a_broker_describes_it(state: str, joining: bool) -> 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 def test_a_group_is_found_whose_coordinator_was_away() -> None:
-    """Only brokers that the client knows are asked, and it forgets one that is away (decision 0035)."""
+    """Only brokers that the client knows are asked, and it forgets one that is away (decision 0009)."""
     with Broker(1, coordinates=False) as first, Broker(2, coordinates=True) as second:
         first.listed = [first]
         client = clients.admin(KafkaSettings(bootstrap_servers=f"127.0.0.1:{first.port}"))
@@ -265,7 +265,7 @@ def test_a_term_with_a_second_owner_waits_for_that_one(
 
 
 def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its client would wait for ever, while the group goes on without it (decision 0031)."""
+    """Its client would wait for ever, while the group goes on without it (decision 0009)."""
     make, made = clients.member, SimpleQueue[object]()
 
     def member(*arguments: Any, **options: Any) -> Any:

@@ -90,7 +90,7 @@ class Log:
         return len(self.written)
 
     def _end_offsets(self, client: Admin, *_: Any, visible: bool = False) -> list[int]:
-        assert client.knows_the_brokers, "its first question may be lost (decision 0034)"
+        assert client.knows_the_brokers, "its first question may be lost (decision 0009)"
         if int(self.now) in self.away:
             raise KafkaUnavailable("no broker answered")
         return list(self.stable if visible else self.written)
@@ -121,7 +121,7 @@ class Client:
         self._met = topic
 
     def assign(self, places: list[TopicPartition]) -> None:
-        assert self._met == places[0].topic, "its first question may be lost (decision 0034)"
+        assert self._met == places[0].topic, "its first question may be lost (decision 0009)"
         # As a consumer does where the log is shorter than its place.
         self._next = {
             p.partition: p.offset if p.offset <= self._log.written[p.partition] else 0 for p in places
