@@ -117,8 +117,9 @@ def troubles(
     They took `waited` seconds to catch up; the operator has ended what is `aborted`, None unless called.
     """
     found = []
-    # An owner writes the whole of its state into a new topic of checkpoints.
-    if (anew := scene.made_anew.keys() - {"checkpoints"}) and not scene.moved_to:
+    # An owner writes the whole of its state into a new topic of checkpoints; and of gaps there may be none.
+    harmless = {"checkpoints"} if scene.gaps else {"checkpoints", "gaps"}
+    if (anew := scene.made_anew.keys() - harmless) and not scene.moved_to:
         found.append(f"all bridges: none has said that topics are others ({', '.join(sorted(anew))})")
     if waited > LATE_SECONDS and not aborted and not scene.moved_to:
         found.append(f"all bridges: they took {waited:.0f} s to catch up")

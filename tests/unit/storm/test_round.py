@@ -70,8 +70,20 @@ async def test_a_bridge_that_runs_and_does_not_stand_by_is_found(
 def test_what_no_sound_bridges_do_together_is_found(
     waited: float, aborted: list[Hanging] | None, excused: int, found: list[str]
 ) -> None:
-    scene: Any = SimpleNamespace(made_anew={}, moved_to=[])
+    scene: Any = SimpleNamespace(made_anew={}, moved_to=[], gaps=[])
     assert storm.troubles(waited, aborted, 2, Report({}, {"excused": excused}, 1), scene) == found
+
+
+@pytest.mark.parametrize(
+    ("topic", "gaps", "silent"),
+    [("bets", 0, True), ("gaps", 1, True), ("gaps", 0, False), ("checkpoints", 1, False)],
+)
+def test_bridges_must_say_that_a_topic_is_another_where_records_can_lack(
+    topic: str, gaps: int, silent: bool
+) -> None:
+    scene: Any = SimpleNamespace(made_anew={topic: 5.0}, moved_to=[], gaps=[None] * gaps)
+    found = storm.troubles(0, None, 0, Report({}, {"excused": 0}, 1), scene)
+    assert found == [f"all bridges: none has said that topics are others ({topic})"] * silent
 
 
 SKIPPED = (
