@@ -37,7 +37,9 @@ def config(pages: Path, menu: list[dict[str, object]]) -> dict[str, object]:
         "site_name": "Settlement bridge",
         "docs_dir": str(pages),
         "theme": THEME,
-        "plugins": ["search", "offline"],
+        "use_directory_urls": False,  # so that it can be read without a server; only the search needs one
+        "plugins": ["search"],
+        "extra": {"generator": False},
         "markdown_extensions": ["tables", "toc", "pymdownx.superfences", "pymdownx.highlight"],
         "validation": {"nav": {"omitted_files": "ignore"}, "links": LINKS},
         "nav": menu,
