@@ -55,7 +55,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom image image-test lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom image image-test site lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} \
@@ -76,7 +76,7 @@ $(STAMP): pyproject.toml setup.py sandbox/pyproject.toml sandbox/setup.py requir
 		{ echo "error: Python 3.11 or newer is required; choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "error: this Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
-	@echo "setting up $(VENV), about 700 MB, a minute or two"
+	@echo "setting up $(VENV), about 1.2 GB, a minute or two"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
@@ -201,6 +201,15 @@ image-test: setup ## build the image from Debian's packages and run it, in about
 docs: setup ## generate settings pages, the example file, the list of licences and drawings
 	@$(BIN)/python -m tools.docs
 
+site: $(VENV)/site/.set-up ## build the pages as a site that needs no network, site/index.html; a broken link fails
+	@$(VENV)/site/bin/python -m tools.site
+
+$(VENV)/site/.set-up: requirements/site.txt
+	@echo "setting up $(@D), about 170 MB" >&2
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
 	@echo settlement-bridge | $(LOCK) --excludes /dev/stdin pyproject.toml --extra parquet \
 		sandbox/pyproject.toml --extra cluster --group test -o requirements/dev.txt
@@ -208,12 +217,13 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
 	@$(LOCK) pyproject.toml --group mutation -c requirements/dev.txt -o requirements/mutation.txt
 	@$(LOCK) --group sbom -c requirements/dev.txt -o requirements/sbom.txt
+	@$(LOCK) --group site -o requirements/site.txt
 	@$(LOCK) examples/flink-sql/requirements.in -o examples/flink-sql/requirements.txt
 	@$(LOCK) examples/quix-join/requirements.in -o examples/quix-join/requirements.txt
 	@$(LOCK) benchmarks/requirements.in -c examples/quix-join/requirements.txt -o benchmarks/requirements.txt
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down || true
-	@rm -rf .venv .venv-* .bridge-dev .chaos .kubernetes build dist *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev .chaos .kubernetes build dist site *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
