@@ -27,7 +27,6 @@ LARGER = {
     "Position": 22,
     "Translations": 29,
     "TransactionalWriter": 21,
-    "View": 19,
     "_Audit": 18,
     "TopicScan": 17,
     "Client": 16,
