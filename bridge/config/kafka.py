@@ -61,6 +61,9 @@ ALIASES: Final = {
 }
 """librdkafka's other names of these properties."""
 
+_OF_USERS: Final = ("PLAIN", "SCRAM-SHA-")
+"""Beginnings of the SASL mechanisms that take a user and a password."""
+
 
 class KafkaSettings(BaseModel):
     """The Kafka cluster. Any other librdkafka property can be set, with `_` for `.`; see
@@ -108,6 +111,15 @@ class KafkaSettings(BaseModel):
         beat = given.get("heartbeat.interval.ms", HEARTBEAT_MS)
         if not any(refused.values()) and int(beat) >= int(session):
             refused["heartbeat_interval_ms"] = f"must be below kafka.session_timeout_ms = {session}"
+        mechanism = str(given.get("sasl.mechanism", given.get("sasl.mechanisms", ""))).upper()
+        if str(given.get("security.protocol")).lower().startswith("sasl") and mechanism.startswith(_OF_USERS):
+            lacking = {"sasl_username": "", "sasl_password": ", or sasl_password_file"}
+            known = {*map(_key, self._given()), *counts}
+            refused |= {
+                name: f"is not set: sasl_mechanism = {mechanism} needs it{other}"
+                for name, other in lacking.items()
+                if name not in known
+            }
         errors: list[InitErrorDetails] = [
             {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
             for name, why in refused.items()

@@ -47,12 +47,15 @@ from bridge.config.sections import (
 )
 from bridge.errors import SettingsError
 from bridge.formatting import format_duration, plain_error, shortened
-from bridge.masking import conceal
+from bridge.masking import conceal, rename
 
 FILE_VARIABLE: Final = f"{ENV_PREFIX}CONFIG"
 _DEFAULT_FILE: Final = Path("bridge.toml")
 _BEFORE_CONNECT_SECONDS = 30
 """Time until an attempt is committed and the bridge connects, and for rounding."""
+
+
+_VARIABLE: Final = re.compile(r"\((BRIDGE_[^)]*)\)|\b(BRIDGE_[A-Z]+__\w+)")
 
 
 class _Origin(NamedTuple):
@@ -62,14 +65,18 @@ class _Origin(NamedTuple):
     of_file: Mapping[str, str] = {}
     """Variable → name of each setting and section that the file has and the environment has not."""
 
-    def name_the_file(self, error: str) -> str:
-        """Put the file in place of the variable of a setting that it has, and behind a line without any."""
+    def rename(self, text: str) -> str:
+        """Put the file in place of the variable of a setting that it has."""
 
         def place(found: re.Match[str]) -> str:
             name = self.of_file.get(found[1] or found[2])
             return (name and (f"({self.file})" if found[1] else f"{name} ({self.file})")) or found[0]
 
-        lines = re.sub(r"\((BRIDGE_[^)]*)\)|\b(BRIDGE_[A-Z]+__\w+)", place, error).splitlines()
+        return _VARIABLE.sub(place, text) if self.of_file else text
+
+    def name_the_file(self, error: str) -> str:
+        """Do the same in the error of a setting, and add the file to a line that names no variable."""
+        lines = self.rename(error).splitlines()
         vague = [self.file and str(self.file) not in line and ENV_PREFIX not in line for line in lines]
         return "\n".join(f"{a} ({self.file})" if b else a for a, b in zip(lines, vague, strict=True))
 
@@ -210,6 +217,7 @@ def load(config: str | os.PathLike[str] | None = None) -> Settings:
     file = _file_to_read(config)
     given = {} if file is None else _parse(file)
     origin = _Origin(file, _names_in(given))
+    rename(origin.rename)
 
     class Sourced(Settings):
         @classmethod

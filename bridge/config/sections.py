@@ -34,6 +34,12 @@ def _is_no_job(name: str) -> str:
     return name
 
 
+def _ends_without_a_dot(prefix: str) -> str:
+    if prefix.endswith("."):
+        raise ValueError("must not end with a dot: the names have one between it and the rest")
+    return prefix
+
+
 class FeedSettings(TlsSection):
     """The provider's feed: its address, authentication, time-outs and margins."""
 
@@ -283,8 +289,10 @@ class RegistrySettings(TlsSection):
 class TopicsSettings(Section):
     """Names and shape of the topics."""
 
-    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "settlement"
-    """First part of the name of every topic, group and transactional id."""
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$"), AfterValidator(_ends_without_a_dot)] = (
+        "settlement"
+    )
+    """First part of the name of every topic, group and transactional id, without the dot behind it."""
     partitions: Annotated[int, Field(gt=0, le=10_000)] = 6
     """Partitions of a topic of bets, dead letters or names when the bridge creates it. The bridge never adds
     partitions to a topic.

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from bridge.config import Settings, age_seconds, env_name, load, parse_start
 from bridge.config.loader import REMOVED, RENAMED
 from bridge.errors import SettingsError
+from bridge.masking import concealed
 
 SECRET = "s3cret"
 
@@ -157,6 +158,7 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
         ("feed.safety_margin_seconds", "nan", "must be a"),
         ("limits.bucket_drain", "0", "must be greater than or"),
         ("topics.prefix", "a/b", "must match"),
+        ("topics.prefix", "x1.", "must not end with a dot: the names have one"),
         ("topics.min_compaction_lag_days", "3.9", "must be greater than or equal to 4"),
         ("batch.max_records", "0", "must be"),
         ("web.port", "65536", "must be"),
@@ -317,6 +319,14 @@ def test_an_error_names_the_file_that_has_the_value(text: str, said: str, tmp_pa
     with pytest.raises(SettingsError) as caught:
         load(file).require("feed.base_url", "api.base_url", "kafka.bootstrap_servers", "registry.url")
     assert said.format(file=file, empty=empty) in str(caught.value)
+
+
+def test_what_is_told_later_names_the_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRIDGE_KAFKA__CLIENT_ID", "c")
+    load(file := toml(tmp_path, "[kafka]\nbootstrap_servers = 'b:1'\n[feed]\nname = 'f'\n"))
+    told = concealed("tried BRIDGE_KAFKA__BOOTSTRAP_SERVERS, kafka.client_id (BRIDGE_KAFKA__CLIENT_ID)")
+    assert told == f"tried kafka.bootstrap_servers ({file}), kafka.client_id (BRIDGE_KAFKA__CLIENT_ID)"
+    assert concealed("feed.name (BRIDGE_FEED__NAME)") == f"feed.name ({file})"
 
 
 def test_an_entry_of_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

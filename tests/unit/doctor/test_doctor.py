@@ -19,7 +19,7 @@ from confluent_kafka.admin import PartitionMetadata
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import bounds, feed_checks, kafka_checks, local_checks
-from bridge.doctor.finding import Finding, Verdict, finding_as_lines
+from bridge.doctor.finding import Finding, Verdict, finding_as_lines, summary
 from bridge.doctor.kafka_checks import Needed
 from bridge.doctor.runner import CHECKS, Check, run_checks
 from bridge.errors import BridgeError, FeedLost, SettingsError, TopologyError
@@ -149,6 +149,14 @@ def test_a_finding_for_people() -> None:
     assert finding_as_lines("kafka", finding, 8) == "! kafka     one\n            two\n            → do it"
     marks = [finding_as_lines("a", Finding(outcome, "b"), 1) for outcome in Verdict]
     assert marks == ["✓ a  b", "! a  b", "~ a  b", "✗ a  b", "- a  b"]
+
+
+def test_one_line_says_what_follows() -> None:
+    trouble, failure = Finding(Verdict.TROUBLE, "slow"), Finding(Verdict.FAIL, "no right")
+    assert summary({"a": FINE}) == ""
+    assert summary({"a": FINE, "b": trouble}) == "~ `bridge run` would start; not in order: b"
+    both = {"a": trouble, "b": failure, "c": trouble}
+    assert summary(both) == "✗ `bridge run` would end: b; not in order either: a, c"
 
 
 def test_settings_are_named_and_not_shown() -> None:
