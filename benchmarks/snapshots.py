@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.figures import in_turn, ratio, summary
 from benchmarks.process import BenchmarkFailed, Program, Usage, python, running, usage
+from benchmarks.rounds import Line, Options, Result, divided, line, measured
 
 RECORDS = (10_000, 100_000, 1_000_000)
 _FIFTHS = {"sports": 1, "regions": 1, "leagues": 1, "competitors": 2}
@@ -23,23 +22,21 @@ _SECONDS = 1800.0
 _LOOK_SECONDS = 0.05
 
 
-def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each number of records."""
-    found: dict[int, list[dict[str, float]]] = {size: [] for size in RECORDS}
-    for number in range(rounds):
-        for size in map(int, in_turn(list(map(str, RECORDS)), number)):
-            with arena.lane() as lane:
-                found[size].append(translate(lane, size))
-            say(f"snapshots, round {number + 1} of {rounds}: {size:,} records")
-    for size, results in found.items():
-        line = {"bench": "snapshots", "records": size, "rounds": rounds, **summary(results)}
+
+    def once(size: int) -> Result:
+        with arena.lane() as lane:
+            return translate(lane, size)
+
+    for size, results in measured("snapshots", RECORDS, options.rounds, once).items():
+        of = line("snapshots", results, records=size)
         if size != RECORDS[0]:  # the provider's CPU time for few records is too short to divide by
-            ours, provider = ([result[name] for result in results] for name in ("cpu_us", "provider_cpu_us"))
-            line["ratio_provider"] = ratio(ours, provider).as_json()
-        yield line
+            of["ratio_provider"] = divided(results, results, "cpu_us", "provider_cpu_us")
+        yield of
 
 
-def translate(lane: Lane, records: int) -> dict[str, float]:
+def translate(lane: Lane, records: int) -> Result:
     """Publish the first snapshot of a provider with this many names."""
     token = lane.directory / "provider.token"
     sizes = [f"{name} = {fifths * records // 5}" for name, fifths in _FIFTHS.items()]
