@@ -31,20 +31,18 @@ from pydantic_settings import (
 
 from bridge.config import tls
 from bridge.config.api import ApiSettings
+from bridge.config.feed import FeedSettings
 from bridge.config.fields import ENV_PREFIX, TlsSection, env_name
 from bridge.config.files import read_bytes
 from bridge.config.kafka import KafkaSettings
 from bridge.config.sections import (
     BatchSettings,
-    FeedSettings,
     LimitsSettings,
     RegistrySettings,
     TopicsSettings,
     WebSettings,
-    age_seconds,
-    is_age,
-    parse_start,
 )
+from bridge.config.times import age_seconds, is_age, parse_start
 from bridge.errors import SettingsError
 from bridge.formatting import format_duration, plain_error, shortened
 from bridge.masking import conceal, rename

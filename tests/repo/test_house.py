@@ -18,8 +18,6 @@ from tests.repo.source import PACKAGE
 ATTRIBUTES, PARAMETERS = 14, 8
 LARGER = {
     # Records.
-    "ApiSettings": 26,
-    "FeedSettings": 24,
     "SettledBetItem": 21,
     "SettledBetItemModel": 21,
     "Checkpoint": 17,
