@@ -20,14 +20,8 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
-from pydantic import BaseModel, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import (
-    BaseSettings,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
 
 from bridge.config import tls
 from bridge.config.api import ApiSettings
@@ -79,17 +73,10 @@ class _Origin(NamedTuple):
         return "\n".join(f"{a} ({self.file})" if b else a for a, b in zip(lines, vague, strict=True))
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings of the bridge. Read them with `load`, once."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX,
-        env_nested_delimiter="__",
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,
-        validate_default=False,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     feed: FeedSettings = FeedSettings()
     limits: LimitsSettings = LimitsSettings()
@@ -210,22 +197,14 @@ def load(config: str | os.PathLike[str] | None = None) -> Settings:
     The file is `config`, by default that of BRIDGE_CONFIG (none if that is empty), or ./bridge.toml if that
     exists. Raises SettingsError with one line for each wrong setting: its name, the error and the fix.
     """
-    _reject_unknown_variables(os.environ)
-    _reject_invalid_json(os.environ)
+    of_environment = _of_environment(os.environ)
     file = _file_to_read(config)
     given = {} if file is None else _parse(file)
     origin = _Origin(file, _names_in(given))
     rename(origin.rename)
 
-    class Sourced(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls, settings_cls: type[BaseSettings], *_: Any, **sources: Any
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return sources["env_settings"], InitSettingsSource(settings_cls, given)
-
     try:
-        settings = Sourced()
+        settings = Settings.model_validate(_over(of_environment, given))
         settings._origin = origin
         _conceal_passwords_in_addresses(settings)
         if (parse_start(settings.feed.start, now := time.time()) or 0) > now:
@@ -236,8 +215,6 @@ def load(config: str | os.PathLike[str] | None = None) -> Settings:
         raise SettingsError(origin.name_the_file(lines)) from None
     except SettingsError as error:
         raise SettingsError(origin.name_the_file(str(error))) from None
-    except (ValueError, RecursionError) as error:  # the variable of a whole section is not JSON
-        raise SettingsError(f"the settings cannot be read: {error}") from None
 
 
 def _file_to_read(config: str | os.PathLike[str] | None) -> Path | None:
@@ -285,16 +262,50 @@ def _conceal_passwords_in_addresses(settings: Settings) -> None:
                 conceal(password, f"{read.__name__} of {url.hostname}", user)
 
 
-def _reject_invalid_json(environ: Mapping[str, str]) -> None:
-    """Name the variable of a list or table that is not JSON; pydantic-settings names only its section."""
-    for section, field in Settings.model_fields.items():
-        for key in _names((section,)):
-            default, name = getattr(field.default, key), env_name(section, key)
-            if name in environ and isinstance(default, tuple | frozenset | dict):
-                try:
-                    json.loads(environ[name])
-                except (ValueError, RecursionError):
-                    raise SettingsError(f"{name} must be JSON, such as {_example(section, key)}") from None
+def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of the environment in the shape of a file. Raises SettingsError for an unknown one.
+
+    `__` leads into a section, and into a table. The JSON of a whole section comes before its settings.
+    """
+    found: dict[str, Any] = {}
+    for name in sorted(environ, key=str.upper):
+        if not name.upper().startswith(ENV_PREFIX) or name.upper() == FILE_VARIABLE:
+            continue
+        section, *keys = name[len(ENV_PREFIX) :].lower().split("__")
+        if section not in Settings.model_fields:
+            raise _unknown(name)
+        *tables, last = section, *keys
+        table = found
+        for each in tables:
+            inner = table.setdefault(each, {})
+            table = inner if isinstance(inner, dict) else {}  # otherwise the validation reports it
+        table[last] = _value(name, section, keys, environ[name])
+    return found
+
+
+def _value(name: str, section: str, keys: Sequence[str], text: str) -> Any:
+    """Return the value of a variable: JSON for a section, a list and a table, the text itself for others."""
+    is_json = not keys
+    if len(keys) == 1:
+        default = getattr(Settings.model_fields[section].default, keys[0], None)
+        is_json = isinstance(default, tuple | frozenset | dict)
+    try:
+        return json.loads(text) if is_json or len(keys) > 1 else text
+    except (ValueError, RecursionError):
+        if not is_json:
+            return text
+        example = _example(section, keys[0]) if keys else '{"…": "…"}'
+        raise SettingsError(f"{name} must be JSON, such as {example}") from None
+
+
+def _over(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both tables as one, in which the first wins."""
+    both = {
+        name: _over(first[name], second[name])
+        for name in first.keys() & second.keys()
+        if isinstance(first[name], dict) and isinstance(second[name], dict)
+    }
+    return {**second, **first, **both}
 
 
 def _example(section: str, key: str, colon: str = ": ") -> str:
@@ -366,19 +377,12 @@ def _model(section: str) -> type[BaseModel]:
     return type(Settings.model_fields[section].default)
 
 
-def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
-    """Refuse a variable of an unknown section, such as a typo; pydantic-settings ignores it."""
+def _unknown(name: str) -> SettingsError:
+    """Return the error of a variable of an unknown section, such as a typo."""
     sections = [FILE_VARIABLE, *(env_name(section) for section in Settings.model_fields)]
-    for name in environ:
-        if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in sections:
-            known = [
-                env_name(section, key) for section in Settings.model_fields for key in _names((section,))
-            ]
-            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8) or [
-                f"{section}__…"
-                for section in difflib.get_close_matches(
-                    name.upper().split("__")[0], sections, n=1, cutoff=0.8
-                )
-            ]
-            hint = f". Did you mean {close[0]}?" if close else ""
-            raise SettingsError(f"{name} is not a setting of the bridge{hint}")
+    known = [env_name(section, key) for section in Settings.model_fields for key in _names((section,))]
+    close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8)
+    near = difflib.get_close_matches(name.upper().split("__")[0], sections, n=1, cutoff=0.8)
+    likely = [*close, *(f"{section}__…" for section in near)]
+    hint = f". Did you mean {likely[0]}?" if likely else ""
+    return SettingsError(f"{name} is not a setting of the bridge{hint}")

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from bridge_sandbox.provider.avro_files import AvroFile, RecordingError, date_time, files_in
 from bridge_sandbox.provider.clock import Clock
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.stream import Published
 from bridge_sandbox.provider.world.entities import World
 
@@ -40,17 +41,13 @@ Tempo = Annotated[
 """How many times as fast as it was recorded; `max` is all at once, 0 waits."""
 
 
-class _Command(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class Speed(_Command):
+class Speed(Model):
     """The recording goes on at `speed`, beginning with its next bet."""
 
     speed: Tempo = 1
 
 
-class Step(_Command):
+class Step(Model):
     """The next `count` bets are published now, and then nothing."""
 
     count: Annotated[int, Field(ge=1)] = 1

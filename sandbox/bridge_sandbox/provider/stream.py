@@ -21,10 +21,11 @@ from math import ceil, inf, nextafter
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from bridge_sandbox.provider.bets import ODDITIES, WITHOUT_BET, Oddity, message
 from bridge_sandbox.provider.clock import Clock
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.world.entities import World, mix
 
 LONGEST_SECONDS = 366 * 86_400
@@ -62,10 +63,10 @@ class Published:
     """The bet's `settlementVersion`; None for an odd message without a bet, and for an injected message."""
 
 
-class StreamSettings(BaseModel):
+class StreamSettings(Model):
     """What is published, and when."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
     """Messages a second, on average."""

@@ -159,18 +159,6 @@ def test_one_line_says_what_follows() -> None:
     assert summary(both) == "✗ `bridge run` would end: b; not in order either: a, c"
 
 
-def test_settings_are_named_and_not_shown() -> None:
-    kafka: dict[str, Any] = {"bootstrap_servers": "broker:9092", "sasl_password": "s3cret"}
-    settings = SETTINGS.model_copy(update={"kafka": KafkaSettings(**kafka)})
-    found = local_checks.check_settings(settings)
-    assert found.outcome is Verdict.OK
-    assert "feed.base_url" in found.message
-    assert "kafka.sasl_password" in found.message
-    assert "s3cret" not in found.message
-    assert "feed.safety_margin_seconds" not in found.message
-    assert "no secrets configured" in local_checks.check_settings(SETTINGS).message
-
-
 def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     def settings(file: Path) -> Settings:
         kafka: dict[str, Any] = {"bootstrap_servers": "b:1", "sasl_password_file": str(file)}
