@@ -3,10 +3,10 @@
 from bridge.config.api import ApiSettings as ApiSettings
 from bridge.config.feed import FeedSettings as FeedSettings
 from bridge.config.fields import address_error as address_error
-from bridge.config.fields import env_name as env_name
 from bridge.config.kafka import KafkaSettings as KafkaSettings
 from bridge.config.loader import Settings as Settings
 from bridge.config.loader import load as load
+from bridge.config.names import env_name as env_name
 from bridge.config.proxies import http_scheme as http_scheme
 from bridge.config.proxies import proxy_of as proxy_of
 from bridge.config.sections import BatchSettings as BatchSettings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from string import Formatter
 from typing import Annotated, Final, Literal, Self, get_args
 
@@ -17,9 +18,8 @@ from bridge.config.fields import (
     check_proxy,
     is_address,
     only_one,
-    secret_of,
 )
-from bridge.config.secrets import Form, secret_problem
+from bridge.config.secrets import Form, Secret
 
 Listed = Literal["sport", "region", "league", "competitor"]
 """The kinds of names with list endpoints."""
@@ -101,13 +101,14 @@ class ApiAccess(TlsSection):
         only_one(self, "token")
         return self
 
-    def bearer(self) -> str:
-        """Return the current token; a file is read at each call. Raises SettingsError like `read_secret`."""
-        return secret_of("BRIDGE_API__TOKEN", self.token, self.token_file, form=Form.BEARER)
+    @property
+    def secret(self) -> Secret:
+        """The token."""
+        return Secret("api.token", self.token, self.token_file, Form.BEARER)
 
-    def token_problem(self) -> str:
-        """Return why the token's file cannot be used now, "" if it can, or there is none."""
-        return "" if self.token_file is None else secret_problem(self.token_file, Form.BEARER)
+    def secrets(self) -> Iterable[Secret]:
+        """Return the token, if there is one."""
+        return [self.secret] if self.secret.is_given else []
 
 
 class ApiNames(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
@@ -19,9 +20,8 @@ from bridge.config.fields import (
     TlsSection,
     check_proxy,
     is_address,
-    secret_of,
 )
-from bridge.config.secrets import Form, secret_problem
+from bridge.config.secrets import Form, Secret
 from bridge.config.times import parse_start
 from bridge.formatting import shortened
 
@@ -62,19 +62,14 @@ class FeedCredential(TlsSection):
         return self
 
     @property
-    def _auth_form(self) -> Form:
-        return {"bearer": Form.BEARER, "header": Form.HEADER}.get(self.auth, Form.ANY)
+    def secret(self) -> Secret:
+        """The credential."""
+        form = {"bearer": Form.BEARER, "header": Form.HEADER}.get(self.auth, Form.ANY)
+        return Secret("feed.auth_value", self.auth_value, self.auth_value_file, form)
 
-    def auth_secret(self) -> str:
-        """Return the current credential; a file is read at each call. Raises like `read_secret`."""
-        return secret_of(
-            "BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file, form=self._auth_form
-        )
-
-    def auth_problem(self) -> str:
-        """Return why the credential's file cannot be read now, "" if it can, or there is none."""
-        file = self.auth_value_file
-        return "" if file is None else secret_problem(file, self._auth_form)
+    def secrets(self) -> Iterable[Secret]:
+        """Return the credential, if the feed wants one."""
+        return [] if self.auth == "none" else [self.secret]
 
 
 class FeedMargins(Section):

@@ -14,7 +14,7 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
@@ -26,9 +26,11 @@ from pydantic_core import ErrorDetails
 from bridge.config import tls
 from bridge.config.api import ApiSettings
 from bridge.config.feed import FeedSettings
-from bridge.config.fields import ENV_PREFIX, TlsSection, env_name
+from bridge.config.fields import TlsSection
 from bridge.config.files import read_bytes
 from bridge.config.kafka import KafkaSettings
+from bridge.config.names import ENV_PREFIX, env_name
+from bridge.config.secrets import Secret
 from bridge.config.sections import (
     BatchSettings,
     LimitsSettings,
@@ -147,10 +149,10 @@ class Settings(BaseModel):
     def unusable(self, *sections: str) -> list[str]:
         """Return a line for each secret and each section's certificates that cannot be used."""
         problems = []
-        for name, read in self.secrets(*sections):
+        for secret in self.secrets(*sections):
             try:
-                if not read():
-                    problems.append(f"{name} is empty")
+                if not secret.read():
+                    problems.append(f"{secret.variable} is empty")
             except SettingsError as error:
                 problems.append(str(error))
         for section in sections:
@@ -162,17 +164,10 @@ class Settings(BaseModel):
                     problems.append(str(error))
         return [self._origin.name_the_file(problem) for problem in problems]
 
-    def secrets(self, *sections: str) -> Iterator[tuple[str, Callable[[], str]]]:
-        """Yield the variable of each secret in use in these sections, and the function that reads it."""
-        if "feed" in sections and self.feed.auth != "none":
-            yield env_name("feed", "auth_value"), self.feed.auth_secret
-        if "registry" in sections and self.registry.user is not None:
-            yield env_name("registry", "password"), self.registry.secret
-        if "api" in sections and (self.api.token is not None or self.api.token_file is not None):
-            yield env_name("api", "token"), self.api.bearer
-        if "kafka" in sections:
-            for name, read in self.kafka.secrets():
-                yield env_name("kafka", name), read
+    def secrets(self, *sections: str) -> Iterator[Secret]:
+        """Yield the secrets in use in these sections."""
+        for section in sections:
+            yield from getattr(self, section).secrets()
 
 
 RENAMED: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -18,8 +19,8 @@ from bridge.config.fields import (
     TlsSection,
     is_address,
     only_one,
-    secret_of,
 )
+from bridge.config.secrets import Secret
 
 
 def _ends_without_a_dot(prefix: str) -> str:
@@ -106,9 +107,14 @@ class RegistrySettings(TlsSection):
         only_one(self, "password")
         return self
 
-    def secret(self) -> str:
-        """Return the current password. Raises SettingsError like `read_secret`."""
-        return secret_of("BRIDGE_REGISTRY__PASSWORD", self.password, self.password_file, self.user)
+    @property
+    def secret(self) -> Secret:
+        """The password."""
+        return Secret("registry.password", self.password, self.password_file, user=self.user)
+
+    def secrets(self) -> Iterable[Secret]:
+        """Return the password, if there is a user."""
+        return [] if self.user is None else [self.secret]
 
 
 class TopicsSettings(Section):

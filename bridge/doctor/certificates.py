@@ -150,9 +150,8 @@ def _in_file(
 
 
 def _unlocked(settings: Settings, store: bytes) -> Validity:
-    password = next(
-        (read() for name, read in settings.kafka.secrets() if name == "ssl_keystore_password"), None
-    )
+    passwords = (it.read() for it in settings.kafka.secrets() if it.setting == "kafka.ssl_keystore_password")
+    password = next(passwords, None)
     return of_key_store(store, None if password is None else password.encode())
 
 

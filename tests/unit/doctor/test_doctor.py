@@ -174,9 +174,9 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     blank.write_text(" \n")
     names = (
         "BRIDGE_FEED__AUTH_VALUE",
+        "BRIDGE_KAFKA__SASL_PASSWORD",
         "BRIDGE_REGISTRY__PASSWORD",
         "BRIDGE_API__TOKEN",
-        "BRIDGE_KAFKA__SASL_PASSWORD",
     )
     found = local_checks.check_settings(settings(full))
     assert found.outcome is Verdict.OK
