@@ -49,7 +49,7 @@ _BEFORE_CONNECT_SECONDS = 30
 """Time until an attempt is committed and the bridge connects, and for rounding."""
 
 
-_VARIABLE: Final = re.compile(r"\((BRIDGE_[^)]*)\)|\b(BRIDGE_[A-Z]+__\w+)")
+_VARIABLE: Final = re.compile(r"\((BRIDGE_[^)\s]*)\)|\b(BRIDGE_[A-Z]+__\w+)")
 
 
 class _Origin(NamedTuple):
@@ -64,7 +64,12 @@ class _Origin(NamedTuple):
 
         def place(found: re.Match[str]) -> str:
             name = self.of_file.get(found[1] or found[2])
-            return (name and (f"({self.file})" if found[1] else f"{name} ({self.file})")) or found[0]
+            if name is None:
+                return found[0]
+            if found[2]:
+                return f"{name} ({self.file})"
+            is_named = text[: found.start()].rstrip().endswith(name)
+            return f"({self.file})" if is_named else f"({name} in {self.file})"
 
         return _VARIABLE.sub(place, text) if self.of_file else text
 

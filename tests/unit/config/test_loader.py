@@ -304,6 +304,10 @@ def test_what_is_told_later_names_the_file_too(tmp_path: Path, monkeypatch: pyte
     told = concealed("tried BRIDGE_KAFKA__BOOTSTRAP_SERVERS, kafka.client_id (BRIDGE_KAFKA__CLIENT_ID)")
     assert told == f"tried kafka.bootstrap_servers ({file}), kafka.client_id (BRIDGE_KAFKA__CLIENT_ID)"
     assert concealed("feed.name (BRIDGE_FEED__NAME)") == f"feed.name ({file})"
+    assert concealed("tried b:1 (BRIDGE_KAFKA__BOOTSTRAP_SERVERS): no") == (
+        f"tried b:1 (kafka.bootstrap_servers in {file}): no"
+    )
+    assert concealed("(BRIDGE_FEED__NAME is f)") == f"(feed.name ({file}) is f)"
 
 
 def test_an_entry_of_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
