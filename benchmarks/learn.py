@@ -47,14 +47,7 @@ def run(arena: Arena, options: Options) -> Iterator[Line]:
 
 def _run(lane: Lane, command: tuple[str, ...]) -> dict[str, Any]:
     """Run a job; returns its report, and in `took` the seconds of its process."""
-    token = lane.directory / "provider.token"
-    simulated = python("bridge", "simulate", "--port", 0, "--api-token-file", token)
-    with running("provider", simulated, {}, lane.directory) as provider:
-        provider.wait_until(lambda: "provider at " in provider.text(), "does not listen")
-        url = provider.text().split("provider at ")[1].split()[0]
-        settings = lane.environment(
-            API__BASE_URL=url, API__TOKEN_FILE=token, API__REQUESTS_PER_SECOND=1000, API__PROXY="none"
-        )
+    with lane.names() as (_, settings):
         began = time.monotonic()
         with running("job", python("bridge", *command, "--json"), settings, lane.directory) as job:
             job.wait_until(lambda: not job.is_alive(), "does not end", _SECONDS)

@@ -38,27 +38,11 @@ def run(arena: Arena, options: Options) -> Iterator[Line]:
 
 def translate(lane: Lane, records: int) -> Result:
     """Publish the first snapshot of a provider with this many names."""
-    token = lane.directory / "provider.token"
     sizes = [f"{name} = {fifths * records // 5}" for name, fifths in _FIFTHS.items()]
     world = lane.directory / "provider.toml"
     world.write_text("\n".join(['api.languages = ["en"]', "[sizes]", "events = 10", *sizes]), "utf-8")
-    api = ("--api-rate", _RATE, "--api-token-file", token)
-    with running(
-        "provider",
-        python("bridge", "simulate", "--port", 0, "--config", world, *api),
-        {},
-        lane.directory,
-    ) as provider:
-        provider.wait_until(lambda: "provider at " in provider.text(), "does not listen")
-        url = provider.text().split("provider at ")[1].split()[0]
+    with lane.names("--config", world, "--api-rate", _RATE) as (provider, settings):
         before = usage(provider.pid)
-        settings = lane.environment(
-            API__BASE_URL=url,
-            API__TOKEN_FILE=token,
-            API__REQUESTS_PER_SECOND=1000,
-            API__PROXY="none",
-            API__TIMEOUT_SECONDS=600,
-        )
         command = python("bridge", "translations", "--json")
         began = time.monotonic()
         with running("translations", command, settings, lane.directory) as job:
