@@ -145,7 +145,7 @@ class View:
     """
 
     def __init__(self, status: StatusSnapshot, now: float, show: Callable[[bytes], ShownBet]) -> None:
-        self.status, self.now, self._show = status, now, show
+        self.status, self.now = status, now
         self.state, self.since, self.headline, self.reason = _state(status, now)
         self.age = status.revision_age(now)
         """How far the position is behind the provider's clock, seconds."""
@@ -153,6 +153,9 @@ class View:
         """Seconds until the provider forgets what comes after the position, if it does not move."""
         self.notices = list(_notices(status, self.left))
         self.line = _line(status, now)
+        last = status.delivery.last_bets
+        self.bets = None if last is None else list(map(show, last[::-1]))
+        """The bets committed last, the newest first; None if they are not to be shown."""
 
     @property
     def todo(self) -> str:
@@ -208,12 +211,6 @@ class View:
             )
             for member in owners_first[:MOST_MEMBERS]
         ]
-
-    @property
-    def bets(self) -> list[ShownBet] | None:
-        """The bets committed last, the newest first; None if they are not to be shown."""
-        last = self.status.delivery.last_bets
-        return None if last is None else list(map(self._show, last[::-1]))
 
 
 def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, str]:

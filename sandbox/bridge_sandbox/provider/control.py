@@ -50,7 +50,7 @@ class _Interval(_Choices):
     until: Annotated[float, Field(allow_inf_nan=False)] = math.inf
 
 
-class _Window(_Interval):
+class _Part(_Interval):
     """The same, with or without the messages."""
 
     bodies: bool = False
@@ -111,7 +111,7 @@ class Control:
             "GET /attempts": (_Choices, lambda _: list(provider.attempts)),
             "GET /breaches": (_Choices, lambda _: list(provider.breaches)),
             "GET /connections": (_Choices, lambda _: self._connections()),
-            "GET /truth": (_Window, self._truth),
+            "GET /truth": (_Part, self._truth),
             "GET /truth/count": (_Interval, self._count),
             "GET /api/truth": (_Choices, lambda _: catalogue.truth()),
             "GET /api/requests": (_Choices, lambda _: iter(on_loop(lambda: list(rest.requests)))),
@@ -177,7 +177,7 @@ class Control:
 
         return changed
 
-    def _truth(self, window: _Window) -> Iterator[dict[str, Any]]:
+    def _truth(self, window: _Part) -> Iterator[dict[str, Any]]:
         messages = self._provider.log.read(*self._bounds(window))
         return (_row(message, bodies=window.bodies) for message in messages)
 

@@ -53,7 +53,7 @@ class Step(Model):
     count: Annotated[int, Field(ge=1)] = 1
 
 
-class _Pace(NamedTuple):
+class _Stretch(NamedTuple):
     """How slots follow each other from one of them on: at a speed or, if that is 0, at a rate."""
 
     slot: int
@@ -125,7 +125,7 @@ class Recording:
         self.bets = bets
         self._keep_times = keep_times
         self._speed = speed
-        self._paces = [_Pace(0, inf if waits else origin, speed)]
+        self._paces = [_Stretch(0, inf if waits else origin, speed)]
 
     def at(self, slot: int) -> float:
         """Return when the slot is published, Unix seconds; infinity if that is not known."""
@@ -158,15 +158,15 @@ class Recording:
         """Change what is published from now on."""
         if isinstance(given, Speed):
             self._speed = given.speed
-            self._go_on(now, _Pace(0, now, given.speed))
+            self._go_on(now, _Stretch(0, now, given.speed))
         else:
             self._speed = 0
-            self._go_on(now, _Pace(0, now, inf), _Pace(given.count, now, 0))
+            self._go_on(now, _Stretch(0, now, inf), _Stretch(given.count, now, 0))
 
     def quicken(self, now: float, rate: float, until: float) -> None:
         """Publish `rate` messages a second from now `until` then; what was published stays as it is."""
-        after = [_Pace(ceil((until - now) * rate), until, self._speed)] if until < inf else []
-        self._go_on(now, _Pace(0, now, 0, rate), *after)
+        after = [_Stretch(ceil((until - now) * rate), until, self._speed)] if until < inf else []
+        self._go_on(now, _Stretch(0, now, 0, rate), *after)
 
     def calm(self, now: float) -> None:
         """End what `quicken` has begun."""
@@ -174,7 +174,7 @@ class Recording:
         if last.rate or (before.rate and last.at > now):
             self.command(Speed(speed=self._speed), now)
 
-    def _go_on(self, now: float, *paces: _Pace) -> None:
+    def _go_on(self, now: float, *paces: _Stretch) -> None:
         """Set the paces after now; their slots are counted from the next one."""
         at = nextafter(now, inf)
         slot = self.first_slot(at)

@@ -88,7 +88,7 @@ class StreamSettings(Model):
     """What an odd message is."""
 
 
-class _Settlement(NamedTuple):
+class _SettledSlot(NamedTuple):
     """What a slot settles."""
 
     bet: int
@@ -213,7 +213,7 @@ class Stream:
         body = b"[]" if oddity == "list" else orjson.dumps(content)
         return Published(at, slot, bet.get("betId"), body, bet.get("settlementVersion"))
 
-    def _settles(self, slot: int) -> _Settlement:
+    def _settles(self, slot: int) -> _SettledSlot:
         """Return what a slot settles, by what the slots before it of the same bet have settled."""
         slots = [slot]
         while (earlier := self._earlier(slots[-1])) is not None:
@@ -223,13 +223,13 @@ class Stream:
         for each in reversed(slots):
             drawn = self._revised(each) if highest else None
             if drawn is None:
-                found = _Settlement(slots[-1], highest + 1, 0, each)
+                found = _SettledSlot(slots[-1], highest + 1, 0, each)
             elif drawn < _LATE and highest > 1 and self.at(each) < self.at(of_highest[-1]) + _LATE_SECONDS:
-                found = _Settlement(slots[-1], highest - 1, len(slots), each)
+                found = _SettledSlot(slots[-1], highest - 1, len(slots), each)
             elif len(of_highest) % 2:
-                found = _Settlement(slots[-1], highest, len(of_highest), each)
+                found = _SettledSlot(slots[-1], highest, len(of_highest), each)
             else:
-                found = _Settlement(slots[-1], highest, 0, of_highest[0])
+                found = _SettledSlot(slots[-1], highest, 0, of_highest[0])
             if self._oddity(each) not in WITHOUT_BET and found.version >= highest:  # which settles nothing
                 of_highest = [*of_highest, each] if found.version == highest else [each]
                 highest = found.version
