@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from benchmarks import (
     arena,
+    audit,
     back,
     catchup,
     check,
@@ -67,6 +68,7 @@ BENCHES = {
     "scale": Bench(scale.run, uses=("seconds",), is_default=False),
     "back": Bench(back.run, uses=("seconds", "build"), is_default=False),
     "join": Bench(join.run, uses=("messages",), is_default=False),
+    "audit": Bench(audit.run, uses=("messages",), is_default=False),
 }
 """By name, in the order of a whole run."""
 ONLY_OF_SOME = ("contenders", "messages", "seconds", "build", "rates")
@@ -88,7 +90,7 @@ def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
             print(json.dumps(line | {"compiled": compiled()}), flush=True)
             lines.append(line)
         measured |= check.ratios(lines)
-        if rounds >= bench.rounds and not options.contenders and not options.rates:
+        if name in report.PAGES and rounds >= bench.rounds and not options.contenders and not options.rates:
             report.write(name, lines, machine())
     for compared in check.report(check.read(), measured):
         say(compared)
@@ -139,9 +141,9 @@ def form() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument(
-        "bench", nargs="*", metavar="BENCH", help=f"{', '.join(BENCHES)}; all but scale and join without one"
-    )
+    apart = ", ".join(name for name, bench in BENCHES.items() if not bench.is_default)
+    named = f"{', '.join(BENCHES)}; all but {apart} without one"
+    parser.add_argument("bench", nargs="*", metavar="BENCH", help=named)
     parser.add_argument("--rounds", type=_count, help="every figure is the median of this many rounds")
     parser.add_argument(
         "--contenders",

@@ -102,7 +102,7 @@ def _rows(lines: Sequence[Line], columns: Columns, texts: int = 1) -> str:
     return table(list(columns), [[cell(line) for cell in columns.values()] for line in lines], texts)
 
 
-_TABLES: dict[str, Columns] = {
+TABLES: dict[str, Columns] = {
     "catchup": {
         "contender": text("{contender}"),
         "messages/s": figures("messages_per_second"),
@@ -171,7 +171,7 @@ def _drawn(bench: str, lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     """Return the table of a benchmark, and its plots by name."""
     if bench in _PAGES:
         return _PAGES[bench](lines)
-    return _rows(lines, _TABLES[bench], 2 if bench in _TWO_TEXTS else 1), {}
+    return _rows(lines, TABLES[bench], 2 if bench in _TWO_TEXTS else 1), {}
 
 
 def _catchup(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
@@ -180,7 +180,7 @@ def _catchup(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
         for line in lines
         if line["contender"] != "ceiling"
     ]
-    return _rows(lines, _TABLES["catchup"]), {"catchup": plot.bars("Catching up, messages a second", bars)}
+    return _rows(lines, TABLES["catchup"]), {"catchup": plot.bars("Catching up, messages a second", bars)}
 
 
 def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
@@ -269,3 +269,5 @@ _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
     "scale": _scale,
 }
 """Benchmarks with more than a table of their lines."""
+PAGES = {*TABLES, *_PAGES}
+"""Benchmarks whose figures have a place in docs/."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.process import BenchmarkFailed, Program, Usage, python, running, usage
+from benchmarks.process import BenchmarkFailed, python, running, usage
 from benchmarks.rounds import Line, Options, Result, divided, line, measured
 
 RECORDS = (10_000, 100_000, 1_000_000)
@@ -19,7 +19,6 @@ _FIFTHS = {"sports": 1, "regions": 1, "leagues": 1, "competitors": 2}
 _RATE = 100_000
 """Requests a second that the provider answers: more than the job sends."""
 _SECONDS = 1800.0
-_LOOK_SECONDS = 0.05
 
 
 def run(arena: Arena, options: Options) -> Iterator[Line]:
@@ -46,7 +45,7 @@ def translate(lane: Lane, records: int) -> Result:
         command = python("bridge", "translations", "--json")
         began = time.monotonic()
         with running("translations", command, settings, lane.directory) as job:
-            used = _to_its_end(job)
+            used = job.to_its_end(_SECONDS)
         seconds = time.monotonic() - began
         provider_cpu = usage(provider.pid).cpu - before.cpu
     said = re.search(r'"written": ?(\d+)', job.text())
@@ -59,17 +58,3 @@ def translate(lane: Lane, records: int) -> Result:
         "peak_mb": used.peak,
         "provider_cpu_us": provider_cpu * 1e6 / written,
     }
-
-
-def _to_its_end(job: Program) -> Usage:
-    """Wait for a process to end; returns what it had used when it was last sampled."""
-    used, deadline = usage(job.pid), time.monotonic() + _SECONDS
-    while job.is_alive():
-        if time.monotonic() > deadline:
-            raise BenchmarkFailed(f"translations do not end\n{job.log_tail()}")
-        try:
-            used = usage(job.pid)
-        except BenchmarkFailed:  # it has just ended
-            break
-        time.sleep(_LOOK_SECONDS)
-    return used

@@ -383,6 +383,6 @@ def _unknown(name: str) -> SettingsError:
     known = [env_name(section, key) for section in Settings.model_fields for key in _names((section,))]
     close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8)
     near = difflib.get_close_matches(name.upper().split("__")[0], sections, n=1, cutoff=0.8)
-    likely = [*close, *(f"{section}__…" for section in near)]
+    likely = [*close, *(f"{section}__…" if section != FILE_VARIABLE else section for section in near)]
     hint = f". Did you mean {likely[0]}?" if likely else ""
     return SettingsError(f"{name} is not a setting of the bridge{hint}")
