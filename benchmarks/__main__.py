@@ -12,10 +12,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks import (
     arena,
+    audit,
     back,
     catchup,
     check,
@@ -33,51 +34,45 @@ from benchmarks import (
     snapshots,
     start,
 )
+from benchmarks.rounds import Line, Options, say
 from bridge import __version__
 from bridge.avro.encoder import compiled
 from bridge.errors import BridgeError
 
-Line = dict[str, Any]
-
-
-def say(line: str) -> None:
-    """Print to stderr; stdout is for the figures."""
-    print(line, file=sys.stderr, flush=True)
-
 
 class Bench(NamedTuple):
-    """A benchmark: its number of rounds, and a function that runs a number of rounds."""
+    """A benchmark: what runs it, its number of rounds, the options that it has."""
 
-    rounds: int
-    run: Callable[[arena.Arena, argparse.Namespace, int], Iterator[Line]]
+    run: Callable[[arena.Arena, Options], Iterator[Line]]
+    rounds: int = 3
+    uses: tuple[str, ...] = ()
     is_default: bool = True
     """Whether it runs when none is named."""
 
 
+def _replay(opened: arena.Arena, o: Options) -> Iterator[Line]:
+    return replay.run(opened, o.rounds, o.messages or replay.BETS, o.build, say)
+
+
 BENCHES = {
-    "catchup": Bench(
-        5, lambda at, o, n: catchup.run(at, o.contenders, n, o.messages or catchup.MESSAGES, say)
-    ),
-    "latency": Bench(4, lambda at, o, n: latency.run(at, o.rates, n, o.seconds or latency.SECONDS, say)),
-    "start": Bench(3, lambda at, o, n: start.run(at, n, o.messages or start.ENTRIES, say)),
-    "growth": Bench(3, lambda at, o, n: growth.run(at, n, o.messages or growth.MESSAGES, say)),
-    "snapshots": Bench(3, lambda at, _, n: snapshots.run(at, n, say)),
-    "learn": Bench(3, lambda at, o, n: learn.run(at, n, o.messages or learn.BETS, say)),
-    "micro": Bench(5, lambda at, _, n: micro.run(at, n, say)),
-    "limit": Bench(3, lambda at, o, n: limit.run(at, n, o.messages or limit.MESSAGES, say)),
-    "quota": Bench(
-        3, lambda at, o, n: quota.run(at, o.rates or quota.QUOTAS, n, o.seconds or quota.SECONDS, say), False
-    ),
-    "replay": Bench(
-        3, lambda at, o, n: replay.run(at, n, o.messages or replay.BETS, o.build, say), is_default=False
-    ),
-    "scale": Bench(3, lambda at, o, n: scale.run(at, n, o.seconds or scale.SECONDS, say), is_default=False),
-    "back": Bench(
-        3, lambda at, o, n: back.run(at, n, o.seconds or back.LONGEST, o.build, say), is_default=False
-    ),
-    "join": Bench(3, lambda at, o, n: join.run(at, n, o.messages or join.BETS, say), is_default=False),
+    "catchup": Bench(catchup.run, 5, ("contenders", "messages")),
+    "latency": Bench(latency.run, 4, ("seconds", "rates")),
+    "start": Bench(start.run, uses=("messages",)),
+    "growth": Bench(growth.run, uses=("messages",)),
+    "snapshots": Bench(snapshots.run),
+    "learn": Bench(learn.run, uses=("messages",)),
+    "micro": Bench(micro.run, 5),
+    "limit": Bench(limit.run, uses=("messages",)),
+    "quota": Bench(quota.run, uses=("rates", "seconds"), is_default=False),
+    "replay": Bench(_replay, uses=("messages", "build"), is_default=False),
+    "scale": Bench(scale.run, uses=("seconds",), is_default=False),
+    "back": Bench(back.run, uses=("seconds", "build"), is_default=False),
+    "join": Bench(join.run, uses=("messages",), is_default=False),
+    "audit": Bench(audit.run, uses=("messages",), is_default=False),
 }
 """By name, in the order of a whole run."""
+ONLY_OF_SOME = ("contenders", "messages", "seconds", "build", "rates")
+"""Options that only some benchmarks have."""
 
 
 def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
@@ -90,11 +85,12 @@ def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
         bench = BENCHES[name]
         rounds = options.rounds or bench.rounds
         lines = []
-        for line in bench.run(opened, options, rounds):
+        asked = Options(rounds, **{option: getattr(options, option) for option in ONLY_OF_SOME})
+        for line in bench.run(opened, asked):
             print(json.dumps(line | {"compiled": compiled()}), flush=True)
             lines.append(line)
         measured |= check.ratios(lines)
-        if rounds >= bench.rounds and not options.contenders and not options.rates:
+        if name in report.PAGES and rounds >= bench.rounds and not options.contenders and not options.rates:
             report.write(name, lines, machine())
     for compared in check.report(check.read(), measured):
         say(compared)
@@ -105,7 +101,7 @@ def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
 
 def gate(opened: arena.Arena) -> None:
     """Exit with 1 if a ratio has fallen."""
-    falls = check.check(check.read(), lambda wanted: check.measure(opened, wanted, say))
+    falls = check.check(check.read(), lambda wanted: check.measure(opened, wanted))
     if falls:
         sys.exit("\n".join(f"error: {fall}" for fall in falls))
     say("no ratio has fallen")
@@ -138,16 +134,6 @@ def _counts(text: str) -> list[int]:
     return [_count(number.strip()) for number in text.split(",")]
 
 
-USES = {
-    "contenders": ("catchup",),
-    "messages": ("catchup", "start", "growth", "learn", "limit", "join", "replay"),
-    "seconds": ("latency", "scale", "back", "quota"),
-    "build": ("back", "replay"),
-    "rates": ("latency", "quota"),
-}
-"""Options that only some benchmarks have."""
-
-
 def form() -> str:
     """Say whether the modules that can be compiled are."""
     return "compiled" if compiled() else "as plain Python"
@@ -155,9 +141,9 @@ def form() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument(
-        "bench", nargs="*", metavar="BENCH", help=f"{', '.join(BENCHES)}; all but scale and join without one"
-    )
+    apart = ", ".join(name for name, bench in BENCHES.items() if not bench.is_default)
+    named = f"{', '.join(BENCHES)}; all but {apart} without one"
+    parser.add_argument("bench", nargs="*", metavar="BENCH", help=named)
     parser.add_argument("--rounds", type=_count, help="every figure is the median of this many rounds")
     parser.add_argument(
         "--contenders",
@@ -185,9 +171,10 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := sorted(set(options.bench) - set(BENCHES)):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHES)}")
-    for name, users in USES.items():
-        if getattr(options, name) and options.bench and not set(options.bench) & set(users):
-            parser.error(f"--{name} is only for {', '.join(users)}")
+    for option in ONLY_OF_SOME:
+        users = [name for name, bench in BENCHES.items() if option in bench.uses]
+        if getattr(options, option) and options.bench and not set(options.bench) & set(users):
+            parser.error(f"--{option} is only for {', '.join(users)}")
     signal.signal(
         signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
     )  # so that all processes are stopped

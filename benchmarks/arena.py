@@ -81,6 +81,17 @@ class Lane:
         with running("feed", python("benchmarks.server", *arguments), {}, self.directory) as server:
             yield server, f"ws://127.0.0.1:{server.told('listening')}"
 
+    @contextmanager
+    def names(self, *options: object) -> Iterator[tuple[Program, dict[str, str]]]:
+        """Start a provider of names; yields it, and the settings of a job that asks it."""
+        token = self.directory / "provider.token"
+        command = python("bridge", "simulate", "--port", 0, "--api-token-file", token, *options)
+        with running("provider", command, {}, self.directory) as provider:
+            provider.wait_until(lambda: "provider at " in provider.text(), "does not listen")
+            url = provider.text().split("provider at ")[1].split()[0]
+            asking = {"API__REQUESTS_PER_SECOND": 1000, "API__TIMEOUT_SECONDS": 600, "API__PROXY": "none"}
+            yield provider, self.environment(API__BASE_URL=url, API__TOKEN_FILE=token, **asking)
+
     def committed(self) -> int:
         """Return the sum of the last stable offsets, which counts records and transaction markers."""
         return self.arena.stable(self.bets)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import BRIDGE
-from benchmarks.figures import in_turn, summary
 from benchmarks.process import Program, python, running
+from benchmarks.rounds import Line, Options, Result, line, measured
 
 LONGEST = 300
 """Seconds after which a return is given up as not noticed: the figure is that or more."""
@@ -27,22 +27,19 @@ _INTERFACE = {"LIMITS__PROPER_CONNECTIONS": 5, "LIMITS__LARGE_CONNECTIONS": 5}
 OTHER = "other build"
 
 
-def run(
-    arena: Arena, rounds: int, longest: float, build: Path | None, say: Callable[[str], None]
-) -> Iterator[dict[str, Any]]:
-    """Yield a line for each case and build; `build` is another checkout, set up in its own `.venv`."""
-    builds = {"bridge": None} | ({OTHER: build} if build else {})
+def run(arena: Arena, options: Options) -> Iterator[Line]:
+    """Yield a line for each case and build."""
+    builds = {"bridge": None} | ({OTHER: options.build} if options.build else {})
+    longest = options.seconds or LONGEST
+
+    def once(case: str, name: str) -> Result:
+        with arena.lane() as lane:
+            return {"seconds": _return(lane, case, builds[name], longest)}
+
     for case in _AWAY:
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in builds}
-        for number in range(rounds):
-            for name in in_turn(list(builds), number):
-                with arena.lane() as lane:
-                    found[name].append({"seconds": _return(lane, case, builds[name], longest)})
-                say(
-                    f"{case}: {name} after {found[name][-1]['seconds']:.1f} s, round {number + 1} of {rounds}"
-                )
+        found = measured(case, list(builds), options.rounds, partial(once, case))
         for name, results in found.items():
-            yield {"bench": "back", "case": case, "build": name, "rounds": rounds, **summary(results)}
+            yield line("back", results, case=case, build=name)
 
 
 def _return(lane: Lane, case: str, build: Path | None, longest: float) -> float:

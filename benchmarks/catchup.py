@@ -5,53 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import islice
-from typing import Any
 
 from benchmarks.arena import Arena, Lane, Sample
 from benchmarks.contenders import BRIDGE, CEILING, FLOOR, Contender, available
-from benchmarks.figures import in_turn, ratio, summary
 from benchmarks.messages import BLOCK, Block, number_in
 from benchmarks.process import BenchmarkFailed, running, usage
+from benchmarks.rounds import Line, Options, Result, divided, line, measured
 from bridge.avro.codec import Codec, schema_id_of
 from bridge.avro.schemas import load
 from bridge.messages.parser import MessageParser
 
 MESSAGES = 100_000
-Line = dict[str, Any]
 
 
-def run(
-    arena: Arena, names: Sequence[str], rounds: int, messages: int, say: Callable[[str], None]
-) -> Iterator[Line]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each contender of these names, or for all. Raises KeyError for an unknown name."""
     there = {contender.name: contender for contender in available()}
-    yield from compare(arena, [there[name] for name in names or there], rounds, messages, say)
+    names = options.contenders or there
+    yield from compare(arena, [there[name] for name in names], options.rounds, options.messages or MESSAGES)
 
 
-def compare(
-    arena: Arena, contenders: Sequence[Contender], rounds: int, messages: int, say: Callable[[str], None]
-) -> Iterator[Line]:
+def compare(arena: Arena, contenders: Sequence[Contender], rounds: int, messages: int) -> Iterator[Line]:
     """Let contenders catch up in turn, each on its share of the messages; yields their medians and ratios."""
+    shares = {contender.name: int(messages * contender.share) for contender in contenders}
     by_name = {contender.name: contender for contender in contenders}
     bodies = Block().bodies()
-    results: dict[str, list[dict[str, float]]] = {name: [] for name in by_name}
-    for number in range(rounds):
-        for name in in_turn(list(by_name), number):
-            with arena.lane() as lane:
-                result = catch_up(lane, by_name[name], int(messages * by_name[name].share))
-                if by_name[name].reads_feed:
-                    check_records(islice(lane.arena.read(lane.bets), BLOCK), bodies)
-            results[name].append(result)
-            say(f"catchup, round {number + 1} of {rounds}: {name} {result['messages_per_second']:,.0f}/s")
-    for name, found in results.items():
-        yield {
-            "bench": "catchup",
-            "contender": name,
-            "messages": int(messages * by_name[name].share),
-            "rounds": rounds,
-            **summary(found),
-            **_ratios(results, name),
+
+    def once(name: str) -> Result:
+        with arena.lane() as lane:
+            result = catch_up(lane, by_name[name], shares[name])
+            if by_name[name].reads_feed:
+                check_records(islice(lane.arena.read(lane.bets), BLOCK), bodies)
+        return result
+
+    found = measured("catchup", list(by_name), rounds, once)
+    for name, results in found.items():
+        ratios = {
+            f"ratio_{other}": divided(results, found[other], "messages_per_second")
+            for other in (BRIDGE.name, FLOOR.name, CEILING.name)
+            if other in found and other != name
         }
+        yield line("catchup", results, contender=name, messages=shares[name]) | ratios
 
 
 def catch_up(
@@ -60,7 +54,7 @@ def catch_up(
     messages: int,
     *server: object,
     look: Callable[[Sample], None] = lambda _: None,
-) -> dict[str, float]:
+) -> Result:
     """Run one contender once. Raises BenchmarkFailed unless every message became one record."""
     server = ("--messages", messages, *contender.server, *server)
     feed = lane.feed(*server) if contender.reads_feed else nullcontext()
@@ -108,16 +102,3 @@ def check_records(records: Iterable[tuple[bytes, bytes]], bodies: Sequence[bytes
         expected = codec.decode(codec.encode({**(bet or {}), **changed}))
         if found != expected:
             raise BenchmarkFailed(f"published {found}\ninstead of {expected}")
-
-
-def _ratios(results: dict[str, list[dict[str, float]]], name: str) -> Line:
-    """Divide messages a second by those of the bridge, the floor and the ceiling, round by round."""
-
-    def rates(of: str) -> list[float]:
-        return [found["messages_per_second"] for found in results[of]]
-
-    return {
-        f"ratio_{other}": ratio(rates(name), rates(other)).as_json()
-        for other in (BRIDGE.name, FLOOR.name, CEILING.name)
-        if other in results and other != name
-    }

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from benchmarks import catchup, latency, micro
 from benchmarks.arena import Arena
 from benchmarks.contenders import BRIDGE, CEILING, FLOOR, UNKNOWN_FIELD
+from benchmarks.rounds import Options
 
 BASELINE = Path(__file__).with_name("baseline.json")
 GATE = frozenset({"catchup", "micro"})
@@ -109,13 +110,13 @@ def check(baseline: Mapping[str, float], measured: Callable[[set[str]], Ratios])
     return fallen({change.name: change.baseline for change in first}, again)
 
 
-def measure(arena: Arena, benches: Iterable[str], say: Callable[[str], None]) -> Ratios:
+def measure(arena: Arena, benches: Iterable[str]) -> Ratios:
     """Run `catchup`, `micro` or both, and return their ratios."""
     lines: list[dict[str, Any]] = []
     if "catchup" in benches:
-        lines += catchup.compare(arena, (BRIDGE, UNKNOWN_FIELD, FLOOR, CEILING), ROUNDS, MESSAGES, say)
+        lines += catchup.compare(arena, (BRIDGE, UNKNOWN_FIELD, FLOOR, CEILING), ROUNDS, MESSAGES)
     if "micro" in benches:
-        lines += micro.run(arena, ROUNDS, say)
+        lines += micro.run(arena, Options(ROUNDS))
     return ratios(lines)
 
 

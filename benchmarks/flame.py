@@ -20,11 +20,11 @@ from itertools import groupby
 from pathlib import Path, PurePath
 
 from benchmarks import arena
-from benchmarks.__main__ import say
 from benchmarks.contenders import BRIDGE
 from benchmarks.plot import Stack, flame
 from benchmarks.process import BenchmarkFailed, running
 from benchmarks.report import PLOTS
+from benchmarks.rounds import say
 from bridge.errors import BridgeError
 
 MESSAGES = 400_000

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks.arena import Arena, Sample
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
-from benchmarks.figures import in_turn, ratio, significant, summary
+from benchmarks.figures import significant
 from benchmarks.process import python, running
+from benchmarks.rounds import Line, Options, Result, divided, line, measured, say
 
 MESSAGES = 3_000_000
 """Messages of the run that shows memory over time."""
@@ -21,11 +21,8 @@ KNOWN = (100_000, 10_000_000)
 _SAMPLES = 100
 """Samples of memory over time."""
 
-Line = dict[str, Any]
-Result = dict[str, float]
 
-
-def run(arena: Arena, rounds: int, messages: int, say: Callable[[str], None]) -> Iterator[Line]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each number of selections, partitions and known bets, and one for memory over time."""
 
     def published(count: int, partitions: int, *server: object) -> Result:
@@ -39,49 +36,22 @@ def run(arena: Arena, rounds: int, messages: int, say: Callable[[str], None]) ->
             program.wait_until(lambda: program.said("us") is not None, "has not filled its deduplicator", 600)
             return {name: program.said(name) for name in ("us", "rss_mb", "bytes_a_bet")}
 
-    yield from _grow(
-        "selections",
-        list(SELECTIONS),
-        lambda n: published(SELECTIONS[n], 6, "--selections", n),
-        rounds,
-        "cpu_us",
-        say,
+    def grow(by: str, sizes: Sequence[int], once: Callable[[int], Result], cost: str) -> Iterator[Line]:
+        found = measured(f"growth by {by}", sizes, options.rounds, once)
+        for size, results in found.items():
+            of = line("growth", results, by=by, size=f"{size:,} {by}")
+            if size != sizes[0]:
+                of["ratio_smallest"] = divided(results, found[sizes[0]], cost)
+            yield of
+
+    yield from grow(
+        "selections", list(SELECTIONS), lambda n: published(SELECTIONS[n], 6, "--selections", n), "cpu_us"
     )
-    yield from _grow(
-        "partitions", list(PARTITIONS), lambda n: published(PARTITION_MESSAGES, n), rounds, "cpu_us", say
-    )
-    yield from _grow("bets known", list(KNOWN), known, rounds, "us", say)
+    yield from grow("partitions", PARTITIONS, lambda n: published(PARTITION_MESSAGES, n), "cpu_us")
+    yield from grow("bets known", KNOWN, known, "us")
+    messages = options.messages or MESSAGES
     say(f"growth: memory over {messages:,} messages")
     yield over_time(arena, messages)
-
-
-def _grow(
-    what: str,
-    sizes: list[int],
-    once: Callable[[int], Result],
-    rounds: int,
-    cost: str,
-    say: Callable[[str], None],
-) -> Iterator[Line]:
-    found: dict[int, list[Result]] = {size: [] for size in sizes}
-    for number in range(rounds):
-        for size in map(int, in_turn(list(map(str, sizes)), number)):
-            found[size].append(once(size))
-        say(f"growth by {what}, round {number + 1} of {rounds}")
-    smallest = [result[cost] for result in found[sizes[0]]]
-    for size, results in found.items():
-        yield {
-            "bench": "growth",
-            "by": what,
-            "size": f"{size:,} {what}",
-            "rounds": rounds,
-            **summary(results),
-            **(
-                {"ratio_smallest": ratio([r[cost] for r in results], smallest).as_json()}
-                if size != sizes[0]
-                else {}
-            ),
-        }
 
 
 def over_time(arena: Arena, messages: int) -> Line:

@@ -8,9 +8,8 @@ a changelog for each partition. It is compiled and run on the JRE of the embedde
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 from confluent_kafka import Producer
@@ -19,9 +18,9 @@ from confluent_kafka.admin import NewTopic
 from benchmarks.arena import Arena, Lane
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE, PEERS
-from benchmarks.figures import in_turn, summary
 from benchmarks.messages import BLOCK, Block
 from benchmarks.process import PATIENCE, ROOT, BenchmarkFailed, Program, running, usage
+from benchmarks.rounds import Line, Options, Result, line, measured, say
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge_sandbox.cluster.downloads import class_path
@@ -42,26 +41,17 @@ _WARM_UP = 0.3
 _LOOK_SECONDS = 0.5
 _IDLE_CORES = 0.1
 
-Result = dict[str, float]
-Say = Callable[[str], None]
 
-
-def run(arena: Arena, rounds: int, bets: int, say: Say) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each mode and number of partitions."""
-    command = application(arena.directory / "join", say)
+    bets, command = options.messages or BETS, application(arena.directory / "join")
     ways = [(mode, partitions) for mode in MODES for partitions in PARTITIONS]
-    found: dict[tuple[str, int], list[Result]] = {way: [] for way in ways}
-    for number in range(rounds):
-        for way in in_turn(ways, number):
-            found[way].append(measure(arena, command, *way, bets))
-            rate = found[way][-1]["bets_per_second"]
-            say(f"join, round {number + 1} of {rounds}: {way[0]}, {way[1]} partitions, {rate:,.0f}/s")
+    found = measured("join", ways, options.rounds, lambda way: measure(arena, command, *way, bets))
     for (mode, partitions), results in found.items():
-        line = {"bench": "join", "mode": mode, "partitions": partitions, "bets": bets, "rounds": rounds}
-        yield line | summary(results)
+        yield line("join", results, mode=mode, partitions=partitions, bets=bets)
 
 
-def application(directory: Path, say: Say) -> list[str]:
+def application(directory: Path) -> list[str]:
     """Compile the application; returns its command. Raises BridgeError."""
     classes = compiled([_SOURCE], class_path(say, *_LIBRARIES), directory, say)
     return [java(), *_JVM, "-cp", joined(classes), _SOURCE.stem]
@@ -106,12 +96,12 @@ def _watch(program: Program, lane: Lane, output: str, lines: int, bets: int) -> 
             raise BenchmarkFailed(f"{program.name}: {written} of {lines} lines\n{program.log_tail()}")
     if written != lines:
         raise BenchmarkFailed(f"{program.name} has written {written} lines instead of {lines}")
-    measured = bets * (lines - first) / lines
+    counted = bets * (lines - first) / lines
     return {
+        "bets_per_second": counted / seconds,
+        "cpu_us": (used.cpu - begun[1]) * 1e6 / counted,
+        "broker_cpu_us": (lane.arena.broker_cpu() - begun[2]) * 1e6 / counted,
         "start_seconds": ready,
-        "bets_per_second": measured / seconds,
-        "cpu_us": (used.cpu - begun[1]) * 1e6 / measured,
-        "broker_cpu_us": (lane.arena.broker_cpu() - begun[2]) * 1e6 / measured,
         "peak_mb": used.peak,
     }
 

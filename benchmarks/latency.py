@@ -13,15 +13,17 @@ period of its batches.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import BRIDGE, CONNECT, RELAY, Contender, redpanda_connect
-from benchmarks.figures import in_turn, percentile, ratio, summary
+from benchmarks.figures import percentile, ratio, summary
 from benchmarks.process import Program, python, running
+from benchmarks.rounds import Line, Options, measured
 
 RATES = (100, 500, 1000, 5000)
 BARE = "bare"
@@ -50,28 +52,27 @@ class Way(NamedTuple):
     name: str
     interval: int
 
+    def __str__(self) -> str:
+        return f"{self.name}, every {self.interval} ms"
+
 
 Found = Mapping[Way, Sequence[Delays]]
 """The delays of each round."""
 
 
-def run(
-    arena: Arena, rates: Sequence[int], rounds: int, seconds: float, say: Callable[[str], None]
-) -> Iterator[dict[str, Any]]:
-    """Yield a line for each rate and contender. Each run lasts `seconds` after its warm-up.
+def run(arena: Arena, options: Options) -> Iterator[Line]:
+    """Yield a line for each rate and contender. Each run lasts some seconds after its warm-up.
 
     The first run only warms the broker up.
     """
+    seconds = options.seconds or SECONDS
     measure(arena, Way(BARE, INTERVALS[0]), COMPARED_RATES[-1], seconds)
-    for rate in rates or RATES:
-        ways = ways_at(rate, redpanda_connect())
-        found: dict[Way, list[Delays]] = {way: [] for way in ways}
-        for number in range(rounds):
-            for way in in_turn(ways, number):
-                say(f"latency, {rate}/s, round {number + 1} of {rounds}: {way.name}, every {way.interval} ms")
-                found[way].append(measure(arena, way, rate, seconds))
+    for rate in options.rates or RATES:
+        ways, once = ways_at(rate, redpanda_connect()), partial(measure, arena, rate=rate, seconds=seconds)
+        found = measured(f"latency, {rate}/s", ways, options.rounds, once)
         for name in dict.fromkeys(way.name for way in ways):
-            yield {"bench": "latency", "contender": name, "rate": rate, "rounds": rounds, **line(found, name)}
+            of = {"bench": "latency", "contender": name, "rate": rate, "rounds": options.rounds}
+            yield of | line(found, name)
 
 
 def ways_at(rate: int, connect: Contender | None) -> list[Way]:
@@ -107,25 +108,13 @@ def measure(arena: Arena, way: Way, rate: int, seconds: float) -> Delays:
     messages = int(rate * (seconds + _WARM_UP_SECONDS))
     with arena.lane() as lane, ExitStack() as stack:
         outputs = {isolation: lane.directory / f"{isolation}.bin" for isolation in ISOLATIONS}
-        readers = [
-            stack.enter_context(
-                running(
-                    isolation,
-                    python(
-                        "benchmarks.reader",
-                        "--isolation",
-                        isolation,
-                        "--records",
-                        messages,
-                        "--output",
-                        output,
-                    ),
-                    lane.environment(),
-                    lane.directory,
-                )
+        readers = []
+        for isolation, output in outputs.items():
+            wanted = ("--isolation", isolation, "--records", messages, "--output", output)
+            command = python("benchmarks.reader", *wanted)
+            readers.append(
+                stack.enter_context(running(isolation, command, lane.environment(), lane.directory))
             )
-            for isolation, output in outputs.items()
-        ]
         for reader in readers:
             reader.told("ready")
         sender = _sender(stack, lane, way, messages, rate)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
-from benchmarks.figures import ratio, summary
 from benchmarks.process import BenchmarkFailed, python, running
+from benchmarks.rounds import Line, Options, Result, divided, line, say
 
 BETS = 200_000
 COMMANDS = {
@@ -21,10 +21,11 @@ COMMANDS = {
 _SECONDS = 600.0
 
 
-def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each job."""
-    found: dict[str, list[dict[str, float]]] = {job: [] for job in COMMANDS}
-    for number in range(rounds):
+    bets = options.messages or BETS
+    found: dict[str, list[Result]] = {job: [] for job in COMMANDS}
+    for number in range(options.rounds):
         with arena.lane() as lane:
             catch_up(lane, BRIDGE, bets)
             for job, command in COMMANDS.items():
@@ -38,23 +39,15 @@ def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Ite
                         "bets_per_second": bets / (first["took"] - again["took"]),
                     }
                 )
-        say(f"learn, round {number + 1} of {rounds}")
+        say(f"learn, round {number + 1} of {options.rounds}")
     for job, results in found.items():
-        firsts, nexts = ([result[f"{run}_seconds"] for result in results] for run in ("first", "again"))
-        line = {"bench": "learn", "job": job, "bets": bets, "rounds": rounds, **summary(results)}
-        yield line | {"ratio_again": ratio(firsts, nexts).as_json()}
+        first_by_again = divided(results, results, "first_seconds", "again_seconds")
+        yield line("learn", results, job=job, bets=bets) | {"ratio_again": first_by_again}
 
 
 def _run(lane: Lane, command: tuple[str, ...]) -> dict[str, Any]:
     """Run a job; returns its report, and in `took` the seconds of its process."""
-    token = lane.directory / "provider.token"
-    simulated = python("bridge", "simulate", "--port", 0, "--api-token-file", token)
-    with running("provider", simulated, {}, lane.directory) as provider:
-        provider.wait_until(lambda: "provider at " in provider.text(), "does not listen")
-        url = provider.text().split("provider at ")[1].split()[0]
-        settings = lane.environment(
-            API__BASE_URL=url, API__TOKEN_FILE=token, API__REQUESTS_PER_SECOND=1000, API__PROXY="none"
-        )
+    with lane.names() as (_, settings):
         began = time.monotonic()
         with running("job", python("bridge", *command, "--json"), settings, lane.directory) as job:
             job.wait_until(lambda: not job.is_alive(), "does not end", _SECONDS)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 import orjson
@@ -18,10 +17,11 @@ import orjson
 from benchmarks.arena import Arena
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE, CEILING, Contender
-from benchmarks.figures import ratio, summary
+from benchmarks.figures import summary
 from benchmarks.messages import BLOCK, Block
 from benchmarks.micro import Step, each
 from benchmarks.process import BenchmarkFailed
+from benchmarks.rounds import Line, Options, divided, say
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.dedup.deduplicator import fingerprint
@@ -32,8 +32,9 @@ _BUFFER_BYTES = 256 * 1024
 ALL = "all parts"
 
 
-def run(arena: Arena, rounds: int, messages: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each part, for their sum and for the bridge."""
+    messages, rounds = options.messages or MESSAGES, options.rounds
     codec, parser, block = Codec(load("settled-bet"), READ_ONLY), MessageParser(), Block()
     bodies = block.bodies()
     bets = [bet for body in bodies if (bet := parser.parse(body).bet) is not None]
@@ -50,10 +51,10 @@ def run(arena: Arena, rounds: int, messages: int, say: Callable[[str], None]) ->
         costs = {name: part() for name, part in parts.items()}
         found.append(costs | {ALL: sum(costs.values()), BRIDGE.name: _caught_up(arena, BRIDGE, messages)})
         say(f"limit, round {number + 1} of {rounds}")
-    shares = ratio([costs[ALL] for costs in found], [costs[BRIDGE.name] for costs in found])
+    share = divided(found, found, ALL, BRIDGE.name)
     for name, cpu_us in summary(found).items():
         line = {"bench": "limit", "part": name, "messages": messages, "rounds": rounds, "cpu_us": cpu_us}
-        yield line | ({"ratio_bridge": shares.as_json()} if name == ALL else {})
+        yield line | ({"ratio_bridge": share} if name == ALL else {})
 
 
 def _caught_up(arena: Arena, contender: Contender, messages: int) -> float:

@@ -20,9 +20,10 @@ from websockets.asyncio.client import connect
 
 from benchmarks import sink
 from benchmarks.arena import Arena, Lane
-from benchmarks.figures import figure, in_turn, ratio
+from benchmarks.figures import figure
 from benchmarks.messages import Block
 from benchmarks.models import Message
+from benchmarks.rounds import Line, Options, Result, divided, measured
 from bridge import clock
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
@@ -54,7 +55,7 @@ class Record(NamedTuple):
     value: bytes
 
 
-def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each step."""
     with arena.lane() as lane, lane.feed("--messages", MESSAGES) as (_, url):
         parser, codec = MessageParser(), Codec(load("settled-bet"), READ_ONLY)
@@ -70,24 +71,26 @@ def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[
             "receive": _receiving(url),
             "produce": _producing(lane, [record.value for record in records]),
         }
-        found: dict[str, dict[str, list[float]]] = {s: {name: [] for name in steps[s]} for s in steps}
-        for number in range(rounds):
-            for step, ways in steps.items():
-                for name in in_turn(list(ways), number):
-                    found[step][name].append(ways[name]())
-            say(f"micro, round {number + 1} of {rounds}")
+        found = {
+            step: measured(step, list(ways), options.rounds, partial(_once, ways))
+            for step, ways in steps.items()
+        }
     for step, costs in found.items():
         yield {
             "bench": "micro",
             "step": step,
-            "rounds": rounds,
-            **{f"{name}_us": figure(values).as_json() for name, values in costs.items()},
+            "rounds": options.rounds,
+            **{f"{name}_us": figure(cost["us"] for cost in costs[name]).as_json() for name in costs},
             **{
-                f"ratio_{name}": ratio(costs[name], costs["bridge"]).as_json()
+                f"ratio_{name}": divided(costs[name], costs["bridge"], "us")
                 for name in costs
                 if name != "bridge"
             },
         }
+
+
+def _once(ways: Ways, name: str) -> Result:
+    return {"us": ways[name]()}
 
 
 def _converting(

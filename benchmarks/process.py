@@ -19,6 +19,7 @@ from bridge_sandbox.cluster.process import Server
 ROOT = Path(__file__).parents[1]
 PATIENCE = 120.0
 """Seconds after which something that should come about is taken not to."""
+_LOOK_SECONDS = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UTIME, _STIME = 11, 12
 """Their places in /proc/PID/stat behind the name."""
@@ -88,6 +89,17 @@ class Program(Server):
         """The same as soon as there is one. Raises BenchmarkFailed."""
         self.wait_until(lambda: self.said(name) is not None, f"no {name!r}", seconds)
         return self.said(name)
+
+    def to_its_end(self, seconds: float) -> Usage:
+        """Wait for its end; returns what it had used when it was last sampled. Raises BenchmarkFailed."""
+        used, deadline = usage(self.pid), time.monotonic() + seconds
+        while self.is_alive():
+            if time.monotonic() > deadline:
+                raise BenchmarkFailed(f"{self.name} does not end\n{self.log_tail()}")
+            with suppress(BenchmarkFailed):  # it has just ended
+                used = usage(self.pid)
+            time.sleep(_LOOK_SECONDS)
+        return used
 
     def wait_until(self, done: Callable[[], bool], otherwise: str, seconds: float = PATIENCE) -> None:
         """Wait while it runs. Raises BenchmarkFailed, with the end of its log, when that was in vain."""

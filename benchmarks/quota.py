@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import BRIDGE, Contender, other_build
-from benchmarks.figures import in_turn, summary
 from benchmarks.process import PATIENCE, BenchmarkFailed, running
+from benchmarks.rounds import Line, Options, Result, line, measured
 from bridge_sandbox.cluster import Cluster
 
 QUOTAS = (50, 100, 500)
@@ -22,28 +22,22 @@ _MESSAGES = 1_000_000
 """More than a quota lets through."""
 
 
-def run(
-    arena: Arena, quotas: Sequence[int], rounds: int, seconds: int, say: Callable[[str], None]
-) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each quota and build: this one, and the other, if there is one."""
-    contenders = [BRIDGE, *other_build()]
-    for quota in quotas:
-        found: dict[str, list[dict[str, float]]] = {contender.name: [] for contender in contenders}
-        for number in range(rounds):
-            for contender in in_turn(contenders, number):
-                with arena.lane() as lane:
-                    used = _measure(lane, contender, quota, seconds)
-                found[contender.name].append(used)
-                say(
-                    f"quota of {quota} kB/s, round {number + 1} of {rounds}: {contender.name} "
-                    f"uses {used['share']:.2f}"
-                )
+    contenders = {contender.name: contender for contender in (BRIDGE, *other_build())}
+    seconds = options.seconds or SECONDS
+
+    def once(quota: int, name: str) -> Result:
+        with arena.lane() as lane:
+            return _measure(lane, contenders[name], quota, seconds)
+
+    for quota in options.rates or QUOTAS:
+        found = measured(f"quota of {quota} kB/s", list(contenders), options.rounds, partial(once, quota))
         for name, results in found.items():
-            line = {"bench": "quota", "contender": name, "kbytes_per_second": quota, "rounds": rounds}
-            yield line | {"seconds": seconds, **summary(results)}
+            yield line("quota", results, contender=name, kbytes_per_second=quota, seconds=seconds)
 
 
-def _measure(lane: Lane, contender: Contender, kbytes: int, seconds: int) -> dict[str, float]:
+def _measure(lane: Lane, contender: Contender, kbytes: int, seconds: int) -> Result:
     """Return the share of the quota that became visible as bets, keys and values alone."""
     limit(lane.arena.cluster, lane.prefix, kbytes * 1000)
     with lane.feed("--messages", _MESSAGES) as (feed, url):

@@ -27,7 +27,7 @@ Line = Mapping[str, Any]
 def write(bench: str, lines: Sequence[Line], machine: str) -> None:
     """Replace the place of a benchmark, and its plots. `machine` names the machine and the date."""
     page = _ELSEWHERE.get(bench, PAGE)
-    table, drawn = _PAGES[bench](lines)
+    table, drawn = _drawn(bench, lines)
     PLOTS.mkdir(exist_ok=True)
     for name, svg in drawn.items():
         (PLOTS / f"{name}.svg").write_text(svg, "utf-8")
@@ -83,26 +83,109 @@ def _median(line: Line, name: str, digits: int) -> str:
     return f"{line[name]['median']:,.{digits}f}" if name in line else "–"
 
 
+Cell = Callable[[Line], str]
+Columns = Mapping[str, Cell]
+"""Head → what a line has in that column."""
+
+
+def text(form: str) -> Cell:
+    """Return a cell of a line's own fields, as in `{bets:,} bets`."""
+    return lambda line: form.format_map(line)
+
+
+def figures(name: str, digits: int = 0) -> Cell:
+    """Return a cell with a median and its spread."""
+    return lambda line: spread(line[name], digits)
+
+
+def median(name: str, digits: int = 0) -> Cell:
+    """Return a cell with a median alone."""
+    return lambda line: _median(line, name, digits)
+
+
+def _rows(lines: Sequence[Line], columns: Columns, texts: int = 1) -> str:
+    return table(list(columns), [[cell(line) for cell in columns.values()] for line in lines], texts)
+
+
+TABLES: dict[str, Columns] = {
+    "catchup": {
+        "contender": text("{contender}"),
+        "messages/s": figures("messages_per_second"),
+        "CPU µs a message": median("cpu_us", 1),
+        "peak MB": median("peak_mb"),
+        "× floor": median("ratio_floor", 2),
+        "× ceiling": median("ratio_ceiling", 3),
+        "× bridge": median("ratio_bridge", 3),
+    },
+    "start": {
+        "deduplicator": text("{deduplicator:,} bets"),
+        "seconds to the first commit": figures("seconds", 2),
+        "CPU seconds": median("cpu_seconds", 2),
+        "peak MB": median("peak_mb"),
+    },
+    "snapshots": {
+        "records": text("{records:,}"),
+        "records/s": figures("records_per_second"),
+        "CPU µs a record": median("cpu_us", 1),
+        "peak MB": median("peak_mb"),
+        "provider's CPU µs": median("provider_cpu_us", 1),
+    },
+    "learn": {
+        "job": text("{job}"),
+        "bets/s": figures("bets_per_second"),
+        "first run, s": median("first_seconds", 1),
+        "next run, s": median("again_seconds", 1),
+    },
+    "limit": {
+        "part": text("{part}"),
+        "CPU µs a message": figures("cpu_us", 1),
+        "÷ bridge": median("ratio_bridge", 2),
+    },
+    "quota": {
+        "quota, kB/s": text("{kbytes_per_second}"),
+        "contender": text("{contender}"),
+        "share of it used": figures("share", 2),
+    },
+    "replay": {
+        "what": text("{what}"),
+        "seconds, with the start": figures("seconds", 1),
+        "records/s": median("records_per_second"),
+        "peak MB": median("peak_mb"),
+        "× other build": median("than_other", 1),
+    },
+    "join": {
+        "topology, partitions": text("{mode}, {partitions}"),
+        "bets/s": figures("bets_per_second"),
+        "CPU µs a bet": median("cpu_us"),
+        "broker's CPU µs a bet": median("broker_cpu_us"),
+        "peak MB": median("peak_mb"),
+        "state, MB": median("state_mb", 1),
+        "seconds to the first line": median("start_seconds", 1),
+    },
+    "back": {
+        "provider": text("{case}"),
+        "build": text("{build}"),
+        "seconds to the first bet": figures("seconds", 1),
+    },
+}
+_TWO_TEXTS = ("quota", "back")
+"""Benchmarks whose first two columns hold texts."""
+
+
+def _drawn(bench: str, lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    """Return the table of a benchmark, and its plots by name."""
+    if bench in _PAGES:
+        return _PAGES[bench](lines)
+    return _rows(lines, TABLES[bench], 2 if bench in _TWO_TEXTS else 1), {}
+
+
 def _catchup(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [
-        [
-            line["contender"],
-            spread(line["messages_per_second"]),
-            _median(line, "cpu_us", 1),
-            _median(line, "peak_mb", 0),
-            _median(line, "ratio_floor", 2),
-            _median(line, "ratio_ceiling", 3),
-            _median(line, "ratio_bridge", 3),
-        ]
-        for line in lines
-    ]
-    head = ["contender", "messages/s", "CPU µs a message", "peak MB", "× floor", "× ceiling", "× bridge"]
     bars = [
         plot.Bar(line["contender"], *(line["messages_per_second"][n] for n in ("median", "min", "max")))
         for line in lines
         if line["contender"] != "ceiling"
     ]
-    return table(head, rows), {"catchup": plot.bars("Catching up, messages a second", bars)}
+    return _rows(lines, TABLES["catchup"]), {"catchup": plot.bars("Catching up, messages a second", bars)}
 
 
 def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
@@ -136,134 +219,42 @@ def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     return "\n".join(tables), {"latency": drawn}
 
 
-def _start(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [
-        [
-            f"{line['deduplicator']:,} bets",
-            spread(line["seconds"], 2),
-            _median(line, "cpu_seconds", 2),
-            _median(line, "peak_mb", 0),
-        ]
-        for line in lines
-    ]
-    return table(["deduplicator", "seconds to the first commit", "CPU seconds", "peak MB"], rows), {}
-
-
 def _growth(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    sizes = [line for line in lines if line["by"] != "time"]
-    rows = [
-        [
-            line["size"] + (" (deduplicator alone)" if line["by"] == "bets known" else ""),
-            spread(line["us" if line["by"] == "bets known" else "cpu_us"], 1),
-            _median(line, "rss_mb" if line["by"] == "bets known" else "peak_mb", 0),
-            _median(line, "ratio_smallest", 2),
-        ]
-        for line in sizes
-    ]
-    head = ["", "CPU µs a message", "MB", "CPU × the first"]
+    sizes = [{**line, "us": line.get("us") or line["cpu_us"]} for line in lines if line["by"] != "time"]
+    of_deduplicator = {"bets known": " (deduplicator alone)"}
+    columns: Columns = {
+        "": lambda line: f"{line['size']}{of_deduplicator.get(line['by'], '')}",
+        "CPU µs a message": figures("us", 1),
+        "MB": lambda line: _median(line, "rss_mb" if line["by"] in of_deduplicator else "peak_mb", 0),
+        "CPU × the first": median("ratio_smallest", 2),
+    }
     drawn = {}
     for line in lines:
         if line["by"] == "time":
             points = [(s["committed"] / 1000, s["rss_mb"]) for s in line["samples"]]
             title = f"Memory while catching up on {line['messages']:,} messages"
             drawn["memory"] = plot.lines(title, ("thousand messages committed", "MB"), {"RSS": points})
-    return table(head, rows), drawn
-
-
-def _snapshots(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [
-        [
-            f"{line['records']:,}",
-            spread(line["records_per_second"]),
-            _median(line, "cpu_us", 1),
-            _median(line, "peak_mb", 0),
-            _median(line, "provider_cpu_us", 1),
-        ]
-        for line in lines
-    ]
-    return table(["records", "records/s", "CPU µs a record", "peak MB", "provider's CPU µs"], rows), {}
-
-
-def _learn(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [
-        [
-            line["job"],
-            spread(line["bets_per_second"]),
-            _median(line, "first_seconds", 1),
-            _median(line, "again_seconds", 1),
-        ]
-        for line in lines
-    ]
-    return table(["job", "bets/s", "first run, s", "next run, s"], rows), {}
-
-
-def _limit(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [[line["part"], spread(line["cpu_us"], 1), _median(line, "ratio_bridge", 2)] for line in lines]
-    return table(["part", "CPU µs a message", "÷ bridge"], rows), {}
-
-
-def _quota(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [[f"{line['kbytes_per_second']}", line["contender"], spread(line["share"], 2)] for line in lines]
-    return table(["quota, kB/s", "contender", "share of it used"], rows, texts=2), {}
-
-
-def _replay(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [
-        [
-            line["what"],
-            spread(line["seconds"], 1),
-            _median(line, "records_per_second", 0),
-            _median(line, "peak_mb", 0),
-            f"{line['than_other']['median']:.1f}" if "than_other" in line else "–",
-        ]
-        for line in lines
-    ]
-    head = ["what", "seconds, with the start", "records/s", "peak MB", "× other build"]
-    return table(head, rows), {}
+    return _rows(sizes, columns), drawn
 
 
 def _scale(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     """One row for a load: on one broker, and what differs on three with as many copies."""
     replicated = {(line["load"], line["partitions"]): line for line in lines if line["brokers"] > 1}
-    rows = [
-        [
-            f"{line['load']}; {line['partitions']}",
-            _median(line, "transactions_per_second", 0),
-            _median(line, "bridge_cpu_us", 0),
-            spread(line["broker_cpu_us"]),
-            spread(replicated[line["load"], line["partitions"]]["broker_cpu_us"]),
-            _median(replicated[line["load"], line["partitions"]], "broker_cores", 2),
-            _median(line, "bytes_on_disk", 0),
-            _median(line, "bytes_received", 0),
-        ]
-        for line in lines
-        if line["brokers"] == 1
-    ]
-    costs = ["bridge, CPU µs a bet", "broker, CPU µs a bet", "three brokers, CPU µs a bet", "their cores"]
-    sizes = ["bytes on disk a bet", "bytes to the broker a bet"]
-    return table(["bets; partitions", "transactions/s", *costs, *sizes], rows), {}
 
+    def on_three(cell: Cell) -> Cell:
+        return lambda line: cell(replicated[line["load"], line["partitions"]])
 
-def _join(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [
-        [
-            f"{line['mode']}, {line['partitions']}",
-            spread(line["bets_per_second"]),
-            _median(line, "cpu_us", 0),
-            _median(line, "broker_cpu_us", 0),
-            _median(line, "peak_mb", 0),
-            _median(line, "state_mb", 1),
-            _median(line, "start_seconds", 1),
-        ]
-        for line in lines
-    ]
-    head = ["topology, partitions", "bets/s", "CPU µs a bet", "broker's CPU µs a bet", "peak MB"]
-    return table([*head, "state, MB", "seconds to the first line"], rows), {}
-
-
-def _back(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    rows = [[line["case"], line["build"], spread(line["seconds"], 1)] for line in lines]
-    return table(["provider", "build", "seconds to the first bet"], rows, texts=2), {}
+    columns: Columns = {
+        "bets; partitions": text("{load}; {partitions}"),
+        "transactions/s": median("transactions_per_second"),
+        "bridge, CPU µs a bet": median("bridge_cpu_us"),
+        "broker, CPU µs a bet": figures("broker_cpu_us"),
+        "three brokers, CPU µs a bet": on_three(figures("broker_cpu_us")),
+        "their cores": on_three(median("broker_cores", 2)),
+        "bytes on disk a bet": median("bytes_on_disk"),
+        "bytes to the broker a bet": median("bytes_received"),
+    }
+    return _rows([line for line in lines if line["brokers"] == 1], columns), {}
 
 
 def _micro(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
@@ -278,15 +269,10 @@ def _micro(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
 _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
     "catchup": _catchup,
     "latency": _latency,
-    "start": _start,
     "growth": _growth,
-    "snapshots": _snapshots,
-    "learn": _learn,
     "micro": _micro,
-    "limit": _limit,
-    "quota": _quota,
-    "replay": _replay,
     "scale": _scale,
-    "join": _join,
-    "back": _back,
 }
+"""Benchmarks with more than a table of their lines."""
+PAGES = {*TABLES, *_PAGES}
+"""Benchmarks whose figures have a place in docs/."""

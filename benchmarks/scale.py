@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.arena import Arena, Lane, Sample, opened
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
-from benchmarks.figures import in_turn, summary
 from benchmarks.process import PATIENCE, BenchmarkFailed, running, usage
+from benchmarks.rounds import Line, Options, Result, line, measured, say
 from bridge_sandbox.cluster.servers import LOG_DIR
 
 MESSAGES = 100_000
@@ -28,9 +28,6 @@ _WARM_UP_SECONDS = 4.0
 _MORE_SECONDS = 2.0
 """The feed goes on after the measurement, so that its end is not measured."""
 _RECEIVED = re.compile(r"^rchar: (\d+)$", re.MULTILINE)
-
-Result = dict[str, float]
-Say = Callable[[str], None]
 
 
 class Load(NamedTuple):
@@ -67,35 +64,26 @@ class Used:
     log: int
 
 
-def run(arena: Arena, rounds: int, seconds: float, say: Say) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each load, on one broker and on three with as many copies of each record."""
-    yield from _on(arena, 1, rounds, seconds, say)
+    yield from _on(arena, 1, options)
     directory = arena.directory / "replicated"
     directory.mkdir()
     with opened(directory, say, brokers=3) as replicated:
-        yield from _on(replicated, 3, rounds, seconds, say)
+        yield from _on(replicated, 3, options)
 
 
-def _on(arena: Arena, brokers: int, rounds: int, seconds: float, say: Say) -> Iterator[dict[str, Any]]:
+def _on(arena: Arena, brokers: int, options: Options) -> Iterator[Line]:
+    seconds = options.seconds or SECONDS
     say(f"scale: {brokers} brokers warm up")
     measure(arena, Load(0), seconds)
-    found: dict[Load, list[Result]] = {load: [] for load in LOADS}
-    for number in range(rounds):
-        for load in in_turn(LOADS, number):
-            found[load].append(measure(arena, load, seconds))
-            cpu = found[load][-1]["broker_cpu_us"]
-            say(f"scale, round {number + 1} of {rounds}: {brokers} brokers, {load}: {cpu:,.0f} µs CPU")
+    found = measured(
+        f"scale, {brokers} brokers", LOADS, options.rounds, lambda load: measure(arena, load, seconds)
+    )
     for load, results in found.items():
         if brokers > 1:  # sendfile counts what a leader sends to the others as received, too
             results = [{k: v for k, v in result.items() if k != "bytes_received"} for result in results]
-        yield {
-            "bench": "scale",
-            "brokers": brokers,
-            "load": str(load),
-            "partitions": load.partitions,
-            "rounds": rounds,
-            **summary(results),
-        }
+        yield line("scale", results, brokers=brokers, load=str(load), partitions=load.partitions)
 
 
 def measure(arena: Arena, load: Load, seconds: float) -> Result:

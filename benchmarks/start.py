@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from itertools import count
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
-from benchmarks.figures import in_turn, ratio, summary
 from benchmarks.messages import BLOCK
 from benchmarks.process import BenchmarkFailed, running, usage
+from benchmarks.rounds import Line, Options, Result, divided, line, measured, say
 
 ENTRIES = 1_000_000
 _SPAN, _AGO = 40 * 3600, 24 * 3600
@@ -25,37 +25,33 @@ _SECONDS = 300.0
 _QUIET_SECONDS = 1.0
 
 
-def run(arena: Arena, rounds: int, entries: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each size of the deduplicator."""
-    newest = time.time() - _AGO
+    entries, newest, restarts = options.messages or ENTRIES, time.time() - _AGO, count(1)
     with arena.lane() as full:
         say(f"start: the bridge publishes {entries:,} bets that its deduplicator will need")
         times = ("--span", _SPAN, "--newest", newest, "--total", entries)
         catch_up(full, BRIDGE, entries, *times)
-        found: dict[int, list[dict[str, float]]] = {0: [], entries: []}
-        for number in range(rounds):
-            for size in map(int, in_turn(["0", str(entries)], number)):
-                if size:
-                    first = entries + (number - 1) * BLOCK
-                    result = _first_commit(full, "--messages", 2 * BLOCK, "--first", first, *times)
-                    _check(full, (number + 1) * BLOCK)
-                else:
-                    with arena.lane() as empty:
-                        result = _first_commit(empty, "--messages", BLOCK)
-                found[size].append(result)
-            say(f"start, round {number + 1} of {rounds}")
-    empty_cpu, full_cpu = ([result["cpu_seconds"] for result in found[size]] for size in (0, entries))
+
+        def once(size: int) -> Result:
+            if not size:
+                with arena.lane() as empty:
+                    return _first_commit(empty, "--messages", BLOCK)
+            number = next(restarts)
+            first = entries + (number - 2) * BLOCK
+            result = _first_commit(full, "--messages", 2 * BLOCK, "--first", first, *times)
+            _check(full, number * BLOCK)
+            return result
+
+        found = measured("start", (0, entries), options.rounds, once)
     for size, results in found.items():
-        yield {
-            "bench": "start",
-            "deduplicator": size,
-            "rounds": rounds,
-            **summary(results),
-            **({"ratio_empty": ratio(full_cpu, empty_cpu).as_json()} if size else {}),
-        }
+        of = line("start", results, deduplicator=size)
+        if size:
+            of["ratio_empty"] = divided(results, found[0], "cpu_seconds")
+        yield of
 
 
-def _first_commit(lane: Lane, *server: object) -> dict[str, float]:
+def _first_commit(lane: Lane, *server: object) -> Result:
     """Start the bridge, and wait until a new bet is committed."""
     with lane.feed(*server) as (_, url):
         before, began = lane.committed(), time.monotonic()

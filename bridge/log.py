@@ -28,10 +28,11 @@ LAST_SECONDS = 2.0
 """How long the last lines of a process wait for a reader."""
 
 
-def configure(*, verbose: bool = False, json: bool | None = None) -> None:
+def configure(*, verbose: bool = False, quiet: bool = False, json: bool | None = None) -> None:
     """Send all log lines to stderr. `json=None` means JSON unless stderr is a terminal.
 
-    `verbose` also shows the log lines of librdkafka, websockets and other libraries.
+    `verbose` also shows the log lines of librdkafka, websockets and other libraries. `quiet` shows errors
+    only: what a command prints says the rest.
     """
     as_json = not sys.stderr.isatty() if json is None else json
     shared: list[structlog.typing.Processor] = [
@@ -63,7 +64,7 @@ def configure(*, verbose: bool = False, json: bool | None = None) -> None:
             ],
         )
     )
-    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+    logging.basicConfig(handlers=[handler], level=logging.ERROR if quiet else logging.INFO, force=True)
     for library in ("librdkafka", "websockets", "httpx", "httpx2", "asyncio"):
         # Their errors are mostly an unreachable broker or provider, which is a state of the bridge.
         logging.getLogger(library).setLevel(logging.DEBUG if verbose else logging.CRITICAL)

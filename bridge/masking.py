@@ -1,9 +1,13 @@
-"""Masks secrets in what is shown, in every form in which others may write them."""
+"""Prepares what is shown: masks secrets, in every form in which others may write them.
+
+A text that names the variable of a setting is shown with the settings file that has its value instead.
+"""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from functools import cache
 from html.entities import html5
 from json import dumps as json_dumps
@@ -19,6 +23,7 @@ _BEFORE_A_WORD = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\
 
 _secrets: dict[str, tuple[tuple[str, str | None], ...]] = {}
 _mask: re.Pattern[str] | None = None
+_rename: Callable[[str], str] = str
 
 
 def conceal(secret: str, name: str, user: str | None = None) -> None:
@@ -35,8 +40,15 @@ def conceal(secret: str, name: str, user: str | None = None) -> None:
         _mask = re.compile("|".join(map(_pattern, sorted(forms, key=len, reverse=True))))
 
 
+def rename(by: Callable[[str], str]) -> None:
+    """Put other names of settings in place of their variables from now on."""
+    global _rename
+    _rename = by
+
+
 def concealed(text: str) -> str:
-    """Return the text with all secrets masked."""
+    """Return the text with all secrets masked, and with settings named by where their values stand."""
+    text = _rename(text)
     return text if _mask is None else _mask.sub(MASK, text)
 
 

@@ -29,6 +29,7 @@ def secrets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget secrets after each test: one test's secret may be an ordinary word in another."""
     monkeypatch.setattr(masking, "_secrets", {})
     monkeypatch.setattr(masking, "_mask", None)
+    monkeypatch.setattr(masking, "_rename", str)
 
 
 @pytest.fixture

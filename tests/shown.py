@@ -18,7 +18,7 @@ from bridge.observability.metrics import collect
 from bridge.observability.rates import Rates
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
-from bridge.observability.view import view
+from bridge.observability.view import View
 from bridge.ownership.group import Group, Member
 from bridge.records.checkpoint import State
 from bridge.records.counters import Counters
@@ -219,7 +219,7 @@ def clock() -> Instant:
 
 def pages(take: Callable[[], StatusSnapshot], **options: Any) -> Mapping[str, Page]:
     """Return the status page of a `bridge run`, its files and its stream."""
-    return status_page("bridge", lambda: view(take(), NOW, show), **options)
+    return status_page("bridge", lambda: View(take(), NOW, show), **options)
 
 
 def application(pages: Mapping[str, Page], take: Callable[[], StatusSnapshot]) -> WSGIApplication:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bridge import log
 from bridge.cli.output import Config, Json, print_json, print_text, progress, show
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import BridgeError, SettingsError, naming_option
@@ -45,9 +46,10 @@ def doctor(
     Writes no record, does not connect to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge
     run` would end) or finds trouble (~: it would start, and wait where it has to).
     """
-    from bridge.doctor.finding import Verdict, finding_as_json, finding_as_lines, legend
+    from bridge.doctor.finding import Verdict, finding_as_json, finding_as_lines, summary
     from bridge.doctor.runner import CHECKS, run_checks
 
+    log.configure(quiet=True)
     width = max(len(check.name) for check in CHECKS)
     findings = {}
     for name, finding in run_checks(partial(load, config)):
@@ -57,8 +59,8 @@ def doctor(
     found = {finding.outcome for finding in findings.values()}
     if json:
         print_json([finding_as_json(name, finding) for name, finding in findings.items()])
-    elif explained := legend(findings):
-        print_text(f"\n{explained}")
+    elif follows := summary(findings):
+        print_text(f"\n{follows}")
     if found & ({Verdict.FAIL} if startup else {Verdict.FAIL, Verdict.TROUBLE}):
         raise typer.Exit(1)
 

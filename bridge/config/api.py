@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from string import Formatter
 from typing import Annotated, Final, Literal, Self, get_args
 
@@ -12,13 +13,13 @@ from bridge.config.fields import (
     Address,
     FilePath,
     Name,
+    Section,
     TlsSection,
     check_proxy,
     is_address,
     only_one,
-    secret_of,
 )
-from bridge.config.secrets import Form, secret_problem
+from bridge.config.secrets import Form, Secret
 
 Listed = Literal["sport", "region", "league", "competitor"]
 """The kinds of names with list endpoints."""
@@ -66,8 +67,8 @@ def placeholders(value: str) -> set[str]:
     return found
 
 
-class ApiSettings(TlsSection):
-    """The provider's REST side, for `bridge translations` and `bridge currencies`."""
+class ApiAccess(TlsSection):
+    """Where the REST side is, and how it is asked."""
 
     base_url: Annotated[Address, is_address("https://provider.example", "https?")] | None = Field(
         default=None, examples=["https://provider.example"]
@@ -92,6 +93,27 @@ class ApiSettings(TlsSection):
     """A run ends with exit 9 when the provider's clock, by the `Date` of its answers, differs by more."""
     attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """Attempts per request when the provider is overloaded, fails or cannot be reached."""
+    proxy: Annotated[Address, AfterValidator(check_proxy)] = Address("env")
+    """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
+
+    @model_validator(mode="after")
+    def _token_is_given_once(self) -> Self:
+        only_one(self, "token")
+        return self
+
+    @property
+    def secret(self) -> Secret:
+        """The token."""
+        return Secret("api.token", self.token, self.token_file, Form.BEARER)
+
+    def secrets(self) -> Iterable[Secret]:
+        """Return the token, if there is one."""
+        return [self.secret] if self.secret.is_given else []
+
+
+class ApiNames(Section):
+    """Which names are fetched, how often, and how long they are kept."""
+
     languages: Annotated[tuple[Language, ...], Field(min_length=1, strict=False)] = ("en",)
     """Languages to fetch, by the codes that the endpoints' paths take."""
     kinds: Annotated[tuple[Kind, ...], Field(min_length=1, strict=False)] = KINDS
@@ -121,6 +143,31 @@ class ApiSettings(TlsSection):
     max_shrink_share: Share = 0.1
     """A list that has lost more than this share removes nothing until a second full run in a row confirms it.
     """
+
+    @field_validator("languages")
+    @classmethod
+    def _are_distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value) or "all" in value:
+            raise ValueError("must be distinct codes other than `all`")
+        return value
+
+    @field_validator("kinds")
+    @classmethod
+    def _are_in_order(cls, value: tuple[Kind, ...]) -> tuple[Kind, ...]:
+        return tuple(kind for kind in KINDS if kind in value)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.recent_days > self.keep_days:
+            raise ValueError(
+                f"recent_days = {self.recent_days:g} must not be above keep_days = {self.keep_days:g}"
+            )
+        return self
+
+
+class ApiForm(Section):
+    """What the interface leaves open: the parameters of requests."""
+
     query: dict[ListEndpoint, dict[str, str | list[str]]] = Field(
         default={}, examples=[{"leagues": {"active": "true"}}]
     )
@@ -144,20 +191,6 @@ class ApiSettings(TlsSection):
     """Name of the market type templates' parameter for the ids."""
     collections: Literal["repeated", "commas"] = "repeated"
     """How the query carries several values: `repeated` (the parameter once per value) or `commas`."""
-    proxy: Annotated[Address, AfterValidator(check_proxy)] = Address("env")
-    """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
-
-    @field_validator("languages")
-    @classmethod
-    def _are_distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(value)) < len(value) or "all" in value:
-            raise ValueError("must be distinct codes other than `all`")
-        return value
-
-    @field_validator("kinds")
-    @classmethod
-    def _are_in_order(cls, value: tuple[Kind, ...]) -> tuple[Kind, ...]:
-        return tuple(kind for kind in KINDS if kind in value)
 
     @field_validator("query")
     @classmethod
@@ -179,19 +212,6 @@ class ApiSettings(TlsSection):
                         )
         return value
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        only_one(self, "token")
-        if self.recent_days > self.keep_days:
-            raise ValueError(
-                f"recent_days = {self.recent_days:g} must not be above keep_days = {self.keep_days:g}"
-            )
-        return self
 
-    def bearer(self) -> str:
-        """Return the current token; a file is read at each call. Raises SettingsError like `read_secret`."""
-        return secret_of("BRIDGE_API__TOKEN", self.token, self.token_file, form=Form.BEARER)
-
-    def token_problem(self) -> str:
-        """Return why the token's file cannot be used now, "" if it can, or there is none."""
-        return "" if self.token_file is None else secret_problem(self.token_file, Form.BEARER)
+class ApiSettings(ApiAccess, ApiNames, ApiForm):
+    """The provider's REST side, for `bridge translations` and `bridge currencies`."""

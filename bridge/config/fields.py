@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
@@ -14,16 +15,15 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    SecretStr,
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
-from bridge.config.secrets import Form, read_secret
+from bridge.config.names import env_name
+from bridge.config.secrets import Secret
 from bridge.errors import SettingsError
-from bridge.masking import MASK, conceal
+from bridge.masking import MASK
 
-ENV_PREFIX: Final = "BRIDGE_"
 _OF_SOCKS: Final = ("python-socks", "socksio")
 """The packages that SOCKS needs: for the feed, and for what is asked by HTTP."""
 LONGEST_SECONDS = 366 * 86_400
@@ -44,6 +44,10 @@ class Section(BaseModel):
     """A section of the settings file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    def secrets(self) -> Iterable[Secret]:
+        """Return the secrets that are in use."""
+        return ()
 
 
 class TlsSection(Section):
@@ -136,31 +140,7 @@ def proxy_error(section: str) -> SettingsError:
     )
 
 
-def env_name(*path: str) -> str:
-    """Return the environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
-    return ENV_PREFIX + "__".join(part.upper() for part in path)
-
-
 def only_one(settings: BaseModel, secret: str) -> None:
     """Raise ValueError if a secret is given both as a value and by its file."""
     if getattr(settings, secret) is not None and getattr(settings, f"{secret}_file") is not None:
         raise ValueError(f"give either {secret} or {secret}_file, not both")
-
-
-def secret_of(
-    name: str,
-    value: SecretStr | None,
-    file: Path | None,
-    user: str | None = None,
-    form: Form = Form.ANY,
-) -> str:
-    """Return the current secret, from its value or its file. Raises SettingsError like `read_secret`."""
-    secret = value.get_secret_value() if value else ""
-    if form is Form.BEARER:  # as from a file
-        secret = secret.strip()
-    if file is not None:
-        secret = read_secret(f"{name}_FILE", file, form)
-    conceal(secret, name, user)
-    if problem := form.problem(secret):
-        raise SettingsError(f"{name} {problem}")
-    return secret

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from bridge.config.fields import env_name, secret_of
 from bridge.config.librdkafka import property_error
+from bridge.config.secrets import Secret
 
 LONGEST_SESSION_MS: Final = 3_600_000
 SESSION_MS: Final = 10_000
@@ -61,6 +60,9 @@ ALIASES: Final = {
 }
 """librdkafka's other names of these properties."""
 
+_OF_USERS: Final = ("PLAIN", "SCRAM-SHA-")
+"""Beginnings of the SASL mechanisms that take a user and a password."""
+
 
 class KafkaSettings(BaseModel):
     """The Kafka cluster. Any other librdkafka property can be set, with `_` for `.`; see
@@ -97,7 +99,7 @@ class KafkaSettings(BaseModel):
     @model_validator(mode="after")
     def _are_properties(self) -> Self:
         refused = {name: _refusal(_key(name), value) for name, value in self._given().items()}
-        counts = Counter(name for name, _ in self.secrets())
+        counts = Counter(it.setting.removeprefix("kafka.") for it in self.secrets())
         refused |= {
             f"{name}_file": f"give either {name} or {name}_file, not both"
             for name in counts
@@ -108,6 +110,15 @@ class KafkaSettings(BaseModel):
         beat = given.get("heartbeat.interval.ms", HEARTBEAT_MS)
         if not any(refused.values()) and int(beat) >= int(session):
             refused["heartbeat_interval_ms"] = f"must be below kafka.session_timeout_ms = {session}"
+        mechanism = str(given.get("sasl.mechanism", given.get("sasl.mechanisms", ""))).upper()
+        if str(given.get("security.protocol")).lower().startswith("sasl") and mechanism.startswith(_OF_USERS):
+            lacking = {"sasl_username": "", "sasl_password": ", or sasl_password_file"}
+            known = {*map(_key, self._given()), *counts}
+            refused |= {
+                name: f"is not set: sasl_mechanism = {mechanism} needs it{other}"
+                for name, other in lacking.items()
+                if name not in known
+            }
         errors: list[InitErrorDetails] = [
             {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
             for name, why in refused.items()
@@ -117,11 +128,8 @@ class KafkaSettings(BaseModel):
             raise ValidationError.from_exception_data("kafka", errors)
         return self
 
-    def secrets(self) -> Iterator[tuple[str, Callable[[], str]]]:
-        """Yield the name of each secret (`sasl_password`), and the function that reads it.
-
-        That raises SettingsError like `read_secret`.
-        """
+    def secrets(self) -> Iterator[Secret]:
+        """Yield the secrets that are given."""
         values = {_key(given): value for given, value in self._given().items()}
         for key, value in values.items():
             name = key.removesuffix("_file")
@@ -130,9 +138,9 @@ class KafkaSettings(BaseModel):
             user = str(values[client]) if client in values else None
             match value:
                 case SecretStr():
-                    yield name, partial(secret_of, env_name("kafka", name), value, None, user)
+                    yield Secret(f"kafka.{name}", value, None, user=user)
                 case Path():
-                    yield name, partial(secret_of, env_name("kafka", name), None, value, user)
+                    yield Secret(f"kafka.{name}", None, value, user=user)
 
     def public_properties(self) -> dict[str, str | int | float | bool]:
         """Return librdkafka's names and values, without the secrets."""
@@ -142,12 +150,17 @@ class KafkaSettings(BaseModel):
         return {name.replace("_", "."): value for name, value in found.items()}
 
     def properties(self) -> dict[str, str | int | float | bool]:
-        """Return librdkafka's names and values, with the secrets. Raises SettingsError like `read_secret`."""
-        secrets = {name.replace("_", "."): read() for name, read in self.secrets()}
+        """Return librdkafka's names and values, with the secrets. Raises SettingsError like `Secret.read`."""
+        secrets = {_property(it.setting): it.read() for it in self.secrets()}
         return self.public_properties() | secrets
 
     def _given(self) -> dict[str, Any]:
         return self.model_extra or {}
+
+
+def _property(setting: str) -> str:
+    """Return librdkafka's name of a setting: `kafka.sasl_password` is `sasl.password`."""
+    return setting.removeprefix("kafka.").replace("_", ".")
 
 
 def _key(name: str) -> str:

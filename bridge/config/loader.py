@@ -14,7 +14,7 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
@@ -31,28 +31,31 @@ from pydantic_settings import (
 
 from bridge.config import tls
 from bridge.config.api import ApiSettings
-from bridge.config.fields import ENV_PREFIX, TlsSection, env_name
+from bridge.config.feed import FeedSettings
+from bridge.config.fields import TlsSection
 from bridge.config.files import read_bytes
 from bridge.config.kafka import KafkaSettings
+from bridge.config.names import ENV_PREFIX, env_name
+from bridge.config.secrets import Secret
 from bridge.config.sections import (
     BatchSettings,
-    FeedSettings,
     LimitsSettings,
     RegistrySettings,
     TopicsSettings,
     WebSettings,
-    age_seconds,
-    is_age,
-    parse_start,
 )
+from bridge.config.times import age_seconds, is_age, parse_start
 from bridge.errors import SettingsError
 from bridge.formatting import format_duration, plain_error, shortened
-from bridge.masking import conceal
+from bridge.masking import conceal, rename
 
 FILE_VARIABLE: Final = f"{ENV_PREFIX}CONFIG"
 _DEFAULT_FILE: Final = Path("bridge.toml")
 _BEFORE_CONNECT_SECONDS = 30
 """Time until an attempt is committed and the bridge connects, and for rounding."""
+
+
+_VARIABLE: Final = re.compile(r"\((BRIDGE_[^)\s]*)\)|\b(BRIDGE_[A-Z]+__\w+)")
 
 
 class _Origin(NamedTuple):
@@ -62,14 +65,23 @@ class _Origin(NamedTuple):
     of_file: Mapping[str, str] = {}
     """Variable → name of each setting and section that the file has and the environment has not."""
 
-    def name_the_file(self, error: str) -> str:
-        """Put the file in place of the variable of a setting that it has, and behind a line without any."""
+    def rename(self, text: str) -> str:
+        """Put the file in place of the variable of a setting that it has."""
 
         def place(found: re.Match[str]) -> str:
             name = self.of_file.get(found[1] or found[2])
-            return (name and (f"({self.file})" if found[1] else f"{name} ({self.file})")) or found[0]
+            if name is None:
+                return found[0]
+            if found[2]:
+                return f"{name} ({self.file})"
+            is_named = text[: found.start()].rstrip().endswith(name)
+            return f"({self.file})" if is_named else f"({name} in {self.file})"
 
-        lines = re.sub(r"\((BRIDGE_[^)]*)\)|\b(BRIDGE_[A-Z]+__\w+)", place, error).splitlines()
+        return _VARIABLE.sub(place, text) if self.of_file else text
+
+    def name_the_file(self, error: str) -> str:
+        """Do the same in the error of a setting, and add the file to a line that names no variable."""
+        lines = self.rename(error).splitlines()
         vague = [self.file and str(self.file) not in line and ENV_PREFIX not in line for line in lines]
         return "\n".join(f"{a} ({self.file})" if b else a for a, b in zip(lines, vague, strict=True))
 
@@ -155,10 +167,10 @@ class Settings(BaseSettings):
     def unusable(self, *sections: str) -> list[str]:
         """Return a line for each secret and each section's certificates that cannot be used."""
         problems = []
-        for name, read in self.secrets(*sections):
+        for secret in self.secrets(*sections):
             try:
-                if not read():
-                    problems.append(f"{name} is empty")
+                if not secret.read():
+                    problems.append(f"{secret.variable} is empty")
             except SettingsError as error:
                 problems.append(str(error))
         for section in sections:
@@ -170,17 +182,10 @@ class Settings(BaseSettings):
                     problems.append(str(error))
         return [self._origin.name_the_file(problem) for problem in problems]
 
-    def secrets(self, *sections: str) -> Iterator[tuple[str, Callable[[], str]]]:
-        """Yield the variable of each secret in use in these sections, and the function that reads it."""
-        if "feed" in sections and self.feed.auth != "none":
-            yield env_name("feed", "auth_value"), self.feed.auth_secret
-        if "registry" in sections and self.registry.user is not None:
-            yield env_name("registry", "password"), self.registry.secret
-        if "api" in sections and (self.api.token is not None or self.api.token_file is not None):
-            yield env_name("api", "token"), self.api.bearer
-        if "kafka" in sections:
-            for name, read in self.kafka.secrets():
-                yield env_name("kafka", name), read
+    def secrets(self, *sections: str) -> Iterator[Secret]:
+        """Yield the secrets in use in these sections."""
+        for section in sections:
+            yield from getattr(self, section).secrets()
 
 
 RENAMED: Final = {
@@ -210,6 +215,7 @@ def load(config: str | os.PathLike[str] | None = None) -> Settings:
     file = _file_to_read(config)
     given = {} if file is None else _parse(file)
     origin = _Origin(file, _names_in(given))
+    rename(origin.rename)
 
     class Sourced(Settings):
         @classmethod
@@ -230,8 +236,6 @@ def load(config: str | os.PathLike[str] | None = None) -> Settings:
         raise SettingsError(origin.name_the_file(lines)) from None
     except SettingsError as error:
         raise SettingsError(origin.name_the_file(str(error))) from None
-    except (ValueError, RecursionError) as error:  # the variable of a whole section is not JSON
-        raise SettingsError(f"the settings cannot be read: {error}") from None
 
 
 def _file_to_read(config: str | os.PathLike[str] | None) -> Path | None:
@@ -280,15 +284,17 @@ def _conceal_passwords_in_addresses(settings: Settings) -> None:
 
 
 def _reject_invalid_json(environ: Mapping[str, str]) -> None:
-    """Name the variable of a list or table that is not JSON; pydantic-settings names only its section."""
+    """Name the variable that should be JSON and is not; pydantic-settings names only its section."""
+    examples = {env_name(section): '{"…": "…"}' for section in Settings.model_fields}
     for section, field in Settings.model_fields.items():
         for key in _names((section,)):
-            default, name = getattr(field.default, key), env_name(section, key)
-            if name in environ and isinstance(default, tuple | frozenset | dict):
-                try:
-                    json.loads(environ[name])
-                except (ValueError, RecursionError):
-                    raise SettingsError(f"{name} must be JSON, such as {_example(section, key)}") from None
+            if isinstance(getattr(field.default, key), tuple | frozenset | dict):
+                examples[env_name(section, key)] = _example(section, key)
+    for name in examples.keys() & environ.keys():
+        try:
+            json.loads(environ[name])
+        except (ValueError, RecursionError):
+            raise SettingsError(f"{name} must be JSON, such as {examples[name]}") from None
 
 
 def _example(section: str, key: str, colon: str = ": ") -> str:
@@ -368,11 +374,8 @@ def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
             known = [
                 env_name(section, key) for section in Settings.model_fields for key in _names((section,))
             ]
-            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8) or [
-                f"{section}__…"
-                for section in difflib.get_close_matches(
-                    name.upper().split("__")[0], sections, n=1, cutoff=0.8
-                )
-            ]
-            hint = f". Did you mean {close[0]}?" if close else ""
+            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8)
+            near = difflib.get_close_matches(name.upper().split("__")[0], sections, n=1, cutoff=0.8)
+            likely = [*close, *(f"{section}__…" if section != FILE_VARIABLE else section for section in near)]
+            hint = f". Did you mean {likely[0]}?" if likely else ""
             raise SettingsError(f"{name} is not a setting of the bridge{hint}")

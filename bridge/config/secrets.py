@@ -10,12 +10,17 @@ import hashlib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from bridge.config.files import read_bytes
+from bridge.config.last_good import last_good
+from bridge.config.names import env_name
 from bridge.errors import SettingsError
-from bridge.log import get
 from bridge.masking import conceal
 
 
@@ -38,30 +43,6 @@ class Form(Enum):
         )
 
 
-_last: dict[Path, str] = {}
-_warned: set[Path] = set()
-
-
-def read_secret(name: str, file: Path, form: Form) -> str:
-    """Return the secret in a file, or the last one while it cannot be used.
-
-    Raises SettingsError, without the content, if the file could never be used.
-    """
-    secret, problem = _read(file, form)
-    conceal(secret, name)
-    if not problem:
-        _last[file] = secret
-        _warned.discard(file)
-    elif file in _last:
-        if file not in _warned:
-            get().warning("secret file unreadable, using the last secret", file=str(file), reason=problem)
-        _warned.add(file)
-        return _last[file]
-    else:
-        raise SettingsError(f"{name}: cannot read {file}: {problem}")
-    return secret
-
-
 def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
     """Return a digest of secrets and of the files, directories left out; None while one is missing."""
     found = hashlib.blake2b(secrets.encode("utf-8", "surrogateescape"))
@@ -74,10 +55,55 @@ def digest(secrets: str, files: Iterable[Path]) -> bytes | None:
     return found.digest()
 
 
-def secret_problem(file: Path, form: Form) -> str:
-    """Return the file of a secret and why it cannot be used now, "" if it can."""
-    _, problem = _read(file, form)
-    return problem and f"{file}: {problem}"
+@dataclass(frozen=True)
+class Secret:
+    """A secret of a setting, such as `feed.auth_value`: its value, or the file that has it."""
+
+    setting: str
+    value: SecretStr | None
+    file: Path | None
+    form: Form = Form.ANY
+    user: str | None = None
+    """Whose it is, if it is sent by Basic authentication."""
+
+    @property
+    def variable(self) -> str:
+        """The variable of its value."""
+        return env_name(*self.setting.split("."))
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a value or a file."""
+        return self.value is not None or self.file is not None
+
+    def read(self) -> str:
+        """Return it as it is now, or as its file had it last while that cannot be used.
+
+        Raises SettingsError, without the content, if it could never be used.
+        """
+        if self.file is None:
+            secret = self.value.get_secret_value() if self.value else ""
+            if self.form is Form.BEARER:  # as from a file
+                secret = secret.strip()
+        else:
+            event = "secret file unreadable, using the last secret"
+            secret = last_good(self.file, partial(self._read, self.file), event, file=str(self.file))
+        conceal(secret, self.variable, self.user)
+        if problem := self.form.problem(secret):
+            raise SettingsError(f"{self.variable} {problem}")
+        return secret
+
+    def _read(self, file: Path) -> str:
+        secret, problem = _read(file, self.form)
+        conceal(secret, f"{self.variable}_FILE")  # apart from the one that counts, which it must not displace
+        if problem:
+            raise SettingsError(f"{self.variable}_FILE: cannot read {file}: {problem}")
+        return secret
+
+    def problem(self) -> str:
+        """Return its file and why that cannot be used now, "" if it can, or there is none."""
+        problem = "" if self.file is None else _read(self.file, self.form)[1]
+        return problem and f"{self.file}: {problem}"
 
 
 def _read(file: Path, form: Form) -> tuple[str, str]:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import TypeAlias
 
-from bridge.config.fields import TlsSection, env_name
+from bridge.config.fields import TlsSection
 from bridge.config.files import hazard
+from bridge.config.last_good import last_good
+from bridge.config.names import env_name
 from bridge.errors import SettingsError
 from bridge.formatting import plain_error
-from bridge.log import get
-
-_Files: TypeAlias = tuple[Path | None, Path | None, Path | None]
-
-_last: dict[_Files, ssl.SSLContext] = {}
-_warned: set[_Files] = set()
 
 
 def context(section: str, settings: TlsSection) -> ssl.SSLContext:
@@ -24,16 +19,8 @@ def context(section: str, settings: TlsSection) -> ssl.SSLContext:
     While a file cannot be used, its last content counts. Raises SettingsError if it could never be used.
     """
     files = settings.ca_file, settings.client_certificate_file, settings.client_key_file
-    try:
-        _last[files] = _read(section, settings)
-        _warned.discard(files)
-    except SettingsError as error:
-        if files not in _last:
-            raise
-        if files not in _warned:
-            get().warning("certificate file unusable, using the last certificates", reason=str(error))
-        _warned.add(files)
-    return _last[files]
+    event = "certificate file unusable, using the last certificates"
+    return last_good(files, lambda: _read(section, settings), event)
 
 
 def lenient(context: ssl.SSLContext) -> None:

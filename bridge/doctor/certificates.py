@@ -125,40 +125,34 @@ def of_server(address: HostAddress) -> Validity:
 def _own(settings: Settings) -> dict[str, Callable[[], Validity]]:
     """Return by setting how to read the certificates that the settings name or hold."""
     found = dict[str, Callable[[], Validity]]()
-    for name, section in {"feed": settings.feed, "registry": settings.registry, "api": settings.api}.items():
-        found |= _in_file(f"{name}.ca_file", section.ca_file, of_authorities)
-        found |= _in_file(f"{name}.client_certificate_file", section.client_certificate_file, of_client)
-    kafka = settings.kafka.public_properties()
-    for purpose, read in {
+    for section in ("feed", "registry", "api"):
+        for name, of_file in (("ca_file", of_authorities), ("client_certificate_file", of_client)):
+            if file := getattr(getattr(settings, section), name):
+                found[f"{section}.{name}"] = partial(_in_file, of_file, file)
+    of_kafka: dict[str, Callable[[bytes], Validity]] = {
         "ssl.ca": of_authorities,
         "https.ca": of_authorities,
         "ssl.certificate": of_client,
-    }.items():
-        name = f"kafka.{purpose.replace('.', '_')}"
-        found |= _in_file(f"{name}_location", _path(kafka.get(f"{purpose}.location")), read)
-        if pem := kafka.get(f"{purpose}.pem"):
-            found[f"{name}_pem"] = partial(read, str(pem).encode())
-    store = _path(kafka.get("ssl.keystore.location"))
-    return found | _in_file("kafka.ssl_keystore_location", store, partial(_unlocked, settings))
+        "ssl.keystore": partial(_unlocked, settings),
+    }
+    for name, value in settings.kafka.public_properties().items():
+        purpose, _, form = name.rpartition(".")
+        # `probe` has librdkafka look for a location.
+        if purpose in of_kafka and form in ("location", "pem") and value not in ("", "probe"):
+            read, text = of_kafka[purpose], str(value)
+            how = partial(_in_file, read, Path(text)) if form == "location" else partial(read, text.encode())
+            found[f"kafka.{name.replace('.', '_')}"] = how
+    return found
 
 
-def _in_file(
-    name: str, file: Path | None, read: Callable[[bytes], Validity]
-) -> dict[str, Callable[[], Validity]]:
-    """Return by setting how to read a file."""
-    return {} if file is None else {name: lambda: read(read_bytes(file))}
+def _in_file(read: Callable[[bytes], Validity], file: Path) -> Validity:
+    return read(read_bytes(file))
 
 
 def _unlocked(settings: Settings, store: bytes) -> Validity:
-    password = next(
-        (read() for name, read in settings.kafka.secrets() if name == "ssl_keystore_password"), None
-    )
+    secrets = (it for it in settings.kafka.secrets() if it.setting == "kafka.ssl_keystore_password")
+    password = next((secret.read() for secret in secrets), None)
     return of_key_store(store, None if password is None else password.encode())
-
-
-def _path(location: object) -> Path | None:
-    """Return a location in Kafka's settings as a path; `probe` has librdkafka look for one."""
-    return Path(str(location)) if location not in (None, "", "probe") else None
 
 
 def _validity(certificate: x509.Certificate) -> Validity:

@@ -54,14 +54,14 @@ def finding_as_lines(name: str, finding: Finding, width: int) -> str:
     )
 
 
-def legend(findings: Mapping[str, Finding]) -> str:
-    """Return what follows for `bridge run`, where a mark needs to be explained; "" if nowhere."""
-    named = {
-        outcome: ", ".join(name for name, finding in findings.items() if finding.outcome is outcome)
-        for outcome in (Verdict.TROUBLE, Verdict.FAIL)
-    }
-    lines = [
-        named[Verdict.TROUBLE] and f"~ `bridge run` would start; not in order: {named[Verdict.TROUBLE]}",
-        named[Verdict.FAIL] and f"✗ `bridge run` would end: {named[Verdict.FAIL]}",
-    ]
-    return "\n".join(filter(None, lines))
+def summary(findings: Mapping[str, Finding]) -> str:
+    """Return in one line what follows for `bridge run`; "" if everything is in order."""
+
+    def named(outcome: Verdict) -> str:
+        return ", ".join(name for name, finding in findings.items() if finding.outcome is outcome)
+
+    failed, troubled = named(Verdict.FAIL), named(Verdict.TROUBLE)
+    if failed:
+        also = f"; not in order either: {troubled}" if troubled else ""
+        return f"✗ `bridge run` would end: {failed}{also}"
+    return f"~ `bridge run` would start; not in order: {troubled}" if troubled else ""

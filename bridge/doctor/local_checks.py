@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -27,7 +27,7 @@ def check_settings(settings: Settings) -> Finding:
         for name in sorted(getattr(settings, section).model_fields_set)
     ]
     sections = Settings.model_fields
-    secrets = [name for name, _ in settings.secrets(*sections)]
+    secrets = [secret.variable for secret in settings.secrets(*sections)]
     missing, unusable = settings.missing(*REQUIRED), settings.unusable(*OF_RUN)
     of_jobs = settings.missing("api.token") if settings.api.base_url else []
     of_jobs += settings.unusable(*(name for name in sections if name not in OF_RUN))
@@ -83,17 +83,14 @@ def check_tokens(settings: Settings, now: float) -> Finding:
     An expired one of the feed ends `bridge run`, if the provider refuses it. One that cannot be read is left
     to `check_settings`.
     """
-    read: dict[str, Callable[[], str]] = {}
-    if settings.feed.auth != "none":
-        read["feed.auth_value"] = settings.feed.auth_secret
-    if settings.api.token is not None or settings.api.token_file is not None:
-        read["api.token"] = settings.api.bearer
+    secrets = list(settings.secrets("feed", "api"))
     tokens = {}
-    for name, secret in read.items():
+    for secret in secrets:
         with suppress(SettingsError):
-            tokens[name] = secret()
+            tokens[secret.setting] = secret.read()
     lines = [f"{name} {validity_of(token, now)}" for name, token in tokens.items()]
-    message = "\n".join([*lines, *(f"{name} needs settings" for name in read if name not in tokens)])
+    lines += [f"{it.setting} needs settings" for it in secrets if it.setting not in tokens]
+    message = "\n".join(lines)
     left = {name: end - now for name, token in tokens.items() if (end := expiry(token)) is not None}
     advice = "Give a new token; one in a file is read again without a restart."
     if expired := [name for name, seconds in left.items() if seconds <= 0]:
@@ -101,6 +98,6 @@ def check_tokens(settings: Settings, now: float) -> Finding:
         return Finding(outcome, message, advice)
     if any(seconds <= SOON_SECONDS for seconds in left.values()):
         return Finding(Verdict.WARN, message, advice)
-    if len(tokens) < len(read):
+    if len(tokens) < len(secrets):
         return Finding(Verdict.SKIPPED, message)
     return Finding(Verdict.OK, message or "no token is configured")

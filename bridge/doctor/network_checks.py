@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlsplit
 
 from bridge.config import ApiSettings, Settings
 from bridge.doctor.finding import Finding, Verdict
@@ -16,7 +17,9 @@ def check_rest(settings: Settings) -> Finding:
         status = asyncio.run(_knock(settings.api))
     except (Unavailable, SettingsError) as error:
         advice = "Check api.base_url, api.proxy and api.ca_file; `bridge run` does not need it."
-        return Finding(Verdict.TROUBLE, f"the provider's REST side cannot be reached: {error}", advice)
+        host = urlsplit(settings.api.base_url or "").hostname
+        message = f"the provider's REST side at {host} cannot be reached: {error}"
+        return Finding(Verdict.TROUBLE, message, advice)
     message = f"the provider's REST side answers (HTTP {status}); no endpoint was asked"
     if status >= 500:
         return Finding(Verdict.WARN, message, "If this persists, the snapshot jobs fail: ask the provider.")

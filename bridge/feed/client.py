@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
+from socket import gaierror
 from typing import Any
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as opening
@@ -313,6 +315,9 @@ async def connect(
         raise FeedRefused(f"HTTP {status}", detail, status, skew, longest) from None
     except InvalidHandshake as error:
         raise lost(f"the handshake failed: {concealed(str(error))}") from None
+    except gaierror as error:
+        host = urlsplit(proxy or request.url).hostname
+        raise lost(f"no connection: {host}: {plain_error(error)}") from None
     except (OSError, EOFError) as error:  # timeouts and TLS errors among them
         raise lost(f"no connection: {concealed(plain_error(error))}") from None
     except Exception as error:  # noqa: BLE001  # an odd answer ends this attempt only

@@ -36,7 +36,7 @@ def request(settings: FeedSettings, revision: int | None) -> HandshakeRequest:
     query = {"revision": str(revision or 0)}
     headers: dict[str, str] = {}
     name = settings.auth_name or ""
-    secret = "" if settings.auth == "none" else settings.auth_secret()
+    secret = "" if settings.auth == "none" else settings.secret.read()
     match settings.auth:
         case "bearer":
             headers["Authorization"] = f"Bearer {secret}"

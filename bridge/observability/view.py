@@ -6,8 +6,7 @@ metrics are made of. All lists are bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bridge.feed.rate_limits import LimitUsage
@@ -139,66 +138,79 @@ class MemberRow(NamedTuple):
     role: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A bridge at one moment, in words and figures. None is what is not known."""
+    """A bridge at one moment, in words and figures: `now` is Unix seconds. None is what is not known.
 
-    now: float
-    status: StatusSnapshot
-    state: str
-    """The state's name."""
-    since: float
-    headline: Headline
-    reason: str
-    todo: str
-    notices: tuple[str, ...]
-    accepted: int
-    failed: int
-    """Connection attempts since this process became owner; refused ones have failed."""
-    age: float | None
-    """How far the position is behind the provider's clock, seconds."""
-    left: float | None
-    """Seconds until the provider forgets what comes after the position, if it does not move."""
-    line: Line
-    gauges: tuple[Gauge, ...]
-    attempt: str
-    """When the next connection attempt is allowed."""
-    causes: tuple[tuple[DeadLetterCause, int], ...]
-    """The most frequent causes of dead letters."""
-    more_causes: int
-    members: tuple[MemberRow, ...] | None
-    bets: tuple[ShownBet, ...] | None
-    """The last bets, the newest first; None if they are not to be shown."""
+    `show` returns the line of a bet.
+    """
 
+    def __init__(self, status: StatusSnapshot, now: float, show: Callable[[bytes], ShownBet]) -> None:
+        self.status, self.now = status, now
+        self.state, self.since, self.headline, self.reason = _state(status, now)
+        self.age = status.revision_age(now)
+        """How far the position is behind the provider's clock, seconds."""
+        self.left = None if self.age is None else status.process.memory_seconds - self.age
+        """Seconds until the provider forgets what comes after the position, if it does not move."""
+        self.notices = list(_notices(status, self.left))
+        self.line = _line(status, now)
+        last = status.delivery.last_bets
+        self.bets = None if last is None else list(map(show, last[::-1]))
+        """The bets committed last, the newest first; None if they are not to be shown."""
 
-def view(status: StatusSnapshot, now: float, show: Callable[[bytes], ShownBet]) -> View:
-    """Return what there is to say at `now`, Unix seconds. `show` returns the line of a bet."""
-    state, since, headline, reason = _state(status, now)
-    age = status.revision_age(now)
-    left = None if age is None else status.process.memory_seconds - age
-    notices = tuple(_notices(status, left))
-    most_frequent = sorted(status.known.dead_letters.items(), key=lambda item: -item[1])[:MOST_CAUSES]
-    return View(
-        now=now,
-        status=status,
-        state=state,
-        since=since,
-        headline=headline,
-        reason=reason,
-        todo=headline.todo or ("" if notices else "Nothing."),
-        notices=notices,
-        accepted=status.intake.connections.get("accepted", 0),
-        failed=sum(status.intake.connections.get(result, 0) for result in ("refused", "failed")),
-        age=age,
-        left=left,
-        line=_line(status, now),
-        gauges=tuple(_gauges(status, now)),
-        attempt=_attempt(status, now),
-        causes=tuple(most_frequent),
-        more_causes=max(0, len(status.known.dead_letters) - MOST_CAUSES),
-        members=_members(status),
-        bets=None if status.delivery.last_bets is None else tuple(map(show, status.delivery.last_bets[::-1])),
-    )
+    @property
+    def todo(self) -> str:
+        """What somebody should do."""
+        return self.headline.todo or ("" if self.notices else "Nothing.")
+
+    @property
+    def failed(self) -> int:
+        """Connection attempts that were refused or failed since this process became owner."""
+        return sum(self.status.intake.connections.get(result, 0) for result in ("refused", "failed"))
+
+    @property
+    def gauges(self) -> list[Gauge]:
+        """The usage of each of the provider's limits."""
+        found = []
+        for limit in self.status.intake.usage:
+            left = (limit.free_at or 0.0) - self.now
+            free = f"free in {format_duration(left)}" if left > 0 else ""
+            found.append(Gauge(limit, limit.used >= NEARLY * limit.allowed, free))
+        return found
+
+    @property
+    def attempt(self) -> str:
+        """When the next connection attempt is allowed."""
+        at = self.status.intake.next_connect
+        if at is None:
+            return "Not known to this process."
+        if at <= self.now:
+            return "A connection attempt is allowed now."
+        return f"The next connection attempt is allowed in {format_duration(at - self.now)}."
+
+    @property
+    def causes(self) -> list[tuple[DeadLetterCause, int]]:
+        """The causes of dead letters, the most frequent first."""
+        return sorted(self.status.known.dead_letters.items(), key=lambda item: -item[1])[:MOST_CAUSES]
+
+    @property
+    def more_causes(self) -> int:
+        """Number of causes that are left out."""
+        return max(0, len(self.status.known.dead_letters) - MOST_CAUSES)
+
+    @property
+    def members(self) -> list[MemberRow]:
+        """The members of the owner group, owners first; empty while they are unknown."""
+        found = self.status.group.members if self.status.group else ()
+        owners_first = sorted(found, key=lambda member: (not member.holds, member.name))
+        return [
+            MemberRow(
+                member.name,
+                member.host,
+                ("owns the feed" if member.holds else "stands by")
+                + (", this process" if member.name == self.status.process.owner_id else ""),
+            )
+            for member in owners_first[:MOST_MEMBERS]
+        ]
 
 
 def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, str]:
@@ -215,41 +227,37 @@ def _state(status: StatusSnapshot, now: float) -> tuple[str, float, Headline, st
     return name, status.since, headline if health.ok else _STUCK, health.reason
 
 
-def _notices(status: StatusSnapshot, left: float | None) -> list[str]:
-    """Return what somebody has to act on, whatever the state."""
-    found = []
+def _notices(status: StatusSnapshot, left: float | None) -> Iterator[str]:
+    """Yield what somebody has to act on, whatever the state."""
     if left is not None and left <= 0:
-        found.append(
-            "The position is older than what the provider can replay: the next connection declares a gap."
-        )
+        yield ("The position is older than what the provider can replay: the next connection declares a gap.")
     elif left is not None and left < status.process.memory_seconds / SOON:
-        found.append(
+        yield (
             f"Unless the position moves, a gap opens in {format_duration(left)}: the provider then discards "
             "what is not published."
         )
     lately = status.at - status.process.memory_seconds
     if count := sum(gap.detected_at > lately for gap in status.known.declared):
-        found.append(
+        yield (
             f"{plural(count, 'gap')} declared: bets published then may be missing. Get them from the "
             "provider; “bridge gaps” lists every gap."
         )
     if hanging := [transaction for transaction in status.open_transactions or () if transaction.hangs]:
-        found.append(
+        yield (
             f"An open transaction hides records from readers: {hanging[0]}. “bridge doctor” says how to find "
             "whose it is."
         )
     looked_at = status.transactions_looked_at or status.process.started_at
     if status.at - looked_at > UNWATCHED_SECONDS:
-        found.append(
+        yield (
             f"Nobody could look for open transactions since {format_utc(round(looked_at))}: “bridge doctor” "
             "says why."
         )
     if count := sum(status.known.dead_letters.values()):
-        found.append(
+        yield (
             f"{plural(count, 'message')} could not be converted since this process became owner. “bridge "
             "deadletters list” shows those that are open."
         )
-    return found
 
 
 def _line(status: StatusSnapshot, now: float) -> Line:
@@ -270,37 +278,3 @@ def _line(status: StatusSnapshot, now: float) -> Line:
     span = format_duration(status.process.memory_seconds)
     gaps = f", {plural(len(visible), 'gap')}" if visible else ""
     return Line(position, tuple(map(stretch, visible)), f"The last {span}: {words}{gaps}")
-
-
-def _gauges(status: StatusSnapshot, now: float) -> list[Gauge]:
-    found = []
-    for limit in status.intake.usage:
-        free = ""
-        if limit.free_at is not None and limit.free_at > now:
-            free = f"free in {format_duration(limit.free_at - now)}"
-        full = limit.used >= NEARLY * limit.allowed
-        found.append(Gauge(limit, full, free))
-    return found
-
-
-def _attempt(status: StatusSnapshot, now: float) -> str:
-    if status.intake.next_connect is None:
-        return "Not known to this process."
-    if status.intake.next_connect <= now:
-        return "A connection attempt is allowed now."
-    return f"The next connection attempt is allowed in {format_duration(status.intake.next_connect - now)}."
-
-
-def _members(status: StatusSnapshot) -> tuple[MemberRow, ...] | None:
-    if status.group is None or not status.group.members:
-        return None
-    owners_first = sorted(status.group.members, key=lambda member: (not member.holds, member.name))
-    return tuple(
-        MemberRow(
-            member.name,
-            member.host,
-            ("owns the feed" if member.holds else "stands by")
-            + (", this process" if member.name == status.process.owner_id else ""),
-        )
-        for member in owners_first[:MOST_MEMBERS]
-    )

@@ -126,7 +126,7 @@ class Registry:
         }
         self._made_with = self._digest()
         if settings.user is not None:
-            properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret()}"
+            properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret.read()}"
         files = {
             "ssl.ca.location": settings.ca_file,
             "ssl.certificate.location": settings.client_certificate_file,
@@ -151,7 +151,7 @@ class Registry:
         """Return a digest of password and files; None while one of these cannot be read."""
         settings = self._settings
         files = settings.ca_file, settings.client_certificate_file, settings.client_key_file
-        return digest(settings.secret(), filter(None, files))
+        return digest(settings.secret.read(), filter(None, files))
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ SOON_SECONDS: Final = 900.0
 """A warning is logged when a token expires within this time."""
 
 _accepted: dict[Path, str] = {}
-"""File → its last token that the provider accepted. Outlives a run, as the cache of `read_secret` does."""
+"""File → its last token that the provider accepted. Outlives a run, as `last_good` does."""
 
 
 class Token:
@@ -39,7 +39,7 @@ class Token:
     @property
     def trouble(self) -> str:
         """Why the file cannot be read now; empty if it can, or if there is no file."""
-        return self._settings.token_problem()
+        return self._settings.secret.problem()
 
     @property
     def accepted(self) -> str | None:
@@ -58,7 +58,7 @@ class Token:
         While the file is missing or holds no token, returns the last one. Raises SettingsError if there never
         was one.
         """
-        if not (token := self._settings.bearer()):
+        if not (token := self._settings.secret.read()):
             raise SettingsError(f"{self.setting} holds no token: it is empty")
         if token != self._warned_of:
             self._warn_if_expiring(token, wall)

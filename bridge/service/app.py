@@ -25,7 +25,7 @@ from bridge.observability.health import healthy, judge
 from bridge.observability.metrics import collect
 from bridge.observability.status import KnownStatus, ProcessStatus, StatusSnapshot, TermStatus
 from bridge.observability.status_page import status_page
-from bridge.observability.view import view
+from bridge.observability.view import View
 from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.ownership.lost_record_guard import LostRecordGuard
@@ -121,7 +121,7 @@ class _Service:
             lambda now: collect(self._snapshot, now),
             self._settings.web,
             self._clock,
-            status_page("bridge", lambda: view(self._snapshot, self._clock().wall, show)),
+            status_page("bridge", lambda: View(self._snapshot, self._clock().wall, show)),
         )
         heartbeat = asyncio.create_task(self._heartbeat())
         try:

@@ -279,7 +279,7 @@ class Connector:
 
         While the file cannot be read, no connection is attempted.
         """
-        while problem := self._feed.auth_problem():
+        while problem := self._feed.secret.problem():
             reason = f"the credential was refused, and its file cannot be used: {problem}"
             if self._status.become(State.BACKING_OFF, reason):
                 await self.checkpointer.commit()

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from bridge.config.sections import age_seconds
+from bridge.config import age_seconds
 from bridge_sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings

@@ -77,6 +77,14 @@ def test_what_libraries_say_is_shown_on_demand(library: str, capsys: pytest.Capt
     assert (found["event"], found["level"], found["library"]) == ("a broker is away", "error", library)
 
 
+def test_what_a_command_prints_itself_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure(quiet=True)
+    log.get().warning("told by a finding")
+    log.get().error("told by nothing else")
+    [line] = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["event"] == "told by nothing else"
+
+
 def test_an_exception_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     log.configure()
     try:

@@ -27,7 +27,7 @@ _CONSOLE = Console()
 _ERRORS = Console(stderr=True)
 
 
-class Names:
+class KnownNames:
     """The names of what was bet on, from the records of the translations topic."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Board:
     """Bets received, by the bridge's last checkpoint."""
     deadlettered: int = 0
     kills: int = 0
-    names: Names = field(default_factory=Names)
+    names: KnownNames = field(default_factory=KnownNames)
     lag: float | None = None
     """Seconds from a message's publication by the provider to its arrival at a reader of the topic."""
     bets: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ROWS))

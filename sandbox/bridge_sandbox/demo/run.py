@@ -84,7 +84,7 @@ async def _demonstrate(
         truth = provider.truth()
         board = Board(tally := Tally(lambda: ((m.at, m.body) for m in truth.until(provider.now()))))
         bridge, names = _servers(cluster, provider, directory)
-        with closing(Reader(cluster, board)) as reader:
+        with closing(TopicReader(cluster, board)) as reader:
             try:
                 bridge.start()
                 names.start()
@@ -116,7 +116,7 @@ async def _demonstrate(
 
 
 async def _play(
-    seconds: float, kills: int, stop: asyncio.Event, bridge: Server, names: Server, reader: Reader
+    seconds: float, kills: int, stop: asyncio.Event, bridge: Server, names: Server, reader: TopicReader
 ) -> None:
     """Run for `seconds` and kill the bridge `kills` times at even intervals."""
 
@@ -134,7 +134,7 @@ async def _play(
         await _watch(reader, ended, seconds / (kills + 1))
 
 
-async def _watch(reader: Reader, done: Callable[[], bool], seconds: float) -> None:
+async def _watch(reader: TopicReader, done: Callable[[], bool], seconds: float) -> None:
     """Read the topics and show what came until `done`, for at most `seconds`."""
     deadline = time.monotonic() + seconds
     while not done() and time.monotonic() < deadline:
@@ -177,7 +177,7 @@ def _servers(cluster: Cluster, provider: Simulator, directory: Path) -> tuple[Se
     return server("run"), server("translations", "--every", "2s")
 
 
-class Reader:
+class TopicReader:
     """Reads the topics with `read_committed`, as any consumer would, and updates the board."""
 
     def __init__(self, cluster: Cluster, board: Board) -> None:

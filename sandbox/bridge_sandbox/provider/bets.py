@@ -146,7 +146,8 @@ def _bet(world: World, number: int, version: int, micros: int, least_bytes: int,
         size += len(orjson.dumps(_without_nulls(items[-1]))) if least_bytes else 0
     amount = _amount(draw, again)
     multiplier = _multiplier(result, items, again)
-    payout = amount["value"] / 10 ** amount["precision"] * multiplier
+    precision = amount["precision"]
+    payout = round(amount["value"] / 10**precision * multiplier, precision)
     return {
         "betId": f"{bet_id[:8]}-{bet_id[8:12]}-{bet_id[12:16]}-{bet_id[16:20]}-{bet_id[20:]}",
         "betSettlement": result,
@@ -156,7 +157,7 @@ def _bet(world: World, number: int, version: int, micros: int, least_bytes: int,
         "isRejected": result == NONE,
         "settlementTime": settlement.stamp(),
         "payout": _number(payout),
-        "partialRefund": _number(round(payout / 3, 2)) if items[0]["type"] == FIXED_EXOTICS else 0,
+        "partialRefund": _number(round(payout / 3, precision)) if items[0]["type"] == FIXED_EXOTICS else 0,
         "settlementVersion": version,
         "amount": amount if draw() > 0.002 else None,
     }

@@ -19,10 +19,11 @@ from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from bridge_sandbox.provider.faults import FAULTS, Fault
 from bridge_sandbox.provider.feed import NotRecorded, Provider
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.recording import Speed, Step
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.faults import RestFault
@@ -38,10 +39,8 @@ _CHUNK = 32
 """Number of lines in one piece of an answer: each piece is a system call."""
 
 
-class _Choices(BaseModel):
+class _Choices(Model):
     """The parameters of a request, from the query of a GET or the body of a POST. Here none."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class _Interval(_Choices):
@@ -51,7 +50,7 @@ class _Interval(_Choices):
     until: Annotated[float, Field(allow_inf_nan=False)] = math.inf
 
 
-class _Window(_Interval):
+class _Part(_Interval):
     """The same, with or without the messages."""
 
     bodies: bool = False
@@ -78,7 +77,7 @@ class _Renaming(_Removal):
     language: Language | None = None
 
 
-_Place = tuple[type[BaseModel], Callable[[Any], object]]
+_Place = tuple[type[Model], Callable[[Any], object]]
 """The parameters and the handler; an iterator is returned as a line for each of its values."""
 
 
@@ -112,7 +111,7 @@ class Control:
             "GET /attempts": (_Choices, lambda _: list(provider.attempts)),
             "GET /breaches": (_Choices, lambda _: list(provider.breaches)),
             "GET /connections": (_Choices, lambda _: self._connections()),
-            "GET /truth": (_Window, self._truth),
+            "GET /truth": (_Part, self._truth),
             "GET /truth/count": (_Interval, self._count),
             "GET /api/truth": (_Choices, lambda _: catalogue.truth()),
             "GET /api/requests": (_Choices, lambda _: iter(on_loop(lambda: list(rest.requests)))),
@@ -169,16 +168,16 @@ class Control:
         except TimeoutError:
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, "the provider is too busy; ask again")
 
-    def _changing(self, change: Callable[[Any], float | None]) -> Callable[[BaseModel], dict[str, Any]]:
+    def _changing(self, change: Callable[[Any], float | None]) -> Callable[[Model], dict[str, Any]]:
         """Return a handler that answers with the parameters and the moment, that of `change` or now."""
 
-        def changed(chosen: BaseModel) -> dict[str, Any]:
+        def changed(chosen: Model) -> dict[str, Any]:
             at = self._on_loop(partial(change, chosen))
             return {"at": self._now() if at is None else at, **chosen.model_dump()}
 
         return changed
 
-    def _truth(self, window: _Window) -> Iterator[dict[str, Any]]:
+    def _truth(self, window: _Part) -> Iterator[dict[str, Any]]:
         messages = self._provider.log.read(*self._bounds(window))
         return (_row(message, bodies=window.bodies) for message in messages)
 

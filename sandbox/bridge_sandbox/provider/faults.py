@@ -10,7 +10,9 @@ import re
 from math import inf
 from typing import Annotated, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from bridge_sandbox.provider.model import Model
 
 Status = Annotated[int, Field(ge=200, le=599)]
 """An HTTP status that refuses a handshake."""
@@ -31,11 +33,7 @@ _LATE_SECONDS = 0.05
 """How far a driver that wakes up late may catch up: timers are not exact."""
 
 
-class _Fault(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class Lasting(_Fault):
+class Lasting(Model):
     """A fault that lasts `seconds`, or until `Clear`."""
 
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -45,7 +43,7 @@ class Lasting(_Fault):
         return inf if self.seconds is None else now + self.seconds
 
 
-class Drop(_Fault):
+class Drop(Model):
     """The active connection ends: with this close code, or with `abort` without a closing handshake."""
 
     code: CloseCode = 1001
@@ -76,7 +74,7 @@ class Surge(Lasting):
     per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 5000
 
 
-class Garbage(_Fault):
+class Garbage(Model):
     """Publish `count` malformed messages, or `count` times the text `body`, as part of the truth."""
 
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
@@ -102,19 +100,19 @@ class Refuse(Lasting):
     retry_after: RetryAfter | None = None
 
 
-class ClockJump(_Fault):
+class ClockJump(Model):
     """The provider's clock steps by `by` seconds: in `Date`, the age of revisions, and `settlementTime`."""
 
     by: Annotated[float, Field(ge=-1e8, le=1e8)]
 
 
-class Forget(_Fault):
+class Forget(Model):
     """Replays begin at `before` (Unix seconds, the provider's clock; None: now) or later, without notice."""
 
     before: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
-class Clear(_Fault):
+class Clear(Model):
     """End every lasting fault. The clock and the memory stay as they are."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bridge_sandbox.provider import faults
 from bridge_sandbox.provider.faults import (
@@ -25,6 +25,7 @@ from bridge_sandbox.provider.faults import (
     Stall,
     Status,
 )
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.rate_limits import Breach, Kind, Limits
 from bridge_sandbox.provider.recording import Recording, Speed, Step
 from bridge_sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Source
@@ -71,10 +72,8 @@ class Refusal:
     """The header `Retry-After` of the answer, if any."""
 
 
-class Policy(BaseModel):
+class Policy(Model):
     """What the interface leaves open, and how this provider does it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     second: Literal["refuse", "replace"] = "refuse"
     """Whether a second connection is refused or closes the first."""

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from bridge_sandbox.provider.model import Model
 
 Connections = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -83,10 +85,10 @@ class _Bucket:
         return f"{seconds:g} s more would fill it to {level:g} of {self._capacity:g} s"
 
 
-class LimitSettings(BaseModel):
+class LimitSettings(Model):
     """The figures of the limits, by the names of the bridge's settings `limits`. Those of the interface."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     initial_connections: Connections = 5
     initial_window_seconds: Positive = 1800

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from bridge_sandbox.provider.avro_files import AvroFile, RecordingError, date_time, files_in
 from bridge_sandbox.provider.clock import Clock
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.stream import Published
 from bridge_sandbox.provider.world.entities import World
 
@@ -40,23 +41,19 @@ Tempo = Annotated[
 """How many times as fast as it was recorded; `max` is all at once, 0 waits."""
 
 
-class _Command(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class Speed(_Command):
+class Speed(Model):
     """The recording goes on at `speed`, beginning with its next bet."""
 
     speed: Tempo = 1
 
 
-class Step(_Command):
+class Step(Model):
     """The next `count` bets are published now, and then nothing."""
 
     count: Annotated[int, Field(ge=1)] = 1
 
 
-class _Pace(NamedTuple):
+class _Stretch(NamedTuple):
     """How slots follow each other from one of them on: at a speed or, if that is 0, at a rate."""
 
     slot: int
@@ -128,7 +125,7 @@ class Recording:
         self.bets = bets
         self._keep_times = keep_times
         self._speed = speed
-        self._paces = [_Pace(0, inf if waits else origin, speed)]
+        self._paces = [_Stretch(0, inf if waits else origin, speed)]
 
     def at(self, slot: int) -> float:
         """Return when the slot is published, Unix seconds; infinity if that is not known."""
@@ -161,15 +158,15 @@ class Recording:
         """Change what is published from now on."""
         if isinstance(given, Speed):
             self._speed = given.speed
-            self._go_on(now, _Pace(0, now, given.speed))
+            self._go_on(now, _Stretch(0, now, given.speed))
         else:
             self._speed = 0
-            self._go_on(now, _Pace(0, now, inf), _Pace(given.count, now, 0))
+            self._go_on(now, _Stretch(0, now, inf), _Stretch(given.count, now, 0))
 
     def quicken(self, now: float, rate: float, until: float) -> None:
         """Publish `rate` messages a second from now `until` then; what was published stays as it is."""
-        after = [_Pace(ceil((until - now) * rate), until, self._speed)] if until < inf else []
-        self._go_on(now, _Pace(0, now, 0, rate), *after)
+        after = [_Stretch(ceil((until - now) * rate), until, self._speed)] if until < inf else []
+        self._go_on(now, _Stretch(0, now, 0, rate), *after)
 
     def calm(self, now: float) -> None:
         """End what `quicken` has begun."""
@@ -177,7 +174,7 @@ class Recording:
         if last.rate or (before.rate and last.at > now):
             self.command(Speed(speed=self._speed), now)
 
-    def _go_on(self, now: float, *paces: _Pace) -> None:
+    def _go_on(self, now: float, *paces: _Stretch) -> None:
         """Set the paces after now; their slots are counted from the next one."""
         at = nextafter(now, inf)
         slot = self.first_slot(at)

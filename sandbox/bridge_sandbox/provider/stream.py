@@ -21,10 +21,11 @@ from math import ceil, inf, nextafter
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from bridge_sandbox.provider.bets import ODDITIES, WITHOUT_BET, Oddity, message
 from bridge_sandbox.provider.clock import Clock
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.world.entities import World, mix
 
 LONGEST_SECONDS = 366 * 86_400
@@ -62,10 +63,10 @@ class Published:
     """The bet's `settlementVersion`; None for an odd message without a bet, and for an injected message."""
 
 
-class StreamSettings(BaseModel):
+class StreamSettings(Model):
     """What is published, and when."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
     """Messages a second, on average."""
@@ -87,7 +88,7 @@ class StreamSettings(BaseModel):
     """What an odd message is."""
 
 
-class _Settlement(NamedTuple):
+class _SettledSlot(NamedTuple):
     """What a slot settles."""
 
     bet: int
@@ -212,7 +213,7 @@ class Stream:
         body = b"[]" if oddity == "list" else orjson.dumps(content)
         return Published(at, slot, bet.get("betId"), body, bet.get("settlementVersion"))
 
-    def _settles(self, slot: int) -> _Settlement:
+    def _settles(self, slot: int) -> _SettledSlot:
         """Return what a slot settles, by what the slots before it of the same bet have settled."""
         slots = [slot]
         while (earlier := self._earlier(slots[-1])) is not None:
@@ -222,13 +223,13 @@ class Stream:
         for each in reversed(slots):
             drawn = self._revised(each) if highest else None
             if drawn is None:
-                found = _Settlement(slots[-1], highest + 1, 0, each)
+                found = _SettledSlot(slots[-1], highest + 1, 0, each)
             elif drawn < _LATE and highest > 1 and self.at(each) < self.at(of_highest[-1]) + _LATE_SECONDS:
-                found = _Settlement(slots[-1], highest - 1, len(slots), each)
+                found = _SettledSlot(slots[-1], highest - 1, len(slots), each)
             elif len(of_highest) % 2:
-                found = _Settlement(slots[-1], highest, len(of_highest), each)
+                found = _SettledSlot(slots[-1], highest, len(of_highest), each)
             else:
-                found = _Settlement(slots[-1], highest, 0, of_highest[0])
+                found = _SettledSlot(slots[-1], highest, 0, of_highest[0])
             if self._oddity(each) not in WITHOUT_BET and found.version >= highest:  # which settles nothing
                 of_highest = [*of_highest, each] if found.version == highest else [each]
                 highest = found.version

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -444,29 +443,3 @@ def complete(environment: Mapping[str, str], *arguments: str) -> tuple[str, str]
         check=False,
     )
     return ran.stdout, ran.stderr
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_gets_its_script(shell: str) -> None:
-    script, _ = complete({"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}, "--show-completion", shell)
-    assert f"_BRIDGE_COMPLETE=complete_{shell}" in script
-
-
-def test_bash_completes_by_the_script(tmp_path: Path) -> None:
-    bash = shutil.which("bash")
-    assert bash
-    script, _ = complete({"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}, "--show-completion", "bash")
-    (tmp_path / "main.py").write_text(BRIDGE)
-    command = tmp_path / "bridge"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/main.py" "$@"\n')
-    command.chmod(0o755)
-    typed = 'COMP_WORDS=(bridge replay --format ""); COMP_CWORD=3; _bridge_completion bridge'
-    ran = subprocess.run(
-        [bash, "-c", f'{script}\n{typed}\necho "${{COMPREPLY[@]}}"'],
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-    )
-    assert ran.stdout.split() == ["table", "json", "csv", "avro", "parquet"], ran.stderr

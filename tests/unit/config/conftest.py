@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from bridge.config.fields import ENV_PREFIX
+from bridge.config.names import ENV_PREFIX
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -11,47 +10,11 @@ import pytest
 from bridge.config import ApiSettings, load
 from bridge.errors import SettingsError
 
-DAY_SECONDS = 86_400
-
 
 def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings:
     """Return settings with one from the environment."""
     monkeypatch.setenv(f"BRIDGE_API__{name.upper()}", value)
     return load().api
-
-
-@pytest.mark.parametrize(
-    ("name", "least", "most"),
-    [
-        ("requests_per_second", 0.001, 10_000),
-        ("concurrency", 1, 100),
-        ("timeout_seconds", 0.1, 3600),
-        ("max_answer_bytes", 1 << 20, 1 << 30),
-        ("max_clock_skew_seconds", 2, 366 * DAY_SECONDS),
-        ("attempts", 1, 100),
-        ("refresh_hours", 5e-324, 480_000),
-        ("max_left_out_share", 0, 1),
-        ("max_shrink_share", 0, 1),
-    ],
-)
-def test_every_number_has_bounds(
-    name: str, least: float, most: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for value in (least, most):
-        assert getattr(with_(monkeypatch, name, str(value)), name) == value
-    for value in (-1, most * 1.01, 1e300, float("nan"), float("inf")):
-        with pytest.raises(SettingsError, match=rf"^api\.{name} \(BRIDGE_API__{name.upper()}\): "):
-            with_(monkeypatch, name, str(value))
-
-
-@pytest.mark.parametrize("name", ["recent_days", "keep_days"])
-def test_the_longest_retention_begins_after_1970(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BRIDGE_API__KEEP_DAYS", "20000")
-    assert getattr(with_(monkeypatch, name, "20000"), name) == 20_000
-    assert time.time() - 20_000 * DAY_SECONDS > 0
-    for value in ("0", "20001", "36500", "1e300", "nan", "inf"):
-        with pytest.raises(SettingsError, match=rf"^api\.{name} \(BRIDGE_API__{name.upper()}\): "):
-            with_(monkeypatch, name, value)
 
 
 @pytest.mark.parametrize(

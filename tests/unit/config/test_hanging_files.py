@@ -17,7 +17,7 @@ from bridge.registry import Registry
 
 Use = Callable[[Path], object]
 USES: dict[str, Use] = {
-    "secret": lambda file: FeedSettings(auth="bearer", auth_value_file=file).auth_secret(),
+    "secret": lambda file: FeedSettings(auth="bearer", auth_value_file=file).secret.read(),
     "secret of Kafka": lambda file: KafkaSettings.model_validate(
         {"sasl_password_file": str(file)}
     ).properties(),
@@ -84,10 +84,11 @@ def test_a_file_whose_server_is_gone_is_given_up(use: Use, gone: list[str], tmp_
 def test_a_secret_counts_while_its_file_is_a_pipe_or_gone(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("one-hush")
-    read = FeedSettings(auth="bearer", auth_value_file=file).auth_secret
+    read = FeedSettings(auth="bearer", auth_value_file=file).secret.read
     assert read() == "one-hush"
     file.unlink()
     os.mkfifo(file)
     with capture_logs() as logged:
         assert read() == "one-hush"
-    assert [line["reason"] for line in logged] == ["it is not a regular file but a pipe or the like"]
+    [line] = logged
+    assert line["reason"].endswith(f"{file}: it is not a regular file but a pipe or the like")

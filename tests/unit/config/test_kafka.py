@@ -74,6 +74,23 @@ def test_a_member_says_that_it_lives_before_its_session_ends(monkeypatch: pytest
     assert load().kafka.public_properties()["heartbeat.interval.ms"] == "10000"
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_mechanism_with_a_user_needs_name_and_password(
+    mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRIDGE_KAFKA__SASL_MECHANISM", mechanism)
+    load()
+    monkeypatch.setenv("BRIDGE_KAFKA__SECURITY_PROTOCOL", "sasl_ssl")
+    needs = f"is not set: sasl_mechanism = {mechanism} needs it"
+    assert complaint().splitlines() == [
+        f"kafka.sasl_username (BRIDGE_KAFKA__SASL_USERNAME): {needs}",
+        f"kafka.sasl_password (BRIDGE_KAFKA__SASL_PASSWORD): {needs}, or sasl_password_file",
+    ]
+    monkeypatch.setenv("BRIDGE_KAFKA__SASL_USERNAME", "me")
+    monkeypatch.setenv("BRIDGE_KAFKA__SASL_PASSWORD_FILE", "file")
+    load()
+
+
 @pytest.mark.parametrize("alias", ALIASES)
 def test_so_is_its_other_name(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable := f"BRIDGE_KAFKA__{alias.upper()}", "1")

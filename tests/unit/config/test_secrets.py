@@ -20,15 +20,15 @@ from bridge_sandbox.provider.settings import SimulatorSettings
 
 
 def feed(file: Path) -> Callable[[], object]:
-    return FeedSettings(auth="bearer", auth_value_file=file).auth_secret
+    return FeedSettings(auth="bearer", auth_value_file=file).secret.read
 
 
 def registry(file: Path) -> Callable[[], object]:
-    return RegistrySettings(user="me", password_file=file).secret
+    return RegistrySettings(user="me", password_file=file).secret.read
 
 
 def api(file: Path) -> Callable[[], object]:
-    return ApiSettings(token_file=file).bearer
+    return ApiSettings(token_file=file).secret.read
 
 
 def kafka(name: str) -> Callable[[Path], Callable[[], object]]:
@@ -94,9 +94,9 @@ def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv(f"BRIDGE_{name}", value)
     settings = load()
     (
-        settings.feed.auth_secret(),
-        settings.registry.secret(),
-        settings.api.bearer(),
+        settings.feed.secret.read(),
+        settings.registry.secret.read(),
+        settings.api.secret.read(),
         settings.kafka.properties(),
     )
     assert [concealed(value) for value in names.values()] == [MASK] * len(names)
@@ -127,19 +127,19 @@ def test_a_credential_that_cannot_be_sent_is_half_written(
     monkeypatch.setenv("BRIDGE_FEED__AUTH_NAME", "X-Key")
     monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(file))
     feed = load().feed
-    assert (feed.auth_secret(), feed.auth_problem()) == ("first", "")
+    assert (feed.secret.read(), feed.secret.problem()) == ("first", "")
     for unfit in ("a second\nline", "a secönd one"):
         file.write_text(unfit)
-        assert feed.auth_secret() == "first"
-        assert trouble in feed.auth_problem()
+        assert feed.secret.read() == "first"
+        assert trouble in feed.secret.problem()
         assert concealed(unfit) == MASK
     file.write_text("second")
-    assert (feed.auth_secret(), feed.auth_problem()) == ("second", "")
+    assert (feed.secret.read(), feed.secret.problem()) == ("second", "")
     other = tmp_path / "other"
     other.write_text("two\nlines")
     monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(other))
     with pytest.raises(SettingsError, match=trouble):
-        load().feed.auth_secret()
+        load().feed.secret.read()
 
 
 # Settings do not show them.
@@ -188,7 +188,7 @@ def test_no_text_of_the_settings_shows_a_secret() -> None:
         texts.append(repr(one.model_dump(mode="json")))
         assert [text for text in texts if MARKER in text] == []
     assert "http://me:**********@host.example/path" in repr(settings)
-    used = {settings.feed.auth_secret(), settings.registry.secret(), settings.api.bearer()}
+    used = {settings.feed.secret.read(), settings.registry.secret.read(), settings.api.secret.read()}
     used |= {str(settings.kafka.properties()[name.replace("_", ".")]) for name in SECRETS}
     assert used == {MARKER}
     assert settings.registry.url == f"http://me:{MARKER}@host.example/path"

@@ -72,7 +72,7 @@ UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
         ("kafka", {"sasl_oauthbearer_token_endpoint_url": "https://issuer.test/token"}, ""),
         ("kafka", {"security_protocol": "SASL_PLAINTEXT", **SASL}, "PLAIN sends the credential to the brok"),
         ("kafka", {"security_protocol": "SASL_SSL", **SASL}, ""),
-        ("kafka", {"security_protocol": "sasl_plaintext", "sasl_mechanism": "SCRAM-SHA-256"}, ""),
+        ("kafka", {"security_protocol": "sasl_plaintext", **SASL, "sasl_mechanism": "SCRAM-SHA-256"}, ""),
     ],
 )
 def test_a_credential_that_is_not_protected_is_worth_a_warning(

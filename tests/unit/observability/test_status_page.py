@@ -69,11 +69,6 @@ def test_the_page_is_whole_in_each_state(name: str) -> None:
         assert ask(f"/{address}", STATES[name]).status[:3] in ("200", "503")
 
 
-@pytest.mark.parametrize(("path", "kind"), [("/page.css", "text/css"), ("/page.js", "text/javascript")])
-def test_files_have_their_type(path: str, kind: str) -> None:
-    assert ask(path).headers["Content-Type"] == f"{kind}; charset=utf-8"
-
-
 def test_foreign_text_is_escaped() -> None:
     bad = "<script>alert('x')</script>"
     status = replace(LIVE, reason=bad, dead_letters={DeadLetterCause("data." + bad, bad): 1})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bridge.observability.status import StatusSnapshot
-from bridge.observability.view import view
+from bridge.observability.view import View
 from bridge.snapshots.view import job_view
 from tests.browser import Tab, browser
 from tests.shown import CATCHING_UP, GAP, LIVE, NOW, STANDBY, STATES, pages, serving, show
@@ -81,7 +81,7 @@ CONTRAST = """(() => {
 @pytest.mark.parametrize("name", STATES)
 def test_each_state_is_readable(shown: Shown, name: str, width: int) -> None:
     shown.status = STATES[name]
-    is_readable(shown, width, view(STATES[name], NOW, show).headline.sentence)
+    is_readable(shown, width, View(STATES[name], NOW, show).headline.sentence)
 
 
 @pytest.mark.parametrize("width", [390, 1440])

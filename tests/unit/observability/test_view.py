@@ -10,7 +10,7 @@ from bridge.feed.rate_limits import LimitUsage
 from bridge.kafka.open_transactions import OpenTransaction, RecordPlace
 from bridge.observability.bets import ShownBet, shown
 from bridge.observability.status import StatusSnapshot
-from bridge.observability.view import MOST_CAUSES, WIDTH, Stretch, view
+from bridge.observability.view import MOST_CAUSES, WIDTH, Stretch, View
 from bridge.ownership.group import Group
 from bridge.records.checkpoint import State
 from bridge.records.dead_letter import DeadLetterCause
@@ -52,7 +52,7 @@ HANGING = OpenTransaction(RecordPlace("settlement.bets", 3, 7), NOW - 60, 60)
     ],
 )
 def test_each_state_is_a_sentence_and_what_to_do(name: str, tone: str, sentence: str, todo: str) -> None:
-    shown = view(STATES[name], NOW, show)
+    shown = View(STATES[name], NOW, show)
     assert shown.headline.tone == tone
     assert sentence in shown.headline.sentence
     assert todo in shown.todo
@@ -61,31 +61,31 @@ def test_each_state_is_a_sentence_and_what_to_do(name: str, tone: str, sentence:
 
 @pytest.mark.parametrize("state", [*State, None])
 def test_no_state_is_without_words(state: State | None) -> None:
-    shown = view(replace(LIVE, state=state, started_at=NOW), NOW, show)
+    shown = View(replace(LIVE, state=state, started_at=NOW), NOW, show)
     assert shown.headline.sentence.endswith(".")
     assert shown.state == ("Starting" if state is None else state.value)
     assert shown.headline.todo or shown.headline.tone != "bad"
 
 
 def test_a_state_has_the_reason_and_its_beginning() -> None:
-    shown = view(WAITING_FOR_LIMIT, NOW, show)
+    shown = View(WAITING_FOR_LIMIT, NOW, show)
     assert (shown.state, shown.reason) == ("WaitingForLimit", "5 proper connection attempts in 5m")
     assert shown.since == WAITING_FOR_LIMIT.since
 
 
 def test_a_silent_event_loop_hides_the_state_before_it() -> None:
-    shown = view(STATES["loop-dead"], NOW, show)
+    shown = View(STATES["loop-dead"], NOW, show)
     assert (shown.state, shown.since) == ("Silent", NOW - 95)
 
 
 def test_a_bridge_without_progress_is_stuck() -> None:
-    shown = view(replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600), NOW, show)
+    shown = View(replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600), NOW, show)
     assert (shown.headline.tone, shown.reason) == ("bad", "no commit for 1h")
 
 
 def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
-    assert view(LIVE, NOW, show).notices == ()
-    shown = view(replace(GAP, open_transactions=(HANGING, HANGING._replace(age=1))), NOW, show)
+    assert View(LIVE, NOW, show).notices == []
+    shown = View(replace(GAP, open_transactions=(HANGING, HANGING._replace(age=1))), NOW, show)
     assert len(shown.notices) == 2
     assert shown.notices[0].startswith("1 gap declared")
     assert "settlement.bets partition 3" in shown.notices[1]
@@ -106,20 +106,20 @@ def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
     ],
 )
 def test_no_state_hides_what_somebody_has_to_act_on(changes: dict[str, Any], words: str) -> None:
-    shown = view(replace(LIVE, **changes), NOW, show)
+    shown = View(replace(LIVE, **changes), NOW, show)
     assert (shown.todo, [words in notice for notice in shown.notices]) == ("", [True])
 
 
 def test_a_gap_is_noticed_for_as_long_as_it_could_be_on_the_line() -> None:
     gap = replace(GAP, declared=(replace(GAP.known.declared[0], detected_at=NOW - 3.1 * DAY),))
-    assert view(gap, NOW, show).notices == ()
+    assert View(gap, NOW, show).notices == []
 
 
 @pytest.mark.parametrize(
     ("age", "place"), [(0, WIDTH), (1.5 * DAY, WIDTH / 2), (3 * DAY, 0), (9 * DAY, 0), (-60, WIDTH)]
 )
 def test_the_position_is_on_the_line_by_its_age(age: float, place: float) -> None:
-    shown = view(replace(LIVE, skew=60.0, revision=int(NOW + 60 - age)), NOW, show)
+    shown = View(replace(LIVE, skew=60.0, revision=int(NOW + 60 - age)), NOW, show)
     assert shown.line.position == pytest.approx(place, abs=0.1)
     assert shown.left == pytest.approx(3 * DAY - age, abs=1)
 
@@ -135,17 +135,17 @@ def test_the_position_is_on_the_line_by_its_age(age: float, place: float) -> Non
 )
 def test_a_gap_is_on_the_line_and_never_too_small_to_see(start: float, end: float, stretch: Stretch) -> None:
     gap = FeedGap(FEED, NOW - start, NOW - end, Cause.TOO_OLD, NOW)
-    [found] = view(replace(LIVE, skew=None, gaps=1, declared=(gap,)), NOW, show).line.gaps
+    [found] = View(replace(LIVE, skew=None, gaps=1, declared=(gap,)), NOW, show).line.gaps
     assert found == pytest.approx(stretch, abs=0.2)
 
 
 def test_who_does_not_see_the_line_is_told() -> None:
-    assert view(GAP, NOW, show).line.words == "The last 3d: the position at 100%, 1 gap"
-    assert view(STANDBY, NOW, show).line.words == "The last 3d: the position is not known"
+    assert View(GAP, NOW, show).line.words == "The last 3d: the position at 100%, 1 gap"
+    assert View(STANDBY, NOW, show).line.words == "The last 3d: the position is not known"
 
 
 def test_gauges_show_the_usage_and_when_there_is_room_again() -> None:
-    initial, proper, _, bucket = view(WAITING_FOR_LIMIT, NOW, show).gauges
+    initial, proper, _, bucket = View(WAITING_FOR_LIMIT, NOW, show).gauges
     assert (initial.limit.words, initial.full, initial.free) == ("0 of 5", False, "")
     assert (proper.limit.words, proper.full, proper.free) == ("5 of 5", True, "free in 3m 34s")
     assert bucket.limit.words == "14m of 1h"
@@ -153,7 +153,7 @@ def test_gauges_show_the_usage_and_when_there_is_room_again() -> None:
 
 def test_a_limit_that_is_free_by_now_says_nothing() -> None:
     status = replace(LIVE, usage=(LimitUsage("proper", 5, 5, NOW - 0.1),))
-    assert view(status, NOW, show).gauges[0].free == ""
+    assert View(status, NOW, show).gauges[0].free == ""
 
 
 @pytest.mark.parametrize(
@@ -161,34 +161,32 @@ def test_a_limit_that_is_free_by_now_says_nothing() -> None:
     [(LIVE, "allowed now"), (WAITING_FOR_LIMIT, "allowed in 3m 34s"), (STANDBY, "Not known to this process")],
 )
 def test_the_next_connection_attempt_is_told(status: StatusSnapshot, words: str) -> None:
-    assert words in view(status, NOW, show).attempt
+    assert words in View(status, NOW, show).attempt
 
 
 def test_the_most_frequent_causes_of_dead_letters_come_first() -> None:
     causes = {DeadLetterCause("data.betId", f"reason {number}"): number for number in range(1, 50)}
-    shown = view(replace(LIVE, dead_letters=causes), NOW, show)
+    shown = View(replace(LIVE, dead_letters=causes), NOW, show)
     assert [count for _, count in shown.causes] == list(range(49, 49 - MOST_CAUSES, -1))
     assert shown.more_causes == 49 - MOST_CAUSES
 
 
 def test_owner_and_standbys_have_names() -> None:
-    members = view(LIVE, NOW, show).members
-    assert members is not None
+    members = View(LIVE, NOW, show).members
     assert [(m.name, m.role) for m in members] == [(ME, "owns the feed, this process"), (OTHER, "stands by")]
-    members = view(STANDBY, NOW, show).members
-    assert members is not None
+    members = View(STANDBY, NOW, show).members
     assert [m.role for m in members] == ["owns the feed", "stands by, this process"]
 
 
 @pytest.mark.parametrize("status", [KAFKA_DOWN, replace(LIVE, group=Group())])
 def test_members_that_kafka_does_not_show_are_unknown(status: StatusSnapshot) -> None:
-    assert view(status, NOW, show).members is None
+    assert View(status, NOW, show).members == []
 
 
 def test_bets_are_shown_only_where_they_may_be() -> None:
-    assert view(LIVE, NOW, show).bets is None
-    assert view(replace(LIVE, last_bets=()), NOW, show).bets == ()
-    bets = view(SHOWING_BETS, NOW, show).bets
+    assert View(LIVE, NOW, show).bets is None
+    assert View(replace(LIVE, last_bets=()), NOW, show).bets == []
+    bets = View(SHOWING_BETS, NOW, show).bets
     assert bets is not None
     assert [bet.result for bet in bets] == ["CashOut", "Lose", "Win"]
     assert bets[-1] == ShownBet(

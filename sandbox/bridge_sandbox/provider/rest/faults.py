@@ -8,8 +8,9 @@ from http.client import responses
 from typing import Annotated, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.rest.routes import Endpoint
 
 Positive = Annotated[int, Field(ge=1)]
@@ -38,13 +39,11 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
     return Answer(status, orjson.dumps(body), {"Content-Type": "application/problem+json", **(headers or {})})
 
 
-class RestFault(BaseModel):
+class RestFault(Model):
     """What goes wrong, at which requests. Raises pydantic's ValidationError when it makes no sense.
 
     Requests are counted from the moment the fault was injected, those to its endpoint only.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     endpoint: Endpoint | None = None
     """None is any of them."""
@@ -57,7 +56,7 @@ class RestFault(BaseModel):
     """Answer with this status, whatever was asked by whom. A redirect needs `headers` too."""
     body: str | None = None
     """Answer with this body, such as HTML or JSON of a wrong shape; with status 200 by default."""
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = Field(default={})
     """Headers to add or to replace, such as `Content-Type`, `Location` or `Retry-After`."""
     truncate: bool = False
     """Send the first half of the body only, as if that were all."""

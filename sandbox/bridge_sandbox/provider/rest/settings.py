@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import Field, SecretStr
 
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.rest.routes import Endpoint
 from bridge_sandbox.provider.world.words import LANGUAGES, Language
 
 
-class RestPolicy(BaseModel):
+class RestPolicy(Model):
     """What the interface leaves open, and how this provider does it.
 
     Raises pydantic's ValidationError when something is wrong.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     languages: Annotated[tuple[Language, ...], Field(min_length=1)] = LANGUAGES
     only_in_lists: frozenset[Language] = frozenset()
     """Languages that are missing where an endpoint gives all of them."""
     only_in_all: frozenset[Language] = frozenset()
     """Languages that are missing where an endpoint gives one of them."""
-    language_keys: dict[Language, str] = {}
+    language_keys: dict[Language, str] = Field(default={})
     """What a language is called in a map of all languages, where not by its code."""
     event_members: Literal["names", "ids"] = "names"
     """Whether an event's sport, region, league and competitors have names, or ids alone."""

@@ -14,8 +14,9 @@ from operator import attrgetter
 from random import Random
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from bridge_sandbox.provider.model import Model
 from bridge_sandbox.provider.world import words
 from bridge_sandbox.provider.world.words import Language
 
@@ -41,10 +42,8 @@ def mix(*numbers: int) -> int:
 Count = Annotated[int, Field(ge=1)]
 
 
-class Sizes(BaseModel):
+class Sizes(Model):
     """How many entities of each kind there are."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     sports: Count = 12
     regions: Count = 20

@@ -39,28 +39,12 @@ def test_a_class_path_is_used_while_all_its_jars_are_there(tmp_path: Path, jars:
     assert downloads.load_class_path(file) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"/nowhere/a.jar"])
-def test_a_malformed_class_path_file_is_ignored(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "class-path"
-    file.write_bytes(content)
-    assert downloads.load_class_path(file) is None
-
-
 def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     file = archive(tmp_path / "x.tar.gz")
     file.write_bytes(file.read_bytes()[:60])
     with pytest.raises(DevError, match=r"x\.tar\.gz is damaged.*Delete it"):
         downloads.unpack(file, tmp_path / "cache" / "registry")
     assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_an_unpacked_archive_leaves_nothing_temporary(tmp_path: Path) -> None:
-    directory = tmp_path / "cache" / "registry"
-    for name in ("x.tar.gz", "y.tar.gz"):
-        downloads.unpack(archive(tmp_path / name), directory)
-        assert [path.name for path in directory.parent.iterdir()] == ["registry"]
-        assert [path.name for path in directory.iterdir()] == ["quarkus-run.jar"]
-    assert (directory / "quarkus-run.jar").read_bytes() == b"jar"
 
 
 def test_waiting_for_a_held_lock_is_reported_once(tmp_path: Path) -> None:

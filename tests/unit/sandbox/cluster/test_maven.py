@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jgo.maven import MavenContext
 
 from bridge.errors import DevError
 from bridge_sandbox.cluster import maven
@@ -76,13 +75,6 @@ def test_a_download_that_breaks_off_is_tried_again(repository: type[_Repository]
     assert fetch([]).read_bytes() == repository.body
 
 
-def test_a_large_download_shows_that_it_is_alive(repository: type[_Repository]) -> None:
-    lines = list[str]()
-    fetch(lines)
-    assert lines[0] == "resolving org.example:thing:1.0"
-    assert lines[-1] == "thing-1.0.tar.gz: 20 of 20 MB"
-
-
 def test_a_download_that_keeps_breaking_leaves_no_half_file(
     repository: type[_Repository], tmp_path: Path
 ) -> None:
@@ -107,8 +99,3 @@ def test_a_file_must_have_the_checksum_that_the_repository_names(
 def test_an_artifact_that_cannot_be_had_is_named_with_what_to_check(repository: type[_Repository]) -> None:
     with pytest.raises(DevError, match=r"(?s)org\.example:nothing.*HTTPS_PROXY"):
         fetch([], "nothing")
-
-
-def test_the_lock_is_in_the_local_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("M2_REPO", str(tmp_path))
-    assert maven.lock_file().parent == Path(MavenContext().repo_cache) == tmp_path

@@ -77,21 +77,6 @@ def owner(directory: Path, code: str = OWNER) -> Iterator[tuple[subprocess.Popen
             child.kill()
 
 
-def test_a_program_can_be_started_and_stopped_again(server: Server) -> None:
-    for _ in range(2):
-        server.start()
-        assert server.is_alive()
-        for _ in range(2):
-            server.stop()
-            assert not server.is_alive()
-
-
-def test_a_program_dies_with_its_killed_owner(tmp_path: Path) -> None:
-    with owner(tmp_path) as (process, child):
-        process.kill()
-        assert eventually(lambda: not child.is_running())
-
-
 def test_a_program_dies_with_its_owner_while_a_fork_of_the_owner_lives(tmp_path: Path) -> None:
     forking = OWNER.replace(
         "print(server", "import os\nif os.fork() == 0:\n  import time; time.sleep(8)\nprint(server", 1
@@ -186,17 +171,6 @@ def test_only_harmless_variables_reach_the_program(tmp_path: Path, monkeypatch: 
     server.start()
     assert server.wait(10)
     assert server.log_tail() == "['OWN']"
-
-
-def test_the_tail_is_the_last_lines_since_the_start(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("old\n" * 5)
-    since = log.stat().st_size
-    with log.open("a") as file:
-        file.writelines(f"line {number}\n" for number in range(100))
-    assert tail(log).splitlines() == [f"line {number}" for number in range(80, 100)]
-    assert tail(log, since, lines=200).splitlines() == [f"line {number}" for number in range(100)]
-    assert tail(tmp_path / "none") == ""
 
 
 def test_the_tail_leaves_stack_frames_out(tmp_path: Path) -> None:

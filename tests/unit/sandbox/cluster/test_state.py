@@ -23,11 +23,6 @@ def cluster(*identities: Identity) -> State:
     return State("127.0.0.1:9092", "http://127.0.0.1:8080/apis/ccompat/v7", members)
 
 
-def test_a_saved_state_is_loaded_as_it_was(tmp_path: Path) -> None:
-    state.save(tmp_path, cluster(ALIVE, DEAD))
-    assert state.load(tmp_path) == cluster(ALIVE, DEAD)
-
-
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"members": [{}]}', '{"members": 3}'])
 def test_a_malformed_state_file_is_no_state(tmp_path: Path, content: str) -> None:
     (tmp_path / "state.json").write_text(content)
@@ -40,12 +35,6 @@ def test_a_malformed_state_file_is_no_state(tmp_path: Path, content: str) -> Non
 )
 def test_a_cluster_runs_while_its_processes_do(identities: tuple[Identity, ...], expected: str) -> None:
     assert cluster(*identities).now() == expected
-
-
-def test_a_running_server_has_memory_and_a_dead_one_none() -> None:
-    first, second = cluster(ALIVE, DEAD).members
-    assert (first.memory() or 0) > 1_000_000
-    assert second.memory() is None
 
 
 def test_down_leaves_a_recycled_pid_alone_and_keeps_only_the_addresses(tmp_path: Path) -> None:

@@ -132,6 +132,13 @@ def test_all_enum_values_occur(fields: dict[str, set[Any]]) -> None:
     assert fields[".data.selections.type"] == set(range(1, 9))
 
 
+def test_a_payout_has_no_more_decimals_than_its_currency(messages: list[Published]) -> None:
+    paid = [bet for message in messages if (bet := orjson.loads(message.body)["data"]).get("amount")]
+    yen = [bet["payout"] for bet in paid if bet["amount"].get("currency") == "JPY"]
+    assert len(yen) > 100
+    assert all(float(payout).is_integer() for payout in yen)
+
+
 def test_amounts_are_exact_above_2_to_the_53(fields: dict[str, set[Any]]) -> None:
     values = fields[".data.amount.value"]
     assert any(value > 2**53 and int(float(value)) != value for value in values)

@@ -22,7 +22,7 @@ from bridge_sandbox.provider.rest.tokens import SCOPES, InvalidToken
 from bridge_sandbox.provider.stream import Stream, StreamSettings
 from bridge_sandbox.provider.world.entities import Sizes, World
 from tests.unit.sandbox.provider.conftest import ORIGIN
-from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
+from tests.unit.sandbox.provider.consumer import NOW, provider
 from tests.wsgi import Response
 from tests.wsgi import ask as asked
 
@@ -117,20 +117,6 @@ def test_the_truth_can_be_counted(feed: Provider, ask: Ask, window: str) -> None
     assert page(ask(f"/truth/count?{window}")) == {"count": len(lines(ask(f"/truth?{window}")))}
 
 
-def test_attempts_breaches_and_connections_are_listed(feed: Provider, ask: Ask) -> None:
-    assert page(ask("/connections")) == []
-    connection = let_in(feed, NOW, int(NOW) - 5)
-    connection.frames(NOW, 7)
-    feed.connect(NOW + 1, None)
-    attempts = page(ask("/attempts"))
-    assert [(a["revision"], a["kind"], a["status"]) for a in attempts] == [
-        (int(NOW) - 5, "small", 101),
-        (None, "initial", 409),
-    ]
-    assert [(b["rule"], b["at"]) for b in page(ask("/breaches"))] == [("active", NOW + 1)]
-    assert page(ask("/connections")) == [{**attempts[0], "replaying": True, "sent": 7}]
-
-
 def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     feed.inflict(Garbage(count=3), NOW)
     for name, body in (("clock-jump", b'{"by":60}'), ("stall", b'{"seconds":9}'), ("pause", b"")):
@@ -143,12 +129,6 @@ def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     feed.log.end = NOW - 50
     state = page(ask("/state"))
     assert (state["ended"], state["published"]) == (NOW - 50, 504)
-
-
-def test_bets_that_are_made_have_no_speed(ask: Ask) -> None:
-    for name in ("speed", "step"):
-        assert error(ask(f"/{name}", "POST"), 404).startswith("no recording is played here")
-    assert error(ask("/speed", "POST", b'{"speed":-1}'), 400).startswith("speed: ")
 
 
 def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:
@@ -247,19 +227,6 @@ def test_nothing_changes_while_the_provider_is_busy(
     assert error(ask(place, "POST", body), 503) == "the provider is too busy; ask again"
     assert (feed.log.end, feed.log.injected, rest.catalogue.changes) == (inf, [], 0)
     assert get(rest, "translations/en/sports") == 200
-
-
-def test_the_requests_are_listed(rest: Rest, ask: Ask) -> None:
-    ask("/api/faults", "POST", b'{"nth":2,"status":500}')
-    for path in ("translations/en/sports?ids=1", "translations/en/regions", "nothing"):
-        get(rest, path)
-    listed = lines(ask("/api/requests"))
-    assert [(r["target"], r["endpoint"], r["status"], r["fault"]) for r in listed] == [
-        ("/api/translations/en/sports?ids=1", "sports", 200, False),
-        ("/api/translations/en/regions", "regions", 500, True),
-        ("/api/nothing", None, 404, False),
-    ]
-    assert {r["at"] for r in listed} == {NOW}
 
 
 def test_a_token_is_given(feed: Provider, rest: Rest, ask: Ask) -> None:

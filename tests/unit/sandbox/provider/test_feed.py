@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge_sandbox.provider.feed import Attempt, Policy, Provider, Refusal
-from bridge_sandbox.provider.rate_limits import Kind, Limits, Rule
+from bridge_sandbox.provider.feed import Attempt, Policy, Refusal
+from bridge_sandbox.provider.rate_limits import Kind, Rule
 from bridge_sandbox.provider.stream import Log, Stream, StreamSettings
 from bridge_sandbox.provider.world.entities import World
 from tests.streams import CachedStream
@@ -58,17 +57,6 @@ def test_the_log_says_whose_connection_was_in_the_way(stream: Stream, second: An
     for i in range(4):
         feed.connect(NOW + 2 + i, int(NOW), client="a")
     assert (feed.breaches[-1].rule, feed.breaches[-1].holder) == ("proper", "")
-
-
-def test_a_second_connection_can_replace_the_first(stream: Stream) -> None:
-    feed = provider(stream, Policy(second="replace"))
-    first = let_in(feed, NOW, int(NOW))
-    second = let_in(feed, NOW + 1, int(NOW))
-    assert (first.is_active, second.is_active) == (False, True)
-    assert first.due == -inf
-    feed.disconnect(first)
-    assert second.is_active
-    assert feed.breaches == []
 
 
 @pytest.mark.parametrize(
@@ -126,37 +114,6 @@ def test_replay_keeps_its_pace_and_live_does_not(stream: Stream) -> None:
     assert len(bets(received(connection, NOW + 5.01, NOW + 20))) == pytest.approx(4000, abs=4)
     live = let_in(provider(stream, Policy(replay_rate=50)), NOW, None)
     assert len(bets(received(live, NOW, NOW + 5))) == 1001
-
-
-def test_the_log_of_connections_is_complete(stream: Stream) -> None:
-    seen: list[Attempt] = []
-    feed = Provider(stream, Limits(), on_attempt=seen.append)
-    feed.connect(NOW, int(NOW) - 7200)
-    feed.connect(NOW + 1, None)
-    assert seen == feed.attempts
-    assert [(a.at, a.revision, a.kind, a.status, a.since) for a in seen] == [
-        (NOW, int(NOW) - 7200, "large", 101, NOW - 7200),
-        (NOW + 1, None, "initial", 409, None),
-    ]
-
-
-def test_a_broken_limit_refuses(stream: Stream) -> None:
-    feed = provider(stream)
-    for i in range(5):
-        feed.disconnect(let_in(feed, NOW + i, int(NOW)))
-    answer = feed.connect(NOW + 5, int(NOW))
-    assert isinstance(answer, Refusal)
-    assert answer.status == 429
-    assert feed.active is None
-    assert [breach.rule for breach in feed.breaches] == ["proper"]
-
-
-def test_a_refusal_can_say_when_to_come_back(stream: Stream) -> None:
-    feed = provider(stream, Policy(refusal_retry_after=90))
-    let_in(feed, NOW, int(NOW))
-    answer = feed.connect(NOW, int(NOW))
-    assert isinstance(answer, Refusal)
-    assert (answer.status, answer.retry_after) == (409, 90)
 
 
 def test_a_replay_can_begin_earlier_than_requested(stream: Stream) -> None:

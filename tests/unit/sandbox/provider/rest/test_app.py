@@ -142,24 +142,6 @@ def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stre
     assert builders > 50
 
 
-def test_a_language_may_be_missing_in_one_of_two_forms() -> None:
-    side = rest(languages=("en", "ja", "ar"), only_in_lists={"ja"}, only_in_all={"ar"})
-    event = SMALL.events[0].id
-    for path in ("sports", f"{event}/markets"):
-        full = [bool(get(side, f"translations/{language}/{path}")) for language in ("en", "ja", "ar")]
-        assert full == [True, True, False]
-    assert get(side, "translations/all/sport/1")["translations"].keys() == {"en", "ar"}
-    languages = {key[0]: names.keys() for key, names in true(side).items()}
-    assert languages["sport"] == languages["market"] == languages["selection"] == {"en", "ja", "ar"}
-    assert languages["event"] == languages["market-type-template"] == {"en", "ar"}
-
-
-def test_an_unknown_language_has_nothing() -> None:
-    side = rest(languages=("en",))
-    assert get(side, "translations/sv/sports") == []
-    assert get(side, f"translations/sv/{SMALL.events[0].id}/markets") == []
-
-
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_rename_shows_everywhere_and_changes_nothing_else(kind: Kind) -> None:
     side = rest(languages=("en", "de"))
@@ -185,34 +167,6 @@ def test_a_removed_entity_is_gone_everywhere(kind: Kind) -> None:
     gone = before.keys() - after.keys()
     # A market takes its selections along.
     assert {key[:2] for key in gone if kind != "market" or key[0] == kind} == {(kind, number)}
-
-
-@pytest.mark.parametrize("kind", LISTS)
-def test_an_event_has_no_name_for_what_was_removed(kind: Kind) -> None:
-    side = rest(languages=("en",))
-    event = SMALL.events[0]
-    number = (event.competitors[0] if kind == "competitor" else getattr(event.league, kind, event.league)).id
-    side.catalogue.remove(kind, number)
-    answer = get(side, f"translations/all/event/{event.id}")
-    related = answer["competitors"][0] if kind == "competitor" else answer[kind]
-    assert related == {"id": number, "translations": {}}
-
-
-def test_relations_lead_from_an_event_to_all_it_belongs_to() -> None:
-    truth = {(known.kind, known.id): known.relations for known in rest().catalogue.truth()}
-    for event in SMALL.events:
-        assert truth["event", event.id] == {
-            "sportId": event.league.sport.id,
-            "regionId": event.league.region.id,
-            "leagueId": event.league.id,
-            "competitorIds": tuple(competitor.id for competitor in event.competitors),
-        }
-        for competitor in event.competitors:
-            related = {"sportId": event.league.sport.id, "leagueId": event.league.id}
-            assert truth["competitor", competitor.id] == related
-        for market in event.markets:
-            assert truth["market", market.id] == {"eventId": event.id, "marketTypeId": market.type}
-            assert {truth["selection", number]["marketId"] for number in market.selections} == {market.id}
 
 
 def test_lists_can_be_narrowed() -> None:
@@ -261,14 +215,3 @@ def test_every_currency_of_a_bet_has_its_precision(stream: Stream) -> None:
         answer = get(side, f"CurrencyExchange/currency-precision?symbol={symbol}")
         assert answer == {"precision": precision}
     assert {symbol for symbol, _ in used - listed} == {"KWD", "PTS"}
-
-
-def test_currencies_can_be_had_by_type() -> None:
-    side, odd = rest(), rest(odd_currencies=True)
-    whole = get(side, "CurrencyExchange/active-currencies")
-    by_type = [get(side, f"CurrencyExchange/active-currencies?type={number}") for number in (1, 2, 3)]
-    assert by_type[0] + by_type[1] + by_type[2] == whole
-    assert [{c["type"] for c in currencies} for currencies in by_type] == [{1}, {2}, {3}]
-    assert get(side, "CurrencyExchange/active-currencies?type=4") == []
-    extra = [c for c in get(odd, "CurrencyExchange/active-currencies") if c not in whole]
-    assert [(c["symbol"], c["type"]) for c in extra] == [(None, 1), ("XTS", 9)]

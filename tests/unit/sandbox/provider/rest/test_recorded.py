@@ -9,14 +9,13 @@ import orjson
 import pytest
 
 from bridge.avro.schemas import load
-from bridge_sandbox.provider.avro_files import RecordingError
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.world.catalogue import Unknown
 from bridge_sandbox.provider.world.entities import Sizes, World
 from bridge_sandbox.provider.world.recorded import Names
 from bridge_sandbox.provider.world.words import LANGUAGES
-from tests.recordings import bet, write
+from tests.recordings import write
 from tests.unit.sandbox.provider.rest.test_app import LISTS, NOW, SMALL, get, rest, texts_of
 
 OTHER = World(8, NOW, Sizes(sports=1, regions=1, leagues=1, competitors=2, events=1))
@@ -111,8 +110,3 @@ def test_recorded_currencies_are_listed_if_they_were_active(tmp_path: Path) -> N
     assert [(one["symbol"], one["type"]) for one in listed] == [("EUR", 1), ("BTC", 2), ("PTS", 3)]
     assert get(side, "CurrencyExchange/currency-precision?symbol=OLD") == {"precision": 3}
     assert get(side, "translations/en/sports")  # of the world: none was recorded
-
-
-def test_names_are_no_bets(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match=r"not of settlement.Translation or settlement.Currency"):
-        Names([write(tmp_path / "bets.avro", [bet(0)])])

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bridge_sandbox.provider.world.entities import Region, Selection, SelectionTemplate, World
+from bridge_sandbox.provider.world.entities import Selection, SelectionTemplate, World
 from bridge_sandbox.provider.world.words import (
     CLUB,
     LANGUAGES,
@@ -28,11 +28,6 @@ def test_every_language_has_words_of_its_own_with_the_same_placeholders() -> Non
         assert len({table[language] for language in LANGUAGES}) == len(LANGUAGES)
 
 
-def test_beyond_the_last_word_names_repeat_with_a_number(world: World) -> None:
-    again = Region(world.regions[0].id + len(REGIONS["en"]))
-    assert again.text("sv") == f"{world.regions[0].text('sv')} 2" == "Sverige 2"
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_filled_in_template_is_the_name(world: World, language: Language) -> None:
     for event in world.events[:200]:
@@ -46,11 +41,3 @@ def test_a_filled_in_template_is_the_name(world: World, language: Language) -> N
             assert len(set(named)) == len(named)
             asked = [SelectionTemplate(number, market, i).text(language) for i, number in numbers]
             assert named == [template.format(**values) for template in asked]
-
-
-def test_an_event_is_called_as_in_the_feed_in_english(world: World) -> None:
-    for event in world.events:
-        if event.is_outright:
-            assert event.text("en").startswith(event.league.text("en"))
-        else:
-            assert event.text("en") == event.name
