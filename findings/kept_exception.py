@@ -1,6 +1,6 @@
 """An exception that is handled while confluent-kafka raises another one is never freed (decision 0037).
 
-`python -m tests.unit.kafka.kept_exception` needs no broker.
+`python findings/kept_exception.py` needs no broker.
 """
 
 from __future__ import annotations

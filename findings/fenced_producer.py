@@ -1,6 +1,6 @@
 """What `flush` raises once a producer is fenced, by what its callback does (decision 0032).
 
-`python -m tests.unit.kafka.fenced_producer 127.0.0.1:9092` asks a broker, such as that of `bridge dev up`.
+`python findings/fenced_producer.py 127.0.0.1:9092` asks a broker, such as that of `bridge dev up`.
 """
 
 from __future__ import annotations
