@@ -45,7 +45,7 @@ LATE_SECONDS = 0.5
 """An attempt that takes this much longer than it may stood still: a connection may have opened unseen."""
 
 
-class _LastRead:
+class LastRead:
     """When the socket was last read. More than `stall_after` seconds between two reads are a stall."""
 
     def __init__(self, clock: Clock, stall_after: float) -> None:
@@ -95,7 +95,7 @@ class Connection(ClientConnection):
         """The provider's clock in the handshake, minus our monotonic clock."""
         self.reading_paused = False
         """Whether the socket is not read because the queue is full."""
-        self._last_read = _LastRead(clock, stall_after)
+        self._last_read = LastRead(clock, stall_after)
         self.heard_at = self._last_read.at.monotonic
         """When data last arrived, monotonic seconds: a message, a part of one, or a protocol ping."""
 

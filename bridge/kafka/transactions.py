@@ -146,17 +146,13 @@ class _Effort:
     """The attempts at one thing."""
 
     most_failures: int
+    """After so many in a row, the producer is replaced."""
     failures: int = 0
     """In a row so far."""
     divisible: bool = False
     """Whether the caller of `commit` may write less instead."""
     slow: TooMuch | None = None
     """How far the delivery has come, if it takes long."""
-
-    @property
-    def is_last(self) -> bool:
-        """Whether another failure is one too many for this producer."""
-        return self.failures + 1 >= self.most_failures
 
 
 class TransactionalWriter:
@@ -447,7 +443,7 @@ class TransactionalWriter:
             raise kind(refusal(self.transactional_id, error, self._client.topics)) from None
         # While a broker holds back its answers, another producer would only begin anew.
         effort, throttled = self._effort, self._pace.throttled(time.monotonic())
-        hopeless = effort.is_last and not throttled
+        hopeless = effort.failures + 1 >= effort.most_failures and not throttled
         void = effort.slow if effort.divisible and self.asked is None else None
         if void is not None and (hopeless or action is not ErrorAction.RETRY):
             self._discard()

@@ -268,6 +268,7 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(members, "OWNER_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", admin)
+    watch: asyncio.Future[NoReturn]
     leadership = Apart(
         *looks,
         before=lambda: seen.append(service._take_snapshot().group),
