@@ -47,6 +47,20 @@ LATE_SECONDS = 0.5
 """An attempt that takes this much longer than it may stood still: a connection may have opened unseen."""
 
 
+class LastRead:
+    """When the socket was last read. More than `stall_after` seconds between two reads are a stall."""
+
+    def __init__(self, clock: Clock, stall_after: float) -> None:
+        self._clock = clock
+        self._stall_after = stall_after
+        self.at = clock()
+
+    def was_stalled(self) -> bool:
+        """Note that it is read now. Returns whether it had not been for long."""
+        before, self.at = self.at, self._clock()
+        return self.at.monotonic - before.monotonic > self._stall_after
+
+
 class Connection(ClientConnection):
     """An open connection whose messages are received in bursts, by `receive_many`.
 
@@ -83,10 +97,8 @@ class Connection(ClientConnection):
         """The provider's clock in the handshake, minus our monotonic clock."""
         self.reading_paused = False
         """Whether the socket is not read because the queue is full."""
-        self._stall_after = stall_after
-        self._clock = clock
-        self._read_at = clock()
-        self.heard_at = self._read_at.monotonic
+        self._last_read = LastRead(clock, stall_after)
+        self.heard_at = self._last_read.at.monotonic
         """When data last arrived, monotonic seconds: a message, a part of one, or a protocol ping."""
 
     @property
@@ -108,7 +120,7 @@ class Connection(ClientConnection):
         self._reader.feed(data)
         self._handle()
         if self._reader.midway:
-            self.heard_at = self._read_at.monotonic
+            self.heard_at = self._last_read.at.monotonic
         if self._inbox:
             self._wake()
 
@@ -124,9 +136,9 @@ class Connection(ClientConnection):
                 elif self._ended or self._hung_up:
                     place += 1
                 else:
-                    place = self._inbox.add_messages(parts, place, self._read_at.wall)
+                    place = self._inbox.add_messages(parts, place, self._last_read.at.wall)
         if len(self._inbox) > before:
-            self.heard_at = self._read_at.monotonic
+            self.heard_at = self._last_read.at.monotonic
         if self._lost and (not self._reader.more or self.closed):
             super().connection_lost(self._lost.pop())
         self._hold()
@@ -148,10 +160,10 @@ class Connection(ClientConnection):
         if isinstance(event, Frame):
             self._spent += FRAME_BYTES + len(event.data)
             if event.fin or event.data:  # empty fragments could continue forever
-                self.heard_at = self._read_at.monotonic
+                self.heard_at = self._last_read.at.monotonic
             if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
                 if not self._hung_up:
-                    self._inbox.add(bytes(event.data), event.fin, self._read_at.wall)
+                    self._inbox.add(bytes(event.data), event.fin, self._last_read.at.wall)
                 return
         super().process_event(event)
 
@@ -172,10 +184,8 @@ class Connection(ClientConnection):
             self._note_reading()
 
     def _note_reading(self) -> None:
-        now = self._clock()
-        if now.monotonic - self._read_at.monotonic > self._stall_after:
+        if self._last_read.was_stalled():
             self._inbox.after_read_pause = True
-        self._read_at = now
 
     def receive_many(self, most: int) -> list[Received]:
         """Return at most `most` messages, in order."""

@@ -79,35 +79,28 @@ class Look(NamedTuple):
     """The others themselves, None for those that do not exist."""
 
 
-class Visibility(NamedTuple):
-    """How far readers see now."""
+def hidden(client: AdminClient, topics: Iterable[str]) -> tuple[list[RecordPlace], Look]:
+    """Return where open transactions hide the rest of these topics, and the look without them.
 
-    places: list[RecordPlace]
-    """Where open transactions hide the rest, those that are written at this moment included."""
-    unknown: dict[str, str]
-    """The topics that do not tell → why."""
-    stable: dict[str, list[int]]
-    """The last stable offsets of the others."""
-    seen: dict[str, TopicSeen | None]
-    """The others themselves, None for those that do not exist."""
-
-
-def hidden(client: AdminClient, topics: Iterable[str]) -> Visibility:
-    """Return what is hidden in these topics. Raises as `admin.metadata`."""
+    Those that are written at this moment are included. Raises as `admin.metadata`.
+    """
     admin.metadata(client)  # or each topic would wait for brokers that do not answer
-    found = Visibility([], {}, {}, {})
+    places: list[RecordPlace] = []
+    unknown: dict[str, str] = {}
+    stables: dict[str, list[int]] = {}
+    topics_seen: dict[str, TopicSeen | None] = {}
     for topic in topics:
         try:
             [seen] = admin.topics_seen(client, [topic]).values()
             written = () if seen is None else seen.ends
             stable = admin.end_offsets(client, topic, len(written), visible=True) if written else []
         except BridgeError as error:
-            found.unknown[topic] = str(error)
+            unknown[topic] = str(error)
         else:
             both = enumerate(zip(stable, written, strict=True))
-            found.places.extend(RecordPlace(topic, p, first) for p, (first, end) in both if first < end)
-            found.stable[topic], found.seen[topic] = stable, seen
-    return found
+            places.extend(RecordPlace(topic, p, first) for p, (first, end) in both if first < end)
+            stables[topic], topics_seen[topic] = stable, seen
+    return places, Look((), unknown, stables, topics_seen)
 
 
 def first_times(settings: Settings, places: Sequence[RecordPlace]) -> dict[RecordPlace, float]:
@@ -158,21 +151,20 @@ class TransactionWatch:
         """
         client, self._client = self._client or clients.admin(self._settings.kafka), None
         asked = self._clock()
-        places, unknown, stable, topics = hidden(client, self._topics)
-        if not unknown:
+        places, look = hidden(client, self._topics)
+        if not look.unknown:
             self._client = client
         answered = self._clock()
         lasting = [place for place in places if place in self._seen]
         seen = {place: self._seen.get(place, answered) for place in places}
-        self._seen = seen | {place: at for place, at in self._seen.items() if place.topic in unknown}
+        self._seen = seen | {place: at for place, at in self._seen.items() if place.topic in look.unknown}
         times = {place: self._times[place] for place in lasting if place in self._times}
         if undated := [place for place in lasting if place not in times]:
             times |= first_times(self._settings, undated)
         self._times = times
         began = {place: min(times.get(place, inf), seen[place].wall) for place in lasting}
         ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
-        found = tuple(OpenTransaction(place, began[place], ages[place]) for place in lasting)
-        return Look(found, unknown, stable, topics)
+        return look._replace(open=tuple(OpenTransaction(it, began[it], ages[it]) for it in lasting))
 
     def close(self) -> None:
         """Destroy the client, which may block."""

@@ -23,8 +23,9 @@ import enum
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar
@@ -64,12 +65,6 @@ def error_of(exception: KafkaException | SystemError) -> KafkaError:
     return error
 
 
-def _note_offset(offsets: dict[tuple[str, int], int], error: KafkaError | None, message: Message) -> None:
-    # A broker that takes a record for a repetition need not know its offset any more.
-    if error is None and (offset := message.offset()) is not None and offset >= 0:
-        offsets[message.topic() or "", message.partition() or 0] = offset
-
-
 class _Phase(enum.Enum):
     CLOSED = "no producer that has fenced its predecessors, and whose last sentinel was read"
     EMPTY = "no transaction is open"
@@ -101,6 +96,63 @@ class Lease(Protocol):
 
     def check(self) -> None:
         """Raise if writing must not continue."""
+
+
+class _Client:
+    """The producer in use, and what it reports of the records in the open transaction."""
+
+    def __init__(self) -> None:
+        self.producer: Producer | None = None
+        self.polling = threading.Lock()
+        """Held while `poll` has a reference to the producer, which must not be the last."""
+        self.topics: set[str] = set()
+        """Those that were written by any producer."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was reported: a transaction begins."""
+        self.undelivered: KafkaError | None = None
+        self.offsets: dict[tuple[str, int], int] = {}
+        """By topic and partition: where the `first` record lies, once the transaction was flushed."""
+        self.note = partial(_note_offset, self.offsets)  # of this transaction, however late it is called
+
+    def poll(self) -> None:
+        """Discard delivery reports. Raises nothing."""
+        with self.polling, suppress(KafkaException, SystemError):
+            if self.producer is not None:
+                self.producer.poll(0)
+
+    def discard(self) -> None:
+        """Let the producer go, without waiting for its end."""
+        with self.polling:
+            if self.producer is not None:
+                destroy_in_background(self.producer)
+            self.producer = None
+
+    def delivered(self, error: KafkaError | None, _: Message) -> None:
+        """Take a report; the error counts that is not only the consequence of another one."""
+        if self.undelivered is None or is_consequence(self.undelivered):
+            self.undelivered = error or self.undelivered
+
+
+def _note_offset(offsets: dict[tuple[str, int], int], error: KafkaError | None, message: Message) -> None:
+    # A broker that takes a record for a repetition need not know its offset any more.
+    if error is None and (offset := message.offset()) is not None and offset >= 0:
+        offsets[message.topic() or "", message.partition() or 0] = offset
+
+
+@dataclass
+class _Effort:
+    """The attempts at one thing."""
+
+    most_failures: int
+    """After so many in a row, the producer is replaced."""
+    failures: int = 0
+    """In a row so far."""
+    divisible: bool = False
+    """Whether the caller of `commit` may write less instead."""
+    slow: TooMuch | None = None
+    """How far the delivery has come, if it takes long."""
 
 
 class TransactionalWriter:
@@ -135,28 +187,21 @@ class TransactionalWriter:
         self._lease = lease
         self._pace = pace
         self._call_seconds = call_seconds
-        self._max_failures = max_failures
         self._calls = CallTimeout(stuck_seconds)
-        self._producer: Producer | None = None
-        self._polling = threading.Lock()
-        """Held while `poll` has a reference to the producer, which must not be the last."""
+        self._client = _Client()
+        self._effort = _Effort(max_failures)
         self._phase = _Phase.CLOSED
         self._left_open = False
         """Whether records may be in the log of a transaction that was ended without its markers."""
-        self._undelivered: KafkaError | None = None
-        self._topics: set[str] = set()
-        self.offsets: dict[tuple[str, int], int] = {}
+
+    @property
+    def offsets(self) -> Mapping[tuple[str, int], int]:
         """By topic and partition: where the `first` record lies, once the open transaction was flushed."""
-        self._note = partial(_note_offset, self.offsets)
-        self._failures = 0
-        self._divisible = False
-        """Whether the caller of `commit` may write less instead."""
-        self._slow: TooMuch | None = None
-        """How far the delivery has come, if it takes long."""
+        return self._client.offsets
 
     def retry(self, attempt: Callable[[], T]) -> T:
         """Call `attempt` until it succeeds. Raises SinkBroken if an operator has to act, and as the lease."""
-        self._failures = 0
+        self._effort.failures = 0
         while True:
             try:
                 if self._phase is _Phase.FAILED:
@@ -173,11 +218,9 @@ class TransactionalWriter:
         """Fence all other producers of the transactional id; return its last sentinel, now final."""
         self._discard()
         self._lease.confirm()
-        self._producer = self._make()
-        self._call(clients.warm_up, self._producer)
-        self._call(
-            self._producer.init_transactions, min(INIT_SECONDS * patience.factor, LONGEST_INIT_SECONDS)
-        )
+        self._client.producer = producer = self._make()
+        self._call(clients.warm_up, producer)
+        self._call(producer.init_transactions, min(INIT_SECONDS * patience.factor, LONGEST_INIT_SECONDS))
         # A commit that was never requested cannot have taken place, whatever is still hidden.
         found = self._lease.committed(visible=self._left_open and self.asked is None)
         self._phase = _Phase.EMPTY
@@ -203,7 +246,7 @@ class TransactionalWriter:
         if it is `divisible` and was not delivered in time: the next commit has to `mend` its partitions.
         """
         self.asked = None
-        self._divisible, self._slow = divisible, None
+        self._effort.divisible, self._effort.slow = divisible, None
         self.retry(partial(self._attempt, fill, mend or fill, check_generation, aborted))
         self.asked = None
         self._left_open = False
@@ -213,15 +256,15 @@ class TransactionalWriter:
     def begin(self) -> None:
         """Begin a transaction. Sends no request: the broker opens it with the first record."""
         self._need().begin_transaction()
-        self._phase, self._undelivered, self.offsets = _Phase.OPEN, None, {}
-        self._note = partial(_note_offset, self.offsets)  # of this transaction, however late it is called
+        self._phase = _Phase.OPEN
+        self._client.begin()
 
     def produce_ready(self, records: Sequence[Record]) -> None:
         """Produce the records after the first `written` ones, until the client's queue is full.
 
         Never blocks, and leaves errors to `commit`. Must not be called during another call.
         """
-        producer = self._producer
+        producer = self._client.producer
         if producer is None or self._phase is _Phase.CLOSED or self.written == len(records):
             return
         try:
@@ -238,9 +281,7 @@ class TransactionalWriter:
         For each report, that thread would take the interpreter lock from the one that handles messages. After
         the last one, a `flush` returns up to 10 ms later.
         """
-        with self._polling, suppress(KafkaException, SystemError):
-            if self._producer is not None:
-                self._producer.poll(0)
+        self._client.poll()
 
     def produce_blocking(self, records: Iterable[Record], on_delivery: Any = None) -> None:
         """Produce the records, waiting while the client's queue is full."""
@@ -257,20 +298,22 @@ class TransactionalWriter:
 
         The calls after it would only say that the transaction has failed.
         """
-        self.produce_blocking(records, self._delivered)
+        self.produce_blocking(records, self._client.delivered)
         while self._need().flush(FLUSH_SECONDS):
             self._lease.check()
-        if self._undelivered is not None:
-            raise KafkaException(self._undelivered)
+        if self._client.undelivered is not None:
+            raise KafkaException(self._client.undelivered)
 
     def close(self) -> None:
         """Abort an open transaction, which would hide later records, and end the producer."""
-        if self._producer is not None and self._phase not in (_Phase.CLOSED, _Phase.EMPTY):
+        producer = self._client.producer
+        if producer is not None and self._phase not in (_Phase.CLOSED, _Phase.EMPTY):
             try:
-                self._producer.purge()
-                self._call(self._producer.abort_transaction, 1.0)
+                producer.purge()
+                self._call(producer.abort_transaction, 1.0)
             except (KafkaException, SystemError) as exception:
                 get().debug("abort failed, the transaction will time out", error=str(exception.args[0]))
+        del producer  # the last reference is not to be this one
         self._discard()
         self._calls.close()
 
@@ -305,7 +348,7 @@ class TransactionalWriter:
             self._left_open = False
         if self._phase is not _Phase.DELIVERED:  # 3, 4
             # Without a failure, the coordinator has just added the sentinel's partition to the transaction.
-            send_offsets = check_generation or self._failures > 0
+            send_offsets = check_generation or self._effort.failures > 0
             self.asked, self._phase = self._deliver_all(fill, send_offsets=send_offsets), _Phase.DELIVERED
         self._call(self._need().commit_transaction, self._seconds)  # 5
         if self.asked is not None:
@@ -335,15 +378,15 @@ class TransactionalWriter:
                 silent = 0.0
             spent, delivered = now - began, 1 - left / max(total, left)
             text = f"{left} records were not delivered within {spent:.0f} s"
-            self._slow = TooMuch(text, delivered, spent)
+            self._effort.slow = TooMuch(text, delivered, spent)
             if silent >= self._seconds and not self._pace.moves(now):
                 if gone := self._gone():
                     text += f": {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
-            if self._divisible and spent > LONGEST_SECONDS * max(delivered, 0.4):
+            if self._effort.divisible and spent > LONGEST_SECONDS * max(delivered, 0.4):
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, txn_requires_abort=True))
             waiting = left
-        with self._polling:  # a report that `poll` has taken is noted
+        with self._client.polling:  # a report that `poll` has taken is noted
             pass
 
     def _gone(self) -> list[str]:
@@ -352,7 +395,7 @@ class TransactionalWriter:
             listed = self._need().list_topics(timeout=FLUSH_SECONDS).topics
         except (KafkaException, SystemError):
             return []
-        return sorted(self._topics - listed.keys())
+        return sorted(self._client.topics - listed.keys())
 
     def _abort(self) -> None:
         self._left_open = True
@@ -372,8 +415,8 @@ class TransactionalWriter:
 
     def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> bool:
         """Pass records to the client, which copies them. Return whether all of them fit into its queue."""
-        produce, topics, written = producer.produce, self._topics, self.written
-        note = self._note
+        produce, topics, written = producer.produce, self._client.topics, self.written
+        note = self._client.note
         try:
             for record in records:
                 topics.add(record.topic)
@@ -385,14 +428,10 @@ class TransactionalWriter:
             self.written = written
         return True
 
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        if self._undelivered is None or is_consequence(self._undelivered):
-            self._undelivered = error or self._undelivered
-
     def _recover(self, error: KafkaError) -> None:
         """Prepare for another attempt, and pause. Raises SinkBroken if an operator has to act."""
-        if self._producer is not None:
-            error = cause(self._producer, error)
+        if self._client.producer is not None:
+            error = cause(self._client.producer, error)
         if error.code() == KafkaError._TIMED_OUT:
             patience.ran_out()
         action = triage(error)
@@ -401,11 +440,11 @@ class TransactionalWriter:
             # The member of the group may miss that right just as well; the exit code must not depend on it.
             no_member = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
             kind = TopologyError if no_member else SinkBroken
-            raise kind(refusal(self.transactional_id, error, self._topics)) from None
+            raise kind(refusal(self.transactional_id, error, self._client.topics)) from None
         # While a broker holds back its answers, another producer would only begin anew.
-        throttled = self._pace.throttled(time.monotonic())
-        hopeless = self._failures + 1 >= self._max_failures and not throttled
-        void = self._slow if self._divisible and self.asked is None else None
+        effort, throttled = self._effort, self._pace.throttled(time.monotonic())
+        hopeless = effort.failures + 1 >= effort.most_failures and not throttled
+        void = effort.slow if effort.divisible and self.asked is None else None
         if void is not None and (hopeless or action is not ErrorAction.RETRY):
             self._discard()
             raise void
@@ -421,8 +460,8 @@ class TransactionalWriter:
         self._pause(reason)
 
     def _pause(self, reason: str) -> None:
-        self._lease.pause(reason, backoff_seconds(self._failures))
-        self._failures += 1
+        self._lease.pause(reason, backoff_seconds(self._effort.failures))
+        self._effort.failures += 1
 
     def _reset(self, phase: _Phase) -> None:
         """Enter a phase in which no transaction is open."""
@@ -430,12 +469,9 @@ class TransactionalWriter:
 
     def _discard(self) -> None:
         self._left_open |= self._phase not in (_Phase.CLOSED, _Phase.EMPTY)
-        with self._polling:
-            if self._producer is not None:
-                destroy_in_background(self._producer)
-            self._producer = None
+        self._client.discard()
         self._reset(_Phase.CLOSED)
 
     def _need(self) -> Producer:
-        assert self._producer is not None, "the writer is not open"
-        return self._producer
+        assert self._client.producer is not None, "the writer is not open"
+        return self._client.producer

@@ -85,10 +85,17 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH: Final = datetime(1970, 1, 1)
 
 
-def _symbols(symbols: dict[int, str]) -> scalars.Symbols:
+def _symbol_of(symbols: dict[int, str]) -> Callable[[object], str]:
+    """Return what maps the numbers of an enum. pydantic's own enum would accept `true` and `1.0` for 1."""
     *most, last = symbols
     message = f"Input should be {', '.join(map(str, most))} or {last}"
-    return scalars.Symbols(symbols, lambda: PydanticCustomError("enum", message))
+
+    def symbol_of(value: object) -> str:
+        if type(value) is not int or value not in symbols:
+            raise PydanticCustomError("enum", message)
+        return symbols[value]
+
+    return symbol_of
 
 
 _read_date_time = scalars.DateTimes(not_a_date_time).parse if scalars.COMPILED else parse_date_time
@@ -100,8 +107,8 @@ Double = Annotated[float, Zero(0)]
 """The IEEE 754 value nearest to the JSON literal. An integer may have any size; the integer `-0` is 0."""
 DateTime = Annotated[int, PlainValidator(_read_date_time), Zero("0001-01-01T00:00:00")]
 """A date-time in JSON; here and in Avro microseconds since 1970-01-01T00:00:00 UTC."""
-SettlementResult = Annotated[str, PlainValidator(_symbols(SETTLEMENT_RESULTS).parse), Zero(0)]
-BetItemType = Annotated[str, PlainValidator(_symbols(BET_ITEM_TYPES).parse)]
+SettlementResult = Annotated[str, PlainValidator(_symbol_of(SETTLEMENT_RESULTS)), Zero(0)]
+BetItemType = Annotated[str, PlainValidator(_symbol_of(BET_ITEM_TYPES))]
 StringMap = Annotated[dict[str, str], Field(fail_fast=True), AfterValidator(scalars.in_order)]
 BetId = Annotated[str, Field(min_length=1, max_length=1000)]
 """The record's key: not null, although the interface allows it, and of a size that Kafka accepts."""

@@ -1,6 +1,6 @@
-"""Converts scalar values of the feed's JSON to Avro: date-times, enums, maps of strings.
+"""Reads date-times of the feed's JSON as Avro has them, and sorts maps.
 
-A bet has six date-times and nine enums, and pydantic calls a function of this module for each, so it is
+A bet has six date-times, and transcoder and pydantic call a function of this module for each, so it is
 compiled if there is a C compiler.
 """
 
@@ -40,22 +40,6 @@ class DateTimes:
             seconds, ahead = _seconds(text), _offset(text, end)
             if seconds != _INVALID and ahead != _INVALID:
                 return (seconds - ahead) * 1_000_000 + _micros(text, end)
-        raise self._wrong()
-
-
-class Symbols:
-    """Maps the numbers of an enum to symbols. pydantic's own enum would accept `true` and `1.0` for 1."""
-
-    def __init__(self, symbols: dict[int, str], wrong: Wrong) -> None:
-        self._symbols: Final = symbols
-        self._wrong: Final = wrong
-
-    def parse(self, value: object) -> str:
-        """Return the symbol of a number. Raises `wrong` for anything else."""
-        if type(value) is int:
-            symbol = self._symbols.get(value)
-            if symbol is not None:
-                return symbol
         raise self._wrong()
 
 

@@ -252,7 +252,7 @@ class Checkpointer:
             newest=self.pipeline.replay.newest,
             skew=skew.seconds if skew else None,
             catch_up=term.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
-            moved=None if self._latest is None else self._latest.moved,
+            moved=term.start.moved,
             topics=term.topics,
             starting=term.starting,
             bets_schema=self.dependencies.codecs.bets.schema_id,

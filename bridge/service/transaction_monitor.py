@@ -54,9 +54,6 @@ class TransactionMonitor:
         names = [topic.name for topic in declared.of_feed()]
         watch = TransactionWatch(self._settings, names, self._clock)
 
-        def unknown(reason: str) -> Look:
-            return Look((), dict.fromkeys(names, reason))
-
         suspected = dict[str, str]()
         try:
             while True:
@@ -68,10 +65,9 @@ class TransactionMonitor:
                     if other and suspected:  # one look is the word of one broker
                         on_other("; ".join(other.values()))
                     suspected = other
-                except BridgeError as error:
-                    look = unknown(str(error))
                 except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
-                    look = unknown(repr(error))
+                    reason = str(error) if isinstance(error, BridgeError) else repr(error)
+                    look = Look((), dict.fromkeys(names, reason))
                 self.report(look)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:

@@ -24,11 +24,9 @@ LARGER = {
     # Cores.
     "Position": 22,
     "Translations": 29,
-    "TransactionalWriter": 21,
     "_Audit": 18,
     "TopicScan": 17,
     "Client": 16,
-    "Connection": 16,
     "Export": 15,
     "JobState": 15,
     "Replay": 16,

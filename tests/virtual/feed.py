@@ -14,6 +14,7 @@ from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, FeedUnreached
+from bridge.feed.client import LastRead
 from bridge.feed.protocol import HandshakeRequest
 from bridge.feed.received import Oversized, Received
 from bridge_sandbox.provider.feed import Connection as Peer
@@ -60,7 +61,6 @@ class Connection:
         clock: Clock,
     ) -> None:
         self.skew = skew
-        self._clock = clock
         self.reading_paused = False
         self.ended = False
         self._feed = feed
@@ -71,8 +71,8 @@ class Connection:
         self._timer: asyncio.TimerHandle | None = None
         self._queue: deque[Received] = deque()
         self._after_read_pause = False
-        self._read_at = clock()
-        self.heard_at = self._read_at.monotonic
+        self._last_read = LastRead(clock, settings.stall_seconds)
+        self.heard_at = self._last_read.at.monotonic
         self._end: FeedError = FeedLost("disconnected")
         self.read()
 
@@ -145,17 +145,15 @@ class Connection:
 
     def _receive(self, bodies: list[bytes]) -> None:
         self._note_reading()
-        self.heard_at = self._read_at.monotonic
+        self.heard_at = self._last_read.at.monotonic
         for body in map(self._feed.network.altered, bodies):
-            self._queue.append(Received(body, self._read_at.wall, self._after_read_pause))
+            self._queue.append(Received(body, self._last_read.at.wall, self._after_read_pause))
             self._after_read_pause = False
         self._wake()
 
     def _note_reading(self) -> None:
-        """Mark messages after a long pause, like `bridge.feed.client`: they may have been sent long ago."""
-        now = self._clock()
-        self._after_read_pause |= now.monotonic - self._read_at.monotonic > self._settings.stall_seconds
-        self._read_at = now
+        """Mark messages after a long pause: they may have been sent long ago."""
+        self._after_read_pause |= self._last_read.was_stalled()
 
 
 class Feed:

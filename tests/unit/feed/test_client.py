@@ -86,17 +86,6 @@ async def test_a_provider_that_is_not_listened_to_is_held_back(size: int) -> Non
         assert connection.transport.is_reading() or connection.closed
 
 
-async def test_reading_goes_on_as_soon_as_there_is_room() -> None:
-    handler = sending(*(b"%0*d" % (1000, number) for number in range(20_000)))
-    async with provider(handler, compression=None) as url, reading(url) as reader:
-        connection = reader.connection
-        await reader.until(lambda: not connection.transport.is_reading())
-        while not connection.transport.is_reading():
-            assert connection.receive_many(1)
-        assert connection.waiting > 0
-        connection.transport.abort()
-
-
 class Hand:
     """A clock that is set forward by hand."""
 
@@ -157,24 +146,6 @@ async def test_a_full_queue_is_a_stall() -> None:
         assert [m.after_read_pause for m in await reader.take(held)] == [False] * held
         assert [m.after_read_pause for m in await reader.take(2)] == [True, False]
         connection.transport.abort()
-
-
-async def test_a_ping_of_the_protocol_is_heard() -> None:
-    go_on, answered = asyncio.Event(), asyncio.Event()
-
-    async def handler(server: ServerConnection) -> None:
-        await go_on.wait()
-        await (await server.ping())
-        answered.set()
-        await server.wait_closed()
-
-    async with provider(handler) as url, reading(url) as reader:
-        reader.connection.heard_at = began = time.monotonic() - 100
-        go_on.set()
-        async with asyncio.timeout(PATIENCE):
-            await answered.wait()
-        assert reader.connection.heard_at > began
-        assert reader.connection.waiting == 0
 
 
 async def test_a_reply_goes_out_as_text() -> None:

@@ -65,15 +65,6 @@ def test_a_message_amid_the_fragments_of_another_is_left_to_the_library() -> Non
     assert client.error.code == 1002
 
 
-def test_a_large_frame_becomes_fragments() -> None:
-    client = read(sliced(message(body(WHOLE_BYTES + 1))))
-    assert [(f.opcode, len(f.data), f.fin) for f in client.frames] == [
-        (Opcode.TEXT, SLICE_BYTES, False),
-        *[(Opcode.CONT, SLICE_BYTES, False)] * 3,
-        (Opcode.CONT, 1, True),
-    ]
-
-
 def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
     sent = bytearray(message(body(2 * SLICE_BYTES + 5)))
     sent[0] |= 0x40
@@ -151,19 +142,6 @@ def test_a_frame_that_no_server_may_send_is_left_to_the_library(wrong: bytes) ->
     client = read(bytes(out[1]))
     assert client.error is not None
     assert client.error.code == 1002
-
-
-@pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT], [HEAD_BYTES], list(range(0, LIMIT, 999))])
-def test_a_message_of_exactly_the_limit_is_whole(cuts: list[int]) -> None:
-    client = read(message(body(LIMIT), cuts))
-    assert client.messages(LIMIT) == [body(LIMIT)]
-
-
-@pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT + 1], [HEAD_BYTES], list(range(0, LIMIT, 999))])
-def test_a_message_above_the_limit_keeps_size_hash_and_head(cuts: list[int]) -> None:
-    large = body(LIMIT + 1)
-    client = read(message(b"before") + message(large, cuts) + message(b"after", [2]) + message(large, cuts))
-    assert client.messages(LIMIT) == [b"before", oversized(large), b"after", oversized(large)]
 
 
 @pytest.mark.parametrize("limit", [1, 10, HEAD_BYTES - 1])

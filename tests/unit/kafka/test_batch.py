@@ -19,14 +19,6 @@ def record(size: int) -> Record:
     return Record("topic", b"key", bytes(size), 0)
 
 
-def test_a_batch_is_full_by_count() -> None:
-    batch = Batch()
-    for _ in range(3):
-        assert not batch.full(LIMITS)
-        batch.add(record(0))
-    assert batch.full(LIMITS)
-
-
 def test_a_batch_is_full_by_bytes() -> None:
     batch = Batch()
     batch.add(record(1000 - OVERHEAD_BYTES - 1))
@@ -34,15 +26,6 @@ def test_a_batch_is_full_by_bytes() -> None:
     batch = Batch()
     batch.add(record(1000 - OVERHEAD_BYTES))
     assert batch.full(LIMITS)
-
-
-def test_a_batch_opens_with_its_first_message() -> None:
-    batch = Batch()
-    before = batch.opened_at
-    batch.touch(100.0, 1.0)
-    batch.touch(100.015, 2.0)
-    assert (before, batch.opened_at) == (None, 100.0)
-    assert (batch.records, batch.bytes) == ([], 0)
 
 
 def test_the_linger_grows_with_the_backlog() -> None:

@@ -17,10 +17,10 @@ from bridge.kafka import admin, clients, open_transactions
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import (
+    Look,
     OpenTransaction,
     RecordPlace,
     TransactionWatch,
-    Visibility,
     first_times,
     hidden,
     show_producer,
@@ -57,11 +57,11 @@ class World:
         self.clients += 1
         return object()
 
-    def _hidden(self, *_: object) -> Visibility:
+    def _hidden(self, *_: object) -> tuple[list[RecordPlace], Look]:
         if self.hidden is None:
             raise KafkaUnavailable("no broker answered")
         self.now = Instant(self.now.wall + self.takes, self.now.monotonic + self.takes)
-        return Visibility(self.hidden, self.unknown, {"t.bets": [7]}, {})
+        return self.hidden, Look((), self.unknown, {"t.bets": [7]})
 
     def _first_times(self, _: Settings, places: Sequence[RecordPlace]) -> dict[RecordPlace, float]:
         self.peeks += 1
@@ -193,16 +193,16 @@ def test_a_topic_that_does_not_answer_leaves_the_others(
     places = [RecordPlace("a", 0, 8), RecordPlace("c", 0, 8)]
     stable = {"a": [8, 5], "c": [8, 5]}
     seen = {"a": SEEN, "c": SEEN}
-    assert hidden(AdminClient({}), "abc") == (places, {"b": str(error)}, stable, seen)
+    assert hidden(AdminClient({}), "abc") == (places, Look((), {"b": str(error)}, stable, seen))
 
 
 def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(monkeypatch)
     cluster.listed -= {"a", "b", "c"}
     cluster.refused["b"] = TopologyError("no right to Describe the topic b")
-    found, unknown, _, seen = hidden(AdminClient({}), "abc")
-    assert (found, seen) == ([], {"a": None, "c": None})
-    assert unknown == {"b": "no right to Describe the topic b"}
+    found, look = hidden(AdminClient({}), "abc")
+    assert (found, look.seen) == ([], {"a": None, "c": None})
+    assert look.unknown == {"b": "no right to Describe the topic b"}
 
 
 def test_a_record_without_a_timestamp_is_of_no_time(monkeypatch: pytest.MonkeyPatch) -> None:

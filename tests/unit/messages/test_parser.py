@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import ConversionError
-from bridge.messages.parser import Message, MessageParser
-from tests.malformed import MALFORMED
+from bridge.messages.parser import MessageParser
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -31,40 +29,6 @@ def reason_of(data: bytes, parser: MessageParser | None = None) -> str:
     with pytest.raises(ConversionError) as caught:
         (parser or MessageParser()).parse(data)
     return caught.value.reason
-
-
-def test_the_example_becomes_its_record() -> None:
-    decoded = MessageParser().parse((EXAMPLES / "settled-bet.message.json").read_bytes())
-    assert decoded == Message(None, json.loads((EXAMPLES / "settled-bet.record.json").read_text()), ())
-
-
-@pytest.mark.parametrize(
-    "data", [b"{}", b'{"pingId":null}', b'{"data":null}', b' {"data":null,"pingId":null}\n']
-)
-def test_a_message_with_neither_ping_nor_data_is_empty(data: bytes) -> None:
-    assert MessageParser().parse(data) == Message(None, None, ())
-
-
-def test_a_ping_id_may_be_any_string() -> None:
-    assert MessageParser().parse(b'{"pingId":"a-1","data":null}') == Message("a-1", None, ())
-    assert MessageParser().parse(b'{"pingId":""}') == Message("", None, ())
-
-
-def test_a_message_may_be_both_a_ping_and_a_bet(message: dict[str, Any]) -> None:
-    decoded = MessageParser().parse(encode(message | {"pingId": "p"}))
-    assert decoded.ping_id == "p"
-    assert decoded.bet
-    assert decoded.bet["betId"] == message["data"]["betId"]
-
-
-@pytest.mark.parametrize("n", [0, 1])
-@pytest.mark.parametrize("kind", MALFORMED)
-def test_malformed_messages_are_refused_with_the_place_of_the_error(
-    kind: str, n: int, message: dict[str, Any]
-) -> None:
-    message["data"]["selections"].append(copy.deepcopy(message["data"]["selections"][0]))
-    data, place = MALFORMED[kind](message, n)
-    assert place in reason_of(data)
 
 
 def test_a_reason_is_the_path_the_rule_and_an_excerpt_of_the_value() -> None:

@@ -80,7 +80,7 @@ def writer(closed: BatchWriter) -> BatchWriter:
 
 def test_a_slow_link_is_no_reason_to_replace_a_producer(topic: Topic, writer: BatchWriter) -> None:
     topic.per_flush, topic.undelivered = 1, 1 + 2 + 4  # time-outs grow
-    writer.run(lambda: writer.commit(batch(), lambda _: CHECKPOINT)).result(10)
+    commit(writer)
     assert topic.committed == [b"bet 0", b"bet 1", b"bet 2", CHECKPOINT.value]
     assert topic.producers == 2
 
@@ -91,7 +91,7 @@ def test_what_is_never_delivered_is_given_up_where_less_may_be_written(
     topic.fits = 3
     made = batch()
     with pytest.raises(TooMuch):
-        writer.run(lambda: writer.commit(made, lambda _: CHECKPOINT, divisible=True)).result(10)
+        commit(writer, made, divisible=True)
     assert topic.committed == []
     assert topic.producers == 1
     assert [record.value for record in made.records] == [b"bet 0", b"bet 1", b"bet 2"]
@@ -109,7 +109,7 @@ def test_what_was_given_up_is_ended_by_one_record_a_partition(topic: Topic, writ
     for number in range(300):
         made.add(Record("bets", b"k", b"bet %d" % number, 0, partition=number % 6))
     with pytest.raises(TooMuch):
-        writer.run(lambda: writer.commit(made, lambda _: CHECKPOINT, divisible=True)).result(10)
+        commit(writer, made, divisible=True)
     part, topic.calls = Batch(), []
     part.add(made.records[0])
     commit(writer, part)
@@ -128,7 +128,7 @@ def test_what_was_given_up_and_is_still_to_be_written_was_not_discarded(
     monkeypatch.setattr(NOTHING, "find_lost", find_lost)
     topic.fits, made = 3, batch()
     with pytest.raises(TooMuch):
-        writer.run(lambda: writer.commit(made, lambda _: CHECKPOINT, divisible=True)).result(10)
+        commit(writer, made, divisible=True)
     topic.fits = 4
     for part in ([made.records[0]], made.records[1:]):
         topic.faults = {"commit": [ABORT]}
@@ -164,9 +164,7 @@ def test_a_throttled_transaction_that_outlives_its_time_out_is_given_up(
     topic.undelivered = 3
     topic.faults = {"offsets": [FATAL], "flush": []}
     with pytest.raises(TooMuch):
-        writer.run(
-            lambda: writer.commit(batch(), lambda _: CHECKPOINT, check_generation=True, divisible=True)
-        ).result(10)
+        commit(writer, attempt=True, divisible=True)
 
 
 def batch() -> Batch:
@@ -177,11 +175,17 @@ def batch() -> Batch:
 
 
 def commit(
-    writer: BatchWriter, made: Batch | None = None, checkpoint: Record = CHECKPOINT, *, attempt: bool = False
+    writer: BatchWriter,
+    made: Batch | None = None,
+    checkpoint: Record = CHECKPOINT,
+    *,
+    attempt: bool = False,
+    divisible: bool = False,
 ) -> None:
     """Commit a batch of three bets, or this one, as that of an attempt to connect or of any other kind."""
     made = made or batch()
-    writer.run(lambda: writer.commit(made, lambda _: checkpoint, check_generation=attempt)).result(20)
+    options = {"check_generation": attempt, "divisible": divisible}
+    writer.run(lambda: writer.commit(made, lambda _: checkpoint, **options)).result(20)
 
 
 WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
@@ -344,17 +348,6 @@ def test_a_client_that_cannot_be_made_is_waited_for(
     topic.faults = {"commit": [FATAL]}
     commit(closed)
     assert (refusals, topic.committed) == ([], WHOLE)
-
-
-def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
-    def rival(producer: FakeProducer) -> None:
-        producer.topic.committed.append(b"checkpoint of a rival")
-        FATAL(producer)
-
-    topic.faults = {"commit": [rival]}
-    with pytest.raises(NotOwner):
-        commit(writer)
-    assert topic.committed == [b"checkpoint of a rival"]
 
 
 def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:

@@ -369,8 +369,10 @@ class Exploration:
         places = tuple((frame.f_code, frame.f_lineno) for frame in frames)
         known = tuple(plain(frame.f_locals) for frame in frames)
         writer = frames[0].f_locals["writer"]._writer
-        producer = vars(writer._producer) if writer._producer is not None else {}
-        point = (run.name, run.view, places, known, plain(vars(writer)), plain(producer), suspended.call)
+        client, effort = vars(writer._client), vars(writer._effort)
+        producer = vars(client["producer"]) if client["producer"] is not None else {}
+        state = tuple(map(plain, (vars(writer), client, effort, producer)))
+        point = (run.name, run.view, places, known, state, suspended.call)
         self._same[answers] = self._points.setdefault(point, answers)
 
     def _next_call(self, bridge: Bridge) -> Call:

@@ -47,11 +47,6 @@ def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
     assert fake.compatibility == dict.fromkeys(fake.subjects, "FULL_TRANSITIVE")
 
 
-def test_registering_again_keeps_the_ids(fake: FakeRegistry, url: str) -> None:
-    first = Registry(RegistrySettings(url=url)).register("p")
-    assert Registry(RegistrySettings(url=url)).register("p") == first
-
-
 def test_a_registry_that_gives_other_ids_by_now_is_another_one(fake: FakeRegistry, url: str) -> None:
     settings = RegistrySettings(url=url)
     codecs = Registry(settings).codecs_of_owner("p")

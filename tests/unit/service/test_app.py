@@ -17,11 +17,11 @@ from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings, WebSettings
 from bridge.errors import NotOwner, SettingsError
-from bridge.kafka import blocking, clients
+from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
 from bridge.observability.status import DeliveryStatus, KnownStatus, TermStatus
-from bridge.ownership.election import GroupProbe, LeaderElection
+from bridge.ownership.election import LeaderElection
 from bridge.ownership.group import Group, Member
 from bridge.records import topics
 from bridge.records.checkpoint import State
@@ -36,10 +36,13 @@ SILENT = "bridge_event_loop_silent_seconds"
 
 
 class Apart(LeaderElection):
-    """The election of a process that is a member of no group."""
+    """The election of a process that is a member of no group; what it sees of the group, look by look."""
 
-    def __init__(self) -> None:
-        """Without a consumer."""
+    def __init__(
+        self, *looks: Group | Exception | None, before: Callable[[], object] = lambda: None, last: Any = None
+    ) -> None:
+        """Without a consumer. `before` is called before each look, `last` at the last one."""
+        self._looks, self._before, self._last = list(looks), before, last
 
     refusal = ""
 
@@ -52,6 +55,27 @@ class Apart(LeaderElection):
 
     def released(self, term: int) -> None:
         """Nobody waits for it."""
+
+    def look(self, _client: object) -> Group | None:
+        self._before()
+        found = self._looks.pop(0) if self._looks else None
+        if not self._looks and self._last is not None:
+            self._last()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> app._Service:
+    """A process that looks at its group in quick succession."""
+    monkeypatch.setattr(members, "STANDBY_SECONDS", 0.001)
+    monkeypatch.setattr(clients, "admin", lambda _: object())
+    return app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
+
+
+ALONE = Group((Member("1", "a", "h", True),))
+NO_GAPS: Any = SimpleNamespace(codecs=SimpleNamespace(gaps=None))
 
 
 def test_what_a_connection_will_need_is_checked_before_anything_else(
@@ -100,16 +124,10 @@ async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch,
     assert f"the schema registry at {address} " in service._status.reason
 
 
-async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_standby_for_whom_no_client_can_be_made_goes_on(
+    service: app._Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[KafkaSettings] = []
-
-    class Unseen(Apart):
-        """It lacks the right to see who is in the group."""
-
-        def look(self, _client: object) -> None:
-            service._changed.set()
-
-    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
 
     def admin(settings: KafkaSettings) -> object:
         made.append(settings)
@@ -117,55 +135,18 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
             raise KafkaUnavailable("a file is away")
         return object()
 
-    monkeypatch.setattr(members, "STANDBY_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", admin)
     with capture_logs() as logged:
-        await service._stand_by(Unseen())
+        await service._stand_by(Apart(None, last=service._changed.set))
     assert [line.get("reason", "") for line in logged] == ["a file is away", ""]
     assert len(made) == 3
 
 
-async def test_a_look_at_the_group_that_never_returns_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    released = threading.Event()
-    group = Group((Member("1", "a", "h", True),))
-    ways: list[Callable[[], object]] = [lambda: released.wait(60), lambda: None]
-
-    class Hanging(Apart):
-        def look(self, _client: object) -> Group:
-            ways.pop(0)()
-            return group
-
-    monkeypatch.setattr(clients, "admin", lambda _: object())
-    monkeypatch.setattr(blocking, "HANG_SECONDS", 0.05)
-    probe = GroupProbe(KafkaSettings(), Hanging(), "test")
-    try:
-        with pytest.raises(KafkaUnavailable, match="client has not returned"):
-            await probe.run()
-        monkeypatch.setattr(blocking, "HANG_SECONDS", 30)
-        assert await probe.run() is group
-    finally:
-        released.set()
-        probe.close()
-
-
 async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over(
-    monkeypatch: pytest.MonkeyPatch,
+    service: app._Service,
 ) -> None:
-    looks: list[Group | None] = [Group((Member("1", "a", "h", True),)), None, None]
-
-    class Forgetful(Apart):
-        """It is reported once."""
-
-        def look(self, _client: object) -> Group | None:
-            if len(looks) == 1:
-                service._changed.set()
-            return looks.pop(0)
-
-    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
-    monkeypatch.setattr(members, "STANDBY_SECONDS", 0.001)
-    monkeypatch.setattr(clients, "admin", lambda _: object())
     with capture_logs() as logged:
-        await service._stand_by(Forgetful())
+        await service._stand_by(Apart(ALONE, None, None, last=service._changed.set))
     assert ["waits for a" in line.get("reason", "") for line in logged] == [True, False]
     assert service._status.until is None
 
@@ -203,33 +184,14 @@ async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
 
 
 async def test_without_kafka_the_last_owner_shows_where_it_was(
-    monkeypatch: pytest.MonkeyPatch,
+    service: app._Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Group((Member("1", "a", "h", True),))
-    looks: list[Group | KafkaUnavailable | None] = [
-        KafkaUnavailable("no broker"),
-        None,
-        Group(),
-        other,
-        other,
-    ]
+    looks = KafkaUnavailable("no broker"), None, Group(), ALONE, ALONE
     seen: list[tuple[bool, int | None, int]] = []
 
     def see() -> None:
         status = service._take_snapshot()
         seen.append((status.owner, status.known.revision, status.delivery.batch_records))
-
-    class Shown(Apart):
-        """It says who its members are, or not."""
-
-        def look(self, _client: object) -> Group | None:
-            see()
-            found = looks.pop(0)
-            if not looks:
-                service._changed.set()
-            if isinstance(found, KafkaUnavailable):
-                raise found
-            return found
 
     class Owner:
         """It knows where it is, once it has restored that, and loses the feed."""
@@ -250,25 +212,20 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
             see()
             raise NotOwner("leadership was lost")
 
-    async def no_gaps(*_: object) -> None: ...
-
-    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
-    monkeypatch.setattr(members, "STANDBY_SECONDS", 0.001)
-    monkeypatch.setattr(members, "OWNER_SECONDS", 10.0)
     monkeypatch.setattr(app, "FeedOwner", Owner)
-    monkeypatch.setattr(service._gaps, "read", no_gaps)
-    monkeypatch.setattr(clients, "admin", lambda _: object())
+    monkeypatch.setattr(service._gaps, "read", AsyncMock())
     restored = TermStatus(KnownStatus(revision=7), delivery=DeliveryStatus(batch_records=5))
+    leadership = Apart(*looks, before=see, last=service._changed.set)
     for known in (restored, TermStatus()):
-        dependencies: Any = SimpleNamespace(codecs=SimpleNamespace(gaps=None), known=known)
-        await service._one_term(dependencies, Shown())
-    await service._stand_by(Shown())
+        dependencies: Any = SimpleNamespace(codecs=NO_GAPS.codecs, known=known)
+        await service._one_term(dependencies, leadership)
+    await service._stand_by(leadership)
     terms = [(True, 7, 5), (True, None, 0)]
     assert seen == [*terms, (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, None, 0)]
 
 
 async def test_a_term_that_restores_nothing_brings_back_nothing_older_than_another_owner(
-    monkeypatch: pytest.MonkeyPatch,
+    service: app._Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Brief:
         """It loses the feed before it has restored anything."""
@@ -284,21 +241,18 @@ async def test_a_term_that_restores_nothing_brings_back_nothing_older_than_anoth
             await asyncio.sleep(0)  # its members are looked at
             raise NotOwner("leadership was lost")
 
-    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
     service._known, service._members.succeeded = KnownStatus(revision=7), True
     monkeypatch.setattr(app, "FeedOwner", Brief)
     monkeypatch.setattr(service._gaps, "read", AsyncMock())
-    monkeypatch.setattr(clients, "admin", lambda _: object())
-    dependencies: Any = SimpleNamespace(codecs=SimpleNamespace(gaps=None))
-    leadership = Apart()
-    monkeypatch.setattr(leadership, "look", lambda _: None)
-    await service._one_term(dependencies, leadership)
+    await service._one_term(NO_GAPS, Apart())
     assert service._take_snapshot().known == KnownStatus()
 
 
-async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    group = Group((Member("1", "a", "h", True), Member("2", "b", "h", False)))
-    looks: list[Group | Exception] = [group, KafkaUnavailable("no broker"), RuntimeError("unforeseen"), group]
+async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(
+    service: app._Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = Group((*ALONE.members, Member("2", "b", "h", False)))
+    looks = group, KafkaUnavailable("no broker"), RuntimeError("unforeseen"), group, None
     seen: list[Group | None] = []
     clients_made: list[int] = []
     destroyed_by: list[str] = []
@@ -307,28 +261,20 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(monkeypatch
         def __del__(self) -> None:
             destroyed_by.append(threading.current_thread().name)
 
-    class Shown(Apart):
-        """Its group is shown, or not."""
-
-        def look(self, _client: object) -> Group | None:
-            seen.append(service._take_snapshot().group)
-            if not looks:
-                loop.call_soon_threadsafe(watch.cancel)
-                return None
-            found = looks.pop(0)
-            if isinstance(found, Exception):
-                raise found
-            return found
-
     def admin(_settings: KafkaSettings) -> object:
         clients_made.append(len(clients_made))
         return Client()
 
     loop = asyncio.get_running_loop()
-    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
     monkeypatch.setattr(members, "OWNER_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", admin)
-    watch = asyncio.ensure_future(service._members.watch_as_owner(Shown()))
+    watch: asyncio.Future[NoReturn]
+    leadership = Apart(
+        *looks,
+        before=lambda: seen.append(service._take_snapshot().group),
+        last=lambda: loop.call_soon_threadsafe(watch.cancel),
+    )
+    watch = asyncio.ensure_future(service._members.watch_as_owner(leadership))
     with pytest.raises(asyncio.CancelledError), capture_logs() as logged:
         await watch
     assert seen == [None, group, None, None, group]

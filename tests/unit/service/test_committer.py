@@ -86,21 +86,6 @@ class Bench:
 with_bench = given(Bench)
 
 
-@with_bench
-async def test_a_commit_runs_until_it_is_collected(bench: Bench) -> None:
-    committer, batch = bench.committer, Batch()
-    assert committer.collect()
-    committer.start(batch, checkpoint)
-    assert committer.busy
-    assert not committer.collect()
-    await bench.wake.wait()
-    assert bench.loop.time() == 1.0
-    assert committer.collect()
-    assert not committer.busy
-    assert bench.writer.committed == [batch]
-    assert (committer.durations.count, committer.durations.seconds) == (1, 1.0)
-
-
 @pytest.mark.parametrize("way", ["collect", "finish"])
 @with_bench
 async def test_no_commit_follows_one_that_failed(bench: Bench, way: str) -> None:
@@ -115,14 +100,6 @@ async def test_no_commit_follows_one_that_failed(bench: Bench, way: str) -> None
         committer.start(Batch(), checkpoint)
     assert not committer.busy
     assert committer.durations.count == 0
-
-
-@with_bench
-async def test_a_job_returns_its_result_or_raises_its_error(bench: Bench) -> None:
-    assert await bench.committer.run(bench.writer.open, "opening") == b"opened"
-    bench.writer.ends_in = NotOwner("lost")
-    with pytest.raises(NotOwner):
-        await bench.committer.run(bench.writer.open, "opening")
 
 
 @with_bench

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from bridge.avro.codec import Codec, Codecs
-from bridge.avro.encoder import UnknownSchema
 from bridge.avro.schemas import load
 from bridge.clock import AnchoredClock, Instant
 from bridge.config import BatchSettings, FeedSettings, Settings
@@ -26,7 +25,6 @@ from bridge.feed.received import Oversized, Received
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Record
 from bridge.kafka.partitioner import partition_of
-from bridge.messages import converter
 from bridge.records.checkpoint import Checkpoint, Move, State
 from bridge.records.counters import Counters
 from bridge.records.reach import as_seen
@@ -50,11 +48,6 @@ GAPS = Codec(load("feed-gap"), 9)
 SETTINGS = Settings(feed=FeedSettings(name="f", max_message_bytes=1000), batch=BatchSettings(max_records=3))
 FIELDS = attrgetter("topic", "key", "value", "timestamp", "headers", "partition")
 """Of a record."""
-
-
-def no_transcoder(*_: object) -> None:
-    """As if the schema were unknown: pydantic converts."""
-    raise UnknownSchema
 
 
 class Line:
@@ -139,14 +132,6 @@ def test_what_is_published_already_is_dropped_and_counted() -> None:
     assert line.counters == Counters(received=6, published=4, duplicates=1, stale=1, corrections=1)
 
 
-def test_the_order_of_a_map_makes_no_difference() -> None:
-    line = Line()
-    for parameters in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}):
-        selections = [EXAMPLE["data"]["selections"][0] | {"parameters": parameters}]
-        line.handle(bet(selections=selections))
-    assert line.counters == Counters(received=2, published=1, duplicates=1)
-
-
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_a_message_that_is_no_bet_is_a_dead_letter(kind: str) -> None:
     body, reason = MALFORMED[kind](EXAMPLE, 0)
@@ -186,37 +171,6 @@ def test_of_an_oversized_message_size_hash_and_head_are_kept() -> None:
     assert headers["reason"] == "5000 bytes are more than feed.max_message_bytes = 1000"
     assert line.records[0].key == b"ab" * 32
     assert line.counters == Counters(received=2, dead_lettered=1, duplicates=1)
-
-
-def test_either_way_of_converting_makes_the_same_of_a_feed(monkeypatch: pytest.MonkeyPatch) -> None:
-    spoilt = [malform(EXAMPLE, 0)[0] for malform in MALFORMED.values()]
-    bodies = [PING, b"{}", bet(2), bet(), bet(3, ping="p"), bet(bet_id="c", new=1), BROKEN, *spoilt, bet(4)]
-    line = Line()
-    monkeypatch.setattr(converter, "make_transcoder", no_transcoder)
-    other = Line()
-    answers, others = ([line.handle(body) for body in bodies] for line in (line, other))
-    assert answers == others
-    assert (line.pipeline.fallbacks < len(bodies), other.pipeline.fallbacks) == (True, 0)
-    assert line.counters == other.counters
-    assert line.counters.published == 4
-    assert [*map(FIELDS, line.records)] == [*map(FIELDS, other.records)]
-    assert line.pipeline.conversion_log.extras == other.pipeline.conversion_log.extras
-    assert line.term.position.revision == other.term.position.revision
-
-
-def test_a_bet_that_does_not_fit_the_schema_is_not_lost() -> None:
-    narrow = {
-        "type": "record",
-        "name": "SettledBet",
-        "namespace": "settlement",
-        "fields": [{"name": "betId", "type": "long"}],
-    }
-    line = Line(Codec(narrow, 7))
-    line.handle(bet())
-    [(value, headers)] = line.letters()
-    assert value == bet()
-    assert headers["reason"].startswith("not a SettledBet: ")
-    assert line.counters == Counters(received=1, dead_lettered=1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -142,16 +141,3 @@ async def test_what_one_topic_hides_is_told_while_another_one_does_not_answer(
         "open transactions unknown",
         "open transaction hides records",
     ]
-
-
-async def test_a_look_that_does_not_return_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    returned = threading.Event()
-
-    def stuck() -> Look:
-        returned.wait(30)
-        return Look((), {})
-
-    seen, logged = await watched(monkeypatch, stuck, lambda: Look((OPEN,), {}))
-    returned.set()
-    assert [known.open for known in seen] == [None, (OPEN,)]
-    assert "has not returned" in logged[0]["reason"]
