@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from bridge.avro.codec import Codec
 from bridge.config.api import LISTED
 from bridge.errors import SchemaError, SchemaNotFound
 from bridge.snapshots.asking import Account
 from bridge.snapshots.model import MAX_RECORD_BYTES, Counts, Currency, LeftOut, Translation, kind_of
+from bridge.snapshots.report import Covered, some
 
 R = TypeVar("R", Translation, Currency)
 _WHOLE: Final = frozenset({*LISTED, "event"})
@@ -33,6 +34,18 @@ class Portion:
     left_out: tuple[LeftOut, ...]
     owed: set[str] = field(repr=False)
     """Names of what the next run asks about again."""
+    coverage: list[Covered] = field(default_factory=list)
+    """Of the last one of a run, like the notes."""
+    notes: list[str] = field(default_factory=list)
+    """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
+
+
+PublishIfDue: TypeAlias = Callable[[Callable[[str], Portion | None]], Awaitable[None]]
+"""Called after each answer with what makes a portion, given its id."""
+
+
+async def at_the_end(_: Callable[[str], Portion | None]) -> None:
+    """Publish nothing before the end of the run."""
 
 
 class Published(Generic[R]):
@@ -65,7 +78,10 @@ class Published(Generic[R]):
         return found
 
     def change(self, id_: str, records: Iterable[R], removed: Iterable[bytes], account: Account) -> Portion:
-        """Write and remove records; return what there is to publish. Too large ones are left out and owed."""
+        """Write records, then remove those that are `removed` by then; return what there is to publish.
+
+        Too large ones are left out and owed.
+        """
         written: dict[bytes, bytes] = {}
         for record in records:
             value, key = self._codec.encode(record.to_avro(id_)), record.key
@@ -90,6 +106,20 @@ class Published(Generic[R]):
             del self.values[key]
         counted = {kind: replace(counts) for kind, counts in self._counts.items()}
         return Portion(id_, written, gone, counted, account.forbidden, account.left_out, {*account.owed})
+
+    def notes(self, removed: Iterable[bytes]) -> list[str]:
+        """Return notes for people about records that are broken, and about those that are removed."""
+        return [
+            said.format(len(keys), some(key.decode() for key in keys))
+            for keys, said in (
+                (
+                    {*self.broken},
+                    "{:,} records of the topic cannot be read, {}: a full run writes them anew",
+                ),
+                ({*removed}, "{:,} records are removed, {}"),
+            )
+            if keys
+        ]
 
     def _count(self, key: bytes) -> Counts:
         kind = kind_of(key) if self._type is Translation else getattr(self.get(key), "type", "Unknown")

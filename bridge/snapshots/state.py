@@ -6,7 +6,6 @@
     owed/0                names of what is refused until the next run, ten thousand a record
     partial/0             until the next whole run: narrowed ones have kept a part of the answer
     missing/0             until the next full run: a list lacked it that was too short to be believed
-    asking                the last portion of a first run that is not at its end: the next one goes on
 
 Each key begins with the job. Values are JSON: no other program reads them. Times are Unix seconds.
 """
@@ -44,8 +43,6 @@ class JobState:
         """From where on they were read for their currencies, too."""
         self.topic_id: str | None = None
         """The id of the topic of bets that was read."""
-        self.asking: str | None = None
-        """The id of the last portion of a first run that did not come to its end."""
         self.foreign = 0
         self._prefix = f"{job}/"
         self._keep_days: float = 0
@@ -92,8 +89,6 @@ class JobState:
             self.position, self.symbols_from, self.topic_id = position, symbols, topic_id
         elif section == "seen":
             self._seen = _count(content["run"])
-        elif section == "asking":
-            self.asking = content["snapshot"]
         self._small[key] = value
 
     # Uses.
@@ -157,7 +152,6 @@ class JobState:
             for key in [x for x in self._small if x.startswith(f"{until}/")]:
                 if not key[len(until) + 1 :].isdecimal() or int(key[len(until) + 1 :]) >= count:
                     self._put(key, None)
-        self._put("asking", self.asking and {"snapshot": self.asking})
         found = {key: self._small.get(key) for key in self._changed}
         for kind, id_ in self.usage.changed:
             use = self.usage.of[kind].get(id_)

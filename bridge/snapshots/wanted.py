@@ -92,6 +92,8 @@ class Found:
     """What the last run left, and what all bets within `api.keep_days` use."""
     full: bool
     """Whether everything is asked about again."""
+    refreshed_at: float | None = None
+    """When the last run began that has asked about everything; None if records were lost since."""
     resumed: bool = False
     """Whether a first run goes on that has published portions."""
     bets: int = 0
@@ -99,11 +101,17 @@ class Found:
     note: str = ""
     """A note about records that are not bets; empty if there are none."""
 
+    def refreshes(self, task: Task) -> bool:
+        """Return whether the run asks about everything, and so about enough to learn what is gone."""
+        return self.full and not task.narrowed
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The ids to ask about. What the lists and other answers have is not asked about by its id."""
 
+    owed: Collection[str]
+    """Names of what earlier runs failed to learn, as far as this one asks again."""
     listed: dict[Listed, set[int]]
     events: list[int]
     """The newest first, by their ids: whose names are fetched."""
@@ -115,24 +123,16 @@ class Wanted:
     """Sport → market types."""
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        usage: Usage,
-        present: Collection[bytes],
-        owed: Iterable[str] = (),
-        *,
-        full: bool = False,
-        resumed: bool = False,
-    ) -> Wanted:
-        """Return what is `owed` and what is used; unless the run is `full`, only what the topic lacks.
+    def of(cls, task: Task, found: Found, owed: Collection[str] = ()) -> Wanted:
+        """Return what is `owed` and what is used; unless the run is full, only what the topic lacks.
 
-        `present` has the keys of the topic. One that is `resumed` has asked about its events before.
+        One that is resumed has asked about its events before.
         """
+        usage = found.usage
 
         def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
-            is_asked = full and not (resumed and kind not in LISTED)
-            return kind in task.kinds and (is_asked or key_of(kind, number, within) not in present)
+            is_asked = found.full and not (found.resumed and kind not in LISTED)
+            return kind in task.kinds and (is_asked or key_of(kind, number, within) not in found.present)
 
         def lacks_markets(event: int) -> bool:
             """Return whether bets use a market or a selection of the event that the topic lacks."""
@@ -162,6 +162,7 @@ class Wanted:
             types.setdefault(sport, []).append(number)
         has_templates = "selection-template" in task.kinds
         return cls(
+            owed=owed,
             listed={kind: numbers(kind, usage.of.get(kind, ())) for kind in LISTED},
             events=events("event", lambda x: wanted("event", x)),
             markets=events("markets", lacks_markets),

@@ -25,7 +25,7 @@ LARGER = {
     "Checkpoint": 17,
     # Cores.
     "Position": 22,
-    "Translations": 29,
+    "Translations": 22,
     "TransactionalWriter": 21,
     "View": 19,
     "_Audit": 18,
@@ -33,11 +33,10 @@ LARGER = {
     "Client": 16,
     "Connection": 16,
     "Export": 15,
-    "JobState": 15,
     "Replay": 16,
 }
 """Class → most attributes."""
-LONGER = {"redrive_mark": 9, "make_snapshot": 9}
+LONGER = {"redrive_mark": 9}
 """Function → most parameters."""
 TWICE = {"Currency", "LeftOut", "Place", "Snapshot", "Translation"}
 """Of readers and of the jobs that write: one type for both is still to come."""

@@ -75,7 +75,6 @@ CORES = [
     "bridge.rest.json_stream",
     "bridge.rest.pacing",
     "bridge.rest.token",
-    "bridge.snapshots.asking",
     "bridge.snapshots.currencies",
     "bridge.snapshots.forgotten",
     "bridge.snapshots.model",

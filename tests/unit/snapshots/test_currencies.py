@@ -187,7 +187,7 @@ async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
     found[b"EUR"] = found[b"EUR"][:-1]
     outcome = await exchange(provider, found, mention())
     assert (written(outcome), published(found)) == ({"EUR"}, before)
-    assert outcome.notes[0].startswith("the record of EUR cannot be read")
+    assert outcome.notes[0].startswith("1 records of the topic cannot be read, such as EUR")
 
 
 async def test_progress_of_both_steps_is_reported() -> None:

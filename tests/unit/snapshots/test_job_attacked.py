@@ -429,7 +429,7 @@ def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -
             job = Translations(
                 chosen, Task.translations(chosen), topic.codec, topic.known(Usage(), full=False), now
             )
-            assert (await job.run(client, "id")).portion.owed == owed
+            assert (await job.run(client, "id")).owed == owed
             took.append(asyncio.get_running_loop().time())
 
     run_virtually(story())

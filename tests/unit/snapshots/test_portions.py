@@ -10,8 +10,8 @@ import pytest
 from bridge.config.api import LISTED
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
+from bridge.snapshots.job import PORTION_SECONDS
 from bridge.snapshots.model import kind_of
-from bridge.snapshots.translations import PORTION_SECONDS
 from tests.unit.snapshots.world import BOTH, DAY, WORLD, Provider, Runs, api, mention
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ def test_a_first_run_that_is_killed_goes_on_where_it_stopped(killed_at: int) -> 
     provider = Slow(runs, **BOTH)
     snapshot = runs.run(provider, settings=ORDERLY)
     assert not {x for x in published if f"/api/translations/all/event/{x}" in provider.asked_about}
-    assert (snapshot.complete, runs.full, runs.state().asking) == (True, True, None)
+    assert (snapshot.complete, runs.full, snapshot.goes_on) == (True, True, False)
     assert snapshot.refreshed_at is not None
     whole = Runs()
     whole.bets(mention(*WORLD.events))

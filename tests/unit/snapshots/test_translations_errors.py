@@ -22,7 +22,7 @@ from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
 from bridge.rest.endpoints import MAX_IDS
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.report import Outcome
+from bridge.snapshots.published import Portion
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Task
@@ -109,28 +109,28 @@ class Provider:
         answer = self.rest.answer(now().wall, target, request.headers["Authorization"])
         return httpx2.Response(answer.status, headers=answer.headers, content=answer.body)
 
-    def translate(self) -> Outcome:
+    def translate(self) -> Portion:
         """A full run over an empty topic, in virtual time."""
         known = Topic().known(references(), full=True)
 
-        async def story() -> Outcome:
+        async def story() -> Portion:
             async with self.client() as client:
                 job = Translations(self.settings, Task.translations(self.settings), Topic().codec, known, now)
                 return await job.run(client, "id")
 
         return run(story())
 
-    def exchange(self) -> Outcome:
+    def exchange(self) -> Portion:
         """A full run of the currencies."""
         known = Topic().known(references(), full=True)
 
-        async def story() -> Outcome:
+        async def story() -> Portion:
             async with self.client() as client:
                 return await Currencies(self.settings, Topic("currency").codec, known).run(client, "id")
 
         return run(story())
 
-    def of(self, endpoint: Endpoint) -> Outcome:
+    def of(self, endpoint: Endpoint) -> Portion:
         """A run of the job that uses this endpoint."""
         return self.exchange() if "currenc" in endpoint else self.translate()
 
@@ -157,13 +157,13 @@ def provider(ca_file: Path) -> Provider:
 
 
 @pytest.fixture(scope="module")
-def translated(ca_file: Path) -> Outcome:
+def translated(ca_file: Path) -> Portion:
     """The outcome of a full run without a fault."""
     return Provider(ca_file).translate()
 
 
 @pytest.fixture(scope="module")
-def exchanged(ca_file: Path) -> Outcome:
+def exchanged(ca_file: Path) -> Portion:
     """The same, of the currencies."""
     return Provider(ca_file).exchange()
 
@@ -208,14 +208,13 @@ def test_a_wrong_answer(
         reported = [str(failure)]
     else:
         assert not ends
-        portion = outcome.portion
-        assert not portion.removed
-        reported = [left.why for left in portion.left_out]
+        assert not outcome.removed
+        reported = [left.why for left in outcome.left_out]
         if endpoint in wrong.known_at or (wrong.times == 1 and "templates" in endpoint):
             # Another answer had it, or it was asked for in part.
-            assert (reported, portion.owed) == ([], set())
+            assert (reported, outcome.owed) == ([], set())
             return
-        assert bool(portion.owed) == owes
+        assert bool(outcome.owed) == owes
     struck = {exchange.target.partition("?")[0] for exchange in provider.rest.requests if exchange.fault}
     assert struck
     assert reported or not (owes or endpoint in LISTS)
@@ -242,7 +241,7 @@ PASSES: list[dict[str, Any]] = [
     ],
 )
 def test_a_trouble_that_passes(
-    provider: Provider, translated: Outcome, exchanged: Outcome, endpoint: Endpoint, fault: dict[str, Any]
+    provider: Provider, translated: Portion, exchanged: Portion, endpoint: Endpoint, fault: dict[str, Any]
 ) -> None:
     provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=2, times=1, **fault))
     assert provider.of(endpoint) == (exchanged if "currenc" in endpoint else translated)

@@ -24,7 +24,7 @@ from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.job import SCHEMAS, make_snapshot
 from bridge.snapshots.model import Counts, Currency, Job, LeftOut, Offsets, Snapshot, Translation
 from bridge.snapshots.published import Portion
-from bridge.snapshots.report import Covered, Outcome
+from bridge.snapshots.report import Covered
 from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import HOUR_SECONDS, Place, Usage, Use
@@ -238,17 +238,11 @@ class Result:
     notes: list[str]
 
     @classmethod
-    def of(cls, outcome: Outcome, topic: Topic) -> Result:
+    def of(cls, portion: Portion, topic: Topic, found: Found) -> Result:
         """Let the topic take it."""
-        topic.take(outcome.portion)
-        topic.missing = outcome.missing
-        found = vars_of(outcome.portion)
-        del found["id"]
-        return cls(**found, coverage=outcome.coverage, notes=outcome.notes)
-
-
-def vars_of(portion: Portion) -> dict[str, Any]:
-    return {each.name: getattr(portion, each.name) for each in fields(portion)}
+        topic.take(portion)
+        topic.missing = found.state.refused["missing"]
+        return cls(**{each.name: getattr(portion, each.name) for each in fields(cls)})
 
 
 async def translate(
@@ -264,7 +258,7 @@ async def translate(
     settings = settings or api()
     known = topic.known(references, full)
     job = Translations(settings, scope or Task.translations(settings), topic.codec, known)
-    return Result.of(await job.run(provider, topic.snapshot_id()), topic)
+    return Result.of(await job.run(provider, topic.snapshot_id()), topic, known)
 
 
 async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
@@ -276,8 +270,9 @@ async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
 
 async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Result:
     """One run of the currencies; the topic holds what it published."""
-    job = Currencies(api(), topic.codec, topic.known(references, full))
-    return Result.of(await job.run(provider, topic.snapshot_id()), topic)
+    known = topic.known(references, full)
+    job = Currencies(api(), topic.codec, known)
+    return Result.of(await job.run(provider, topic.snapshot_id()), topic, known)
 
 
 def written(outcome: Result) -> set[str]:
@@ -324,9 +319,7 @@ class Runs:
             task = Task("currencies", full=full)
         kafka: Any = self
         client: Any = provider
-        report = make_snapshot(
-            chosen, task, self.last, kafka, client, self._codecs, kafka, lambda *_: None, self._clock
-        )
+        report = make_snapshot(chosen, task, kafka, client, self._codecs, kafka, lambda *_: None, self._clock)
         self.report = report
         self.full = report.full
         self.now += 3600
