@@ -49,8 +49,7 @@ class Currencies:
         owed = (f"{_THING}:{symbol}" for symbol in self._owed)
         account = Account(asks, self._settings, owed, progress)
         whole = await self._list(account)
-        believes = self._full and self._settings.keep_names == "days"
-        vanished = Vanished(self._settings.max_shrink_share, self._refused["missing"], full=believes)
+        vanished = Vanished(self._settings, self._refused["missing"], full=self._full)
         gone = set[str]()
         if whole:
             known = [x.symbol for x in self._present.values() if x.type != "Unknown"]

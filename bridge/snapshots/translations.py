@@ -35,17 +35,7 @@ from bridge.snapshots.model import Translation, key_of, kind_of
 from bridge.snapshots.published import Portion, Published, PublishIfDue, at_the_end
 from bridge.snapshots.report import IdComparison, cover, some
 from bridge.snapshots.texts import Merged
-from bridge.snapshots.wanted import (
-    Estimate,
-    Found,
-    Task,
-    Wanted,
-    chunks,
-    estimate,
-    ids_of,
-    kinds_in_use,
-    still_wanted,
-)
+from bridge.snapshots.wanted import Estimate, Found, Task, Wanted, chunks, estimate
 
 T = TypeVar("T")
 
@@ -62,26 +52,13 @@ class Translations:
         self._settings, self._task, self._found, self._clock = settings, task, found, clock
         self._questions = Questions(settings)
         self._published = Published(found.present, codec, Translation, KINDS)
-        self._in_topic = {kind: ids_of(kind, found.present) for kind in LISTED}
         self._removes = found.refreshes(task)
-        refused = found.state.refused
-        owed = refused["owed"]
-        if not task.narrowed:  # a narrowed one leaves what is not its own to the next whole run
-            owed = {*filter(task.covers, owed | refused["partial"])}
-        self._used: dict[Listed, set[int]] = {}
-        if self._removes:
-            self._used = kinds_in_use(found.state.usage, self._published.get)
-            owed = {*still_wanted(owed, found.state.usage, self._used)}
-        self.wanted = Wanted.of(task, found, owed)
-        keeps = settings.keep_names == "bets"
-        self._vanished = Vanished(
-            settings.max_shrink_share,
-            filter(task.covers, refused["missing"]),
-            full=self._removes and not keeps,
-        )
+        self.wanted = Wanted.of(task, found, self._published.get)
+        missing = filter(task.covers, found.state.refused["missing"])
+        self._vanished = Vanished(settings, missing, full=self._removes)
         self._gone = set[bytes]()
         """Keys of what no bet uses any more, and of what the provider neither lists nor names."""
-        if self._removes and not keeps and found.state.usage.of["event"]:
+        if self._removes and settings.keep_names == "days" and found.state.usage.of["event"]:
             self._gone = forgotten(found.present, self._published.get, found.state.usage)
         self._merged = Merged(task, settings.language_keys, self._published.get)
         self._is_first = found.resumed or not found.present
@@ -95,7 +72,7 @@ class Translations:
             self._competitors.update(((event := self._published.get(key)) and event.competitor_ids) or ())
         self._unknown_events: set[int] = set()
         self._unnamed: set[str] = set()
-        self._looked_up = {name.encode() for name in owed}
+        self._looked_up = {name.encode() for name in self.wanted.owed}
         """Keys of what was owed."""
         self._comparisons = (
             IdComparison("countryId", "region's id"),
@@ -133,7 +110,7 @@ class Translations:
 
     def estimate(self) -> list[Estimate]:
         """Estimate the requests of a run before it starts, without retries."""
-        is_open = {kind for kind in LISTED if self._removes and self._in_topic[kind]}
+        is_open = {kind for kind in LISTED if self._removes and self.wanted.known[kind]}
         if self.wanted.events:
             is_open.add("competitor")
         sports = len(self._known_sports())
@@ -143,7 +120,7 @@ class Translations:
 
     def _known_sports(self, *listed: int) -> list[int]:
         """Return the sports that bets use, that the topic has, and that are listed."""
-        return sorted({*listed, *self._in_topic["sport"], *self._found.usage.of["sport"]})
+        return sorted({*listed, *self.wanted.known["sport"], *self._found.usage.of["sport"]})
 
     # Lists.
 
@@ -206,11 +183,11 @@ class Translations:
 
     def _missing_from_list(self, kind: Listed) -> set[int]:
         """Return the ids that the topic has, no bet uses, and neither the list nor another answer has."""
-        known = self._in_topic[kind]
+        known = self.wanted.known[kind]
         if kind not in self._listed or self._task.narrowed:
             return set()
         missing = [number for number in known if number not in self._listed[kind]]
-        used = {*self._used.get(kind, ()), *(self._competitors if kind == "competitor" else ())}
+        used = {*self.wanted.used.get(kind, ()), *(self._competitors if kind == "competitor" else ())}
         gone = self._vanished.believed(kind, known, missing, f"{kind}s")
         return {x for x in gone if x not in used and self._merged.lacks(kind, x, ())}
 

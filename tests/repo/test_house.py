@@ -25,12 +25,11 @@ LARGER = {
     "Checkpoint": 17,
     # Cores.
     "Position": 22,
-    "Translations": 22,
+    "Translations": 20,
     "TransactionalWriter": 21,
     "View": 19,
     "_Audit": 18,
     "TopicScan": 17,
-    "Client": 16,
     "Connection": 16,
     "Export": 15,
     "Replay": 16,

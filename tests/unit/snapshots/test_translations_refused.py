@@ -339,31 +339,6 @@ async def test_a_failure_leaves_no_question_under_way(error: type[BaseException]
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_a_keyboard_interrupt_passes() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(translate(Failing(KeyboardInterrupt), Topic(), mention(*WORLD.events)))
-
-
-async def test_a_run_that_is_cancelled_leaves_no_question_under_way() -> None:
-    run = asyncio.create_task(translate(Silent(), Topic(), mention(EVENT, OTHER)))
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert len(asyncio.all_tasks()) == 4
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-class Silent(Provider):
-    """Never answers what it is asked about an event."""
-
-    async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-        if "{eventId}" in request.endpoint:
-            await asyncio.Event().wait()
-        return await super().ask(request)
-
-
 class Failing(Provider):
     """Breaks in the middle of the events, while the others never answer."""
 

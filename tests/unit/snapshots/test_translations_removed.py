@@ -115,13 +115,14 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
     assert not topic.missing
 
 
-async def test_a_list_that_was_short_once_is_forgiven() -> None:
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_list_that_was_short_once_is_forgiven(full: bool) -> None:
     provider, topic = await first_run()
     for _ in range(3):
         provider.answers("leagues", [])
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
         provider.rest.faults.clear()
-        assert (await translate(provider, topic, mention(), full=True)).removed == set()
+        assert (await translate(provider, topic, mention(), full=full)).removed == set()
         assert not topic.missing
 
 

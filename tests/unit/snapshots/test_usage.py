@@ -211,21 +211,6 @@ def test_what_is_refused_is_kept_until_it_is_not() -> None:
     assert topic == {}
 
 
-def test_jobs_share_the_topic_and_nothing_in_it() -> None:
-    topic = Topic()
-    topic.learnt(mention(EVENT))
-    topic[b"anything"] = b"\xff"
-    other = JobState("currencies", topic)
-    assert (other.position, other.topic_id, other.usage.newest, other.foreign) == ({}, None, 0, 0)
-    assert keys(other.usage) == set()
-
-
-def test_a_bet_without_a_time_can_be_remembered() -> None:
-    state = JobState("translations", {})
-    state.learn(bet([item(EVENT)]), -0.001)
-    assert state.usage.of["event"].keys() == {EVENT.id}
-
-
 def test_a_record_of_an_unknown_kind_is_not_foreign() -> None:
     records = {b"translations/later": b"{}", b"translations/seen": b"{}"}
     assert JobState("translations", records).foreign == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.config.api import KINDS, LISTED, Kind
+from bridge.config.api import KINDS, LISTED
 from bridge.errors import SettingsError
 from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
@@ -47,28 +47,14 @@ def test_what_the_settings_leave_out_cannot_be_chosen(chosen: dict[str, Any], wh
         Task.translations(api(kinds=["event", "sport"]), **chosen)
 
 
-@pytest.mark.parametrize(
-    ("kind", "covered"),
-    [
-        ("sport", ["sport:3"]),
-        ("market", ["markets:7"]),
-        ("selection", ["markets:7"]),
-        ("event", ["event:7"]),
-        ("market-type-template", ["market-type-template:1:18"]),
-        ("selection-template", []),
-    ],
-)
-def test_what_a_task_covers(kind: Kind, covered: list[str]) -> None:
-    names = ["sport:3", "markets:7", "event:7", "market-type-template:1:18"]
-    assert [name for name in names if Task.translations(api(kinds=[kind])).covers(name)] == covered
-
-
 def wanted(
     used: Usage, present: Iterable[bytes] = (), *, full: bool = False, resumed: bool = False
 ) -> Wanted:
     """What a run of everything wants."""
     state = JobState("translations", {})
-    return Wanted.of(ALL, Found(dict.fromkeys(present, b""), used, state, full, resumed=resumed))
+    return Wanted.of(
+        ALL, Found(dict.fromkeys(present, b""), used, state, full, resumed=resumed), lambda _: None
+    )
 
 
 def test_a_run_that_goes_on_asks_about_lists_only() -> None:
