@@ -251,6 +251,11 @@ async def test_events_given_by_hand() -> None:
     assert f"event:{EVENT.id}".encode() not in topic
     assert f"selection-template:{EVENT.markets[0].selections[0]}".encode() in topic
     assert f"league:{LEAGUE.id}".encode() in topic
+    provider.asked()
+    scope = Task.translations(api(), kinds=["event"], events=[OTHER.id])
+    await translate(provider, topic, mention(EVENT), scope=scope)
+    asked = provider.asked()
+    assert (asked["all-event"], asked["all-markets"]) == (1, 0)
     keys, removed, _ = await changed({"events": [EVENT.id]}, True)
     assert {f"event:{EVENT.id}", f"sport:{LEAGUE.sport.id}"} <= keys
     assert f"event:{OTHER.id}" not in keys
