@@ -152,7 +152,7 @@ def test_an_outage_is_survived_whatever_hangs(hangs: bool) -> None:
             return HANG
         return FAILING if 215 <= at < 315 else None
 
-    ended = fetched(mood, events=6000)
+    ended = fetched(mood, events=3500)
     assert (ended.error, ended.left_out == ended.owed < 200) == (None, True), ended
 
 

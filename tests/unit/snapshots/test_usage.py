@@ -213,7 +213,7 @@ def test_what_is_refused_is_kept_until_it_is_not() -> None:
 
 def test_a_record_of_an_unknown_kind_is_not_foreign() -> None:
     records = {b"translations/later": b"{}", b"translations/asking": b'{"snapshot": "of an older bridge"}'}
-    state = JobState("translations", records)
+    state = JobState("translations", records | {b"currencies/read": b"\xff"})
     assert (state.foreign, state.changes()) == (0, {})
 
 
