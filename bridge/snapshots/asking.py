@@ -267,15 +267,20 @@ class Account:
         endpoint.answered_at = self._clock().monotonic
         return answered
 
-    async def ask_about(self, thing: Thing, request: Request[T]) -> T | None:
-        """Return the valid content of the answer about a thing. Raises as `ask`."""
+    async def ask_about(
+        self, thing: Thing, request: Request[T], id_of: Callable[[T], int] | None = None
+    ) -> T | None:
+        """Return the valid content of the answer about a thing, whose id is `id_of` it. Raises as `ask`."""
         if not thing.suspected:
             self._mark_asked([thing])
         answered = await self.ask(request, patient=not self.was_owed(thing))
         for flaw in answered.flaws:
             thing.flawed = True
             self.leave_out(request.endpoint, str(thing.id), flaw.why)
-        return answered.content
+        content = answered.content
+        if content is not None and id_of and (other := id_of(content)) != thing.id:
+            raise ApiError(f"{request} answered about another id: {other}", request.endpoint)
+        return content
 
     async def _ask_chunk(
         self,

@@ -67,9 +67,9 @@ class Currencies:
         unlisted = [Thing(_THING, symbol) for symbol in self.unlisted(gone)]
         await account.ask_each("currencies by symbol", unlisted, precision, take)
         changed = [new for key, new in self._new.items() if self._present.get(key) != new]
-        removed = {symbol.encode() for symbol in gone - self._used}
-        portion = self._published.change(snapshot_id, changed, removed, account)
-        portion.notes = [*vanished.notes, *self._notes, *self._published.notes(removed)]
+        self._published.gone = {symbol.encode() for symbol in gone - self._used}
+        portion = self._published.change(snapshot_id, changed, account, whole=True)
+        portion.notes = [*vanished.notes, *self._notes, *self._published.notes()]
         self._refused["missing"] = vanished.missing
         return portion
 

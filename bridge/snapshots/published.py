@@ -52,7 +52,9 @@ class Published(Generic[R]):
     """The records by key. `values` are encoded, and counted by kind, of which `kinds` come first."""
 
     def __init__(self, values: dict[bytes, bytes], codec: Codec, of: type[R], kinds: Iterable[str]) -> None:
-        self.values = values
+        self.values, self.was_empty = values, not values
+        self.gone: set[bytes] = set()
+        """Keys of records to remove at the end: no bet uses them, or the provider knows them no more."""
         self.broken: dict[bytes, SchemaError] = {}
         """Keys of records that cannot be decoded, and why."""
         self._codec = codec
@@ -77,8 +79,8 @@ class Published(Generic[R]):
             return None
         return found
 
-    def change(self, id_: str, records: Iterable[R], removed: Iterable[bytes], account: Account) -> Portion:
-        """Write records, then remove those that are `removed` by then; return what there is to publish.
+    def change(self, id_: str, records: Iterable[R], account: Account, *, whole: bool = False) -> Portion:
+        """Write records, and if the run is `whole` now, remove those that are gone; return what to publish.
 
         Too large ones are left out and owed.
         """
@@ -99,7 +101,7 @@ class Published(Generic[R]):
             written[key] = value
             counts = self._count(key)
             counts.records, counts.written = counts.records + 1, counts.written + 1
-        gone = {*removed}
+        gone = {*self.gone} if whole else set[bytes]()
         for key in gone:
             counts = self._count(key)
             counts.records, counts.removed = counts.records - 1, counts.removed + 1
@@ -107,7 +109,7 @@ class Published(Generic[R]):
         counted = {kind: replace(counts) for kind, counts in self._counts.items()}
         return Portion(id_, written, gone, counted, account.forbidden, account.left_out, {*account.owed})
 
-    def notes(self, removed: Iterable[bytes]) -> list[str]:
+    def notes(self) -> list[str]:
         """Return notes for people about records that are broken, and about those that are removed."""
         return [
             said.format(len(keys), some(key.decode() for key in keys))
@@ -116,7 +118,7 @@ class Published(Generic[R]):
                     {*self.broken},
                     "{:,} records of the topic cannot be read, {}: a full run writes them anew",
                 ),
-                ({*removed}, "{:,} records are removed, {}"),
+                (self.gone, "{:,} records are removed, {}"),
             )
             if keys
         ]

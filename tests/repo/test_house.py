@@ -25,7 +25,6 @@ LARGER = {
     "Checkpoint": 17,
     # Cores.
     "Position": 22,
-    "Translations": 20,
     "TransactionalWriter": 21,
     "View": 19,
     "_Audit": 18,
