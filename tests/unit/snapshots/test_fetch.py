@@ -10,6 +10,7 @@ import pytest
 
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
+from bridge.snapshots.published import Portion
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.provider import answered
@@ -17,7 +18,6 @@ from tests.unit.snapshots.world import (
     BOTH,
     WORLD,
     Provider,
-    Result,
     Topic,
     api,
     first_run,
@@ -64,7 +64,7 @@ async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int)
         assert min(concurrency, 2) <= provider.most_at_once <= concurrency
 
 
-async def outcome(provider: Provider, concurrency: int) -> Result:
+async def outcome(provider: Provider, concurrency: int) -> Portion:
     return await translate(provider, Topic(), mention(*EVENTS), settings=api(concurrency=concurrency))
 
 

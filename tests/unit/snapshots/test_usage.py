@@ -177,16 +177,6 @@ def test_the_last_bet_says_where_an_event_is() -> None:
     assert (where and where.sport, state.usage.newest) == (3, HOUR)
 
 
-def test_what_no_bet_has_used_for_long_is_forgotten() -> None:
-    topic = Topic()
-    topic.learnt(mention(EVENT), HOUR - 10 * HOUR_SECONDS, seen=True)
-    state = topic.learnt(mention(OTHER), seen=True)
-    state.usage.forget(HOUR)
-    topic.take(state)
-    assert topic.state().usage.of["event"].keys() == {OTHER.id}
-    assert not any(f":{EVENT.id}".encode() in key for key in topic)
-
-
 def test_one_event_cannot_fill_a_record() -> None:
     used = Usage()
     for number in range(MAX_IDS_OF_EVENT + 100):
