@@ -98,6 +98,28 @@ def test_a_first_run_that_is_killed_goes_on_where_it_stopped(killed_at: int) -> 
     assert runs.topic.texts() == whole.topic.texts()
 
 
+@pytest.mark.parametrize("lost", ["", "names of what is owed", "records"])
+def test_a_first_run_that_is_killed_begins_again_if_more_is_wanted_or_lost(lost: str) -> None:
+    runs = Runs()
+    runs.bets(mention(*WORLD.events))
+    provider = Slow(runs, killed_at=17, **BOTH)
+    provider.inject("all-event", status=500)
+    with pytest.raises(Killed):
+        runs.run(provider, settings=ORDERLY)
+    published = events_in(runs)
+    assert published
+    assert runs.owed
+    if lost == "records":
+        del runs.topic[b"sport:1"]
+    elif lost:
+        runs.state_topic.clear()
+    provider = Slow(runs, **BOTH)
+    assert runs.run(provider, full=not lost, settings=ORDERLY).complete
+    assert published <= {
+        int(target.rpartition("/")[2]) for target in provider.asked_about if "/event/" in target
+    }
+
+
 def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half() -> None:
     runs = Runs()
     runs.bets(mention(*WORLD.events))
