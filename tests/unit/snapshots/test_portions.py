@@ -182,7 +182,7 @@ def test_names_are_kept_as_long_as_the_bets() -> None:
         before = set(runs.topic)
         runs.now += 40 * DAY
         runs.bets(mention(WORLD.events[1]))
-        provider = Provider()
+        provider = Slow(runs, seconds=40)
         unused = next(x for x in WORLD.leagues if x not in (e.league for e in WORLD.events[:2]))
         provider.catalogue.remove("league", unused.id)
         assert runs.run(provider, settings=settings).complete
