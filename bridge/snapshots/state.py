@@ -60,8 +60,10 @@ class JobState:
                     self.foreign += 1
         self._run = self._last_run
         """The same with this run, once it has."""
-        if self._seen is not None:  # a larger number is from a topic that was recreated
-            self._seen = min(self._seen, self._last_run) if self.position else None
+        if not self.position:
+            self._seen = None
+        elif self._seen is not None and self._seen > self._last_run:
+            self._seen = 0  # it is from before the topic was recreated: nothing learnt since was covered
 
     def _load(self, key: str, value: bytes) -> None:
         content = orjson.loads(value)

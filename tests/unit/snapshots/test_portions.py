@@ -11,7 +11,7 @@ from bridge.config.api import LISTED
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
 from bridge.snapshots.job import PORTION_SECONDS
-from bridge.snapshots.model import kind_of
+from bridge.snapshots.model import Snapshot, kind_of
 from tests.unit.snapshots.world import BOTH, DAY, WORLD, Provider, Runs, api, mention
 
 T = TypeVar("T")
@@ -128,18 +128,23 @@ def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half()
     runs.now += 2 * DAY
     renamed = Provider(**{**BOTH, "languages": ("en", "de")})
     renamed.catalogue.rename("event", EVENTS[0], "Neu")
-    slow = Slow(runs, killed_at=8, **{**BOTH, "languages": ("en", "de")})
-    slow.rest = renamed.rest
-    slow.authorization = renamed.authorization
+
+    def refresh(killed_at: int = -1) -> Snapshot:
+        slow = Slow(runs, killed_at=killed_at, **{**BOTH, "languages": ("en", "de")})
+        slow.rest, slow.authorization = renamed.rest, renamed.authorization
+        return runs.run(slow, settings=ORDERLY)
+
     with pytest.raises(Killed):
-        runs.run(slow, settings=ORDERLY)
+        refresh(8)
     after = runs.topic.texts()
     assert after[f"event:{EVENTS[0]}".encode()]["de"] == "Neu"
     listed = {key: texts for key, texts in after.items() if kind_of(key) in LISTED}
     assert listed == {key: before[key] for key in listed}, "another answer may still have the Swedish text"
     renamed.asked()
-    assert runs.run(renamed).complete
+    assert refresh().complete
     assert renamed.asked()["all-event"] == len(EVENTS)
+    league = f"league:{WORLD.events[0].league.id}".encode()
+    assert ("sv" in before[league], "sv" in runs.topic.texts()[league]) == (True, False)
 
 
 def test_an_ordinary_run_publishes_no_name_of_a_list_by_half() -> None:

@@ -361,8 +361,8 @@ class Failing(Provider):
 class Spoilt(Provider):
     """Changes its answers to some requests."""
 
-    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
-        super().__init__()
+    def __init__(self, changes: dict[str, Callable[[Any], None]], **policy: Any) -> None:
+        super().__init__(**policy)
         self._changes = changes
 
     async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
@@ -427,6 +427,16 @@ async def test_an_answer_in_which_a_part_is_invalid_removes_no_text() -> None:
     before = topic.texts()
     provider = Spoilt({f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv")})
     await translate(provider, topic, mention(EVENT), full=True)
+    assert topic.texts() == before
+
+
+async def test_a_text_of_a_list_in_which_it_is_invalid_is_kept() -> None:
+    provider, topic = await first_run(EVENT, only_in_lists={"sv"})
+    before = topic.texts()
+    listed = await provider.ask(Questions(api()).listed("competitor", "sv"))
+    place = [x["id"] for x in listed.content or ()].index(EVENT.competitors[0].id)
+    spoilt = Spoilt({"sv/competitors": half_a_character(place, "translation")}, only_in_lists={"sv"})
+    await translate(spoilt, topic, mention(EVENT), full=True)
     assert topic.texts() == before
 
 

@@ -155,6 +155,13 @@ def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
     assert state.used(HOUR, full=True).of["event"].keys() == {OTHER.id, THIRD.id}
 
 
+def test_what_was_seen_before_the_topic_was_recreated_covers_nothing_learnt_since() -> None:
+    topic = Topic()
+    topic.learnt(mention(EVENT))
+    topic[b"translations/seen"] = b'{"run": 5}'
+    assert topic.state().used(math.inf, full=False).of["event"].keys() == {EVENT.id}
+
+
 def test_a_new_market_makes_its_event_new_and_only_it_is_written() -> None:
     topic = Topic()
     topic.learnt(mention(EVENT, OTHER), seen=True)
