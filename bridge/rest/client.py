@@ -102,10 +102,6 @@ class Client:
         self._line = asyncio.Lock()
         """Its holder waits for the pace; the other requests queue for the lock, in order."""
         self._doubt = asyncio.Lock()
-        self._refused_token: str | None = None
-        """The token that was finally refused: it is not sent again."""
-        self._doubtful_token: str | None = None
-        """The token that was refused while the last accepted one still works, which is sent instead."""
         self._forbidden: set[str] = set()
         """Endpoints whose last answer was 403."""
         self._stopped: ProviderPause | None = None
@@ -214,26 +210,26 @@ class Client:
                     if other is not None and other not in refused:
                         answer, _ = await self._send(request, reader, other)
                         if answer.status != 401:
-                            self._doubtful_token = present if other != present else None
+                            self._token.doubtful = present if other != present else None
                             return answer
                         refused.add(other)
             answer, token = await self._send(request, reader, present)
             if answer.status == 401:
                 if trouble := self._token.trouble:
                     raise ApiError(f"{request} answered {answer}, and its token cannot be read: {trouble}")
-                self._refused_token = token
+                self._token.refused = token
                 raise self._unauthorized(request, token, str(answer))
         return answer
 
     def _present_token(self, request: Request[T]) -> str:
         token = self._token.read(self._clock().wall)
-        if token == self._refused_token:
+        if token == self._token.refused:
             raise self._unauthorized(request, token, "not sent, because it was refused before")
         return token
 
     def _likely_token(self, request: Request[T]) -> str:
         token = self._present_token(request)
-        return self._token.accepted or token if token == self._doubtful_token else token
+        return self._token.accepted or token if token == self._token.doubtful else token
 
     async def _send(
         self, request: Request[T], reader: AnswerReader[T], token: str | None = None

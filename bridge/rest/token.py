@@ -28,6 +28,10 @@ class Token:
     """The current token of the settings, or of their file."""
 
     def __init__(self, settings: ApiSettings) -> None:
+        self.refused: str | None = None
+        """The token that was finally refused: it is not sent again."""
+        self.doubtful: str | None = None
+        """The token that was refused while the last accepted one still works, which is sent instead."""
         self._settings = settings
         self._warned_of = ""
 

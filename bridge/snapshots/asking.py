@@ -1,4 +1,4 @@
-"""Step 3: sends requests about things and keeps account of those that are refused.
+"""Step 3: asks about things, some at a time, and keeps account of those that are refused.
 
 A thing that fails is left out: its record stays, the report names it, and it is owed, so that the next run
 asks again. A run fails if too large a share of its things does.
@@ -6,11 +6,13 @@ asks again. A run fails if too large a share of its things does.
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from itertools import islice
+from typing import Any, Final, Protocol, TypeVar
 
 from bridge import clock as instant
 from bridge.clock import Clock
@@ -35,6 +37,9 @@ MOST_KEPT: Final = 10 * MAX_LEFT_OUT
 """Of an endpoint: an answer may have thousands of flaws."""
 CLOSED_AFTER: Final = 3
 """403 answers in a row, after which an endpoint is not asked any more in this run."""
+
+AHEAD: Final = 8
+"""So many times the concurrency are asked about ahead of one that is late: several may be late at once."""
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with a step, the number of things done in it, and their total."""
@@ -97,21 +102,35 @@ class _Endpoint:
         self.unanswered, self.failed_at, self.reason = self.unanswered + 1, now, reason
 
 
+async def _nothing() -> None:
+    """Do nothing after an answer."""
+
+
 class Account:
-    """The account of one run. `owed` has the names of things that earlier runs failed to learn."""
+    """The account of one run. `owed` has the names of things that earlier runs failed to learn.
+
+    `progress` and `after_each` are called whenever an answer has been taken.
+    """
 
     def __init__(
-        self, asks: Asks, settings: ApiSettings, owed: Iterable[str] = (), clock: Clock = instant.now
+        self,
+        asks: Asks,
+        settings: ApiSettings,
+        owed: Iterable[str] = (),
+        progress: ProgressCallback = lambda what, done, total: None,
+        after_each: Callable[[], Awaitable[None]] = _nothing,
+        clock: Clock = instant.now,
     ) -> None:
         self.owed = {*owed}
         """Names of things not learnt yet."""
         self.asked: set[str] | None = None
         """Names of things asked about, if somebody wants to know: there may be many."""
-        self.clock = clock
+        self.progress = progress
+        self._after_each = after_each
+        self._clock = clock
         self._before = frozenset(self.owed)
         self._asks = asks
-        self._attempts = settings.attempts
-        self._share = settings.max_left_out_share
+        self._settings = settings
         self._left_out: list[LeftOut] = []
         self._kept: Counter[str] = Counter()
         """How many of them are of an endpoint."""
@@ -133,6 +152,81 @@ class Account:
         no_right = [LeftOut(endpoint, None, NO_RIGHT) for endpoint in forbidden]
         return tuple(sorted((*no_right, *others), key=lambda left: (left.endpoint, left.id or "", left.why)))
 
+    def was_owed(self, thing: Thing) -> bool:
+        """Return whether an earlier run failed to learn it."""
+        return str(thing) in self._before
+
+    async def ask_each(
+        self,
+        what: str,
+        things: Sequence[Thing],
+        ask: Callable[[Thing], Awaitable[T | None]],
+        take: Callable[[Thing, T], None],
+    ) -> None:
+        """Ask about each thing. One that fails is left out, too many of them raise ApiError.
+
+        `take` receives the answers in the order of the things, so that the result does not depend on who
+        answers first. Raises AuthError and ClockError, too.
+        """
+
+        async def attempt(part: Sequence[Thing]) -> T | None:
+            [thing] = part
+            try:
+                found = await ask(thing)
+            except ApiError as error:
+                self._fail(thing, error)
+                return None
+            thing.answered = True
+            return found
+
+        parts = [[thing] for thing in self.begin(things)]
+        await self._in_order(what, parts, attempt, lambda part, found: take(part[0], found))
+
+    async def ask_chunks(
+        self,
+        what: str,
+        chunks: Sequence[Sequence[Thing]],
+        request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
+        take: Callable[[Sequence[Thing], list[EntityTranslation]], None],
+    ) -> None:
+        """Ask about the things of each chunk, after `begin`, with one request. Otherwise as `ask_each`.
+
+        A request that is refused is halved until the responsible things are found.
+        """
+        await self._in_order(what, chunks, lambda part: self._ask_chunk(part, request_of), take)
+
+    async def _in_order(
+        self,
+        what: str,
+        parts: Sequence[Sequence[Thing]],
+        ask: Callable[[Sequence[Thing]], Coroutine[Any, Any, T | None]],
+        take: Callable[[Sequence[Thing], T], None],
+    ) -> None:
+        concurrency, todo = self._settings.concurrency, iter(parts)
+        turns, asked = asyncio.Semaphore(concurrency), deque[asyncio.Task[T | None]]()
+
+        async def ask_in_turn(part: Sequence[Thing]) -> T | None:
+            await turns.acquire()
+            answer = await ask(part)
+            turns.release()  # not after a failure, which ends the run
+            return answer
+
+        try:
+            for done, part in enumerate(parts, 1):
+                for other in islice(todo, AHEAD * concurrency - len(asked)):
+                    asked.append(asyncio.create_task(ask_in_turn(other)))
+                answer = await asked[0]
+                asked.popleft()
+                if answer is not None:
+                    take(part, answer)
+                self.owed.difference_update(str(x) for x in part if x.answered and not x.flawed)
+                self.progress(what, done, len(parts))
+                await self._after_each()
+        finally:
+            for task in asked:
+                task.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+
     def begin(self, things: Sequence[Thing]) -> list[Thing]:
         """Begin a step. Returns its things in the order in which to ask: what is owed last.
 
@@ -140,13 +234,9 @@ class Account:
         fails must not be what it always begins with.
         """
         self._failures, self._things = 0, len(things)
-        owed = [thing for thing in things if str(thing) in self._before]
+        owed = [thing for thing in things if self.was_owed(thing)]
         start = random.randrange(len(owed)) if owed else 0
-        return [*(x for x in things if str(x) not in self._before), *owed[start:], *owed[:start]]
-
-    def settle(self, things: Iterable[Thing]) -> None:
-        """Owe no more what was answered, and whose answers are taken."""
-        self.owed.difference_update(str(x) for x in things if x.answered and not x.flawed)
+        return [*(x for x in things if not self.was_owed(x)), *owed[start:], *owed[:start]]
 
     async def ask(self, request: Request[T], *, patient: bool = True) -> Answered[T]:
         """Return the answer to a request. Raises ApiError with its endpoint, AuthError and ClockError.
@@ -162,8 +252,8 @@ class Account:
             reason = f"because {endpoint.unanswered} before it had no answer. The last: {endpoint.reason}"
             raise Unanswered(f"it is left to the next run, {reason}", path)
         failures = max(self._all_failures, endpoint.unanswered)
-        attempts = max(2, self._attempts - failures) if patient else 2
-        asked_at = self.clock().monotonic
+        attempts = max(2, self._settings.attempts - failures) if patient else 2
+        asked_at = self._clock().monotonic
         try:
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
@@ -171,46 +261,34 @@ class Account:
             if isinstance(error, Forbidden):
                 endpoint.refusals += 1
             elif isinstance(error, Unanswered):
-                endpoint.not_answered(asked_at, self.clock().monotonic, str(error))
+                endpoint.not_answered(asked_at, self._clock().monotonic, str(error))
             raise
         endpoint.answered, endpoint.refusals, endpoint.unanswered = True, 0, 0
-        endpoint.answered_at = self.clock().monotonic
+        endpoint.answered_at = self._clock().monotonic
         return answered
 
-    async def ask_about(self, thing: Thing, request: Request[T]) -> T | None:
-        """Return the valid content of the answer about a thing. Raises as `ask`."""
+    async def ask_about(
+        self, thing: Thing, request: Request[T], id_of: Callable[[T], int] | None = None
+    ) -> T | None:
+        """Return the valid content of the answer about a thing, whose id is `id_of` it. Raises as `ask`."""
         if not thing.suspected:
             self._mark_asked([thing])
-        answered = await self.ask(request, patient=str(thing) not in self._before)
+        answered = await self.ask(request, patient=not self.was_owed(thing))
         for flaw in answered.flaws:
             thing.flawed = True
             self.leave_out(request.endpoint, str(thing.id), flaw.why)
-        return answered.content
+        content = answered.content
+        if content is not None and id_of and (other := id_of(content)) != thing.id:
+            raise ApiError(f"{request} answered about another id: {other}", request.endpoint)
+        return content
 
-    async def attempt(self, thing: Thing, requests: Callable[[Thing], Awaitable[T]]) -> T | None:
-        """Return what the requests about a thing yield; None if it is left out.
-
-        Raises ApiError if too much is left out, AuthError and ClockError.
-        """
-        try:
-            found = await requests(thing)
-        except ApiError as error:
-            self.fail(thing, error)
-            return None
-        thing.answered = True
-        return found
-
-    async def ask_chunk(
+    async def _ask_chunk(
         self,
         things: Sequence[Thing],
         request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
         *,
         halved: bool = False,
     ) -> list[EntityTranslation]:
-        """Return what one request about several things yields. Raises as `attempt`.
-
-        A request that is refused is halved until the responsible things are found.
-        """
         names = self._mark_asked(things)
         request = request_of(things)
         try:
@@ -218,11 +296,11 @@ class Account:
         except ApiError as error:
             if len(things) == 1 or isinstance(error, Forbidden):
                 for thing in things:
-                    self.fail(thing, error)
+                    self._fail(thing, error)
                 return []
             middle = len(things) // 2
-            first = await self.ask_chunk(things[:middle], request_of, halved=True)
-            return first + await self.ask_chunk(things[middle:], request_of, halved=True)
+            first = await self._ask_chunk(things[:middle], request_of, halved=True)
+            return first + await self._ask_chunk(things[middle:], request_of, halved=True)
         content = answered.content or []
         flawed, found = {flaw.id for flaw in answered.flaws}, {entity["id"] for entity in content}
         is_foreign = bool(found - {thing.id for thing in things})  # it may answer another request
@@ -254,7 +332,7 @@ class Account:
             return None
         flaws, items = answered.flaws, len(answered.content or ())
         number = len(flaws) + answered.more
-        if flaws and (not items or number > max(FEW, self._share * items)):
+        if flaws and (not items or number > max(FEW, self._settings.max_left_out_share * items)):
             raise ApiError(
                 f"{request} answered with a list of {items:,} valid and {number:,} invalid items, more than "
                 f"api.max_left_out_share. The first: {flaws[0].why}"
@@ -267,19 +345,18 @@ class Account:
             self._kept[endpoint] += 1
             self._left_out.append(LeftOut.of(endpoint, id_, why))
 
-    def fail(self, thing: Thing, error: ApiError) -> None:
+    def _fail(self, thing: Thing, error: ApiError) -> None:
         """Leave a thing out. Raises ApiError if that is one too many."""
         if thing.id == 0 and isinstance(error, Rejected):
             thing.answered = True  # 0 may be how the provider writes "none"
-            self.settle([thing])
             return
         self.leave_out(error.endpoint, str(thing.id), str(error))
         if isinstance(error, Forbidden):
             return
         self._all_failures += 1
-        self._failures += str(thing) not in self._before and not thing.suspected
-        if self._failures > max(FEW, self._share * self._things):
+        self._failures += not (self.was_owed(thing) or thing.suspected)
+        if self._failures > max(FEW, self._settings.max_left_out_share * self._things):
             raise ApiError(
                 f"{self._failures:,} of {self._things:,} things failed, which is more than "
-                f"api.max_left_out_share = {self._share:g} allows. The last: {error}"
+                f"api.max_left_out_share = {self._settings.max_left_out_share:g} allows. The last: {error}"
             )

@@ -14,8 +14,7 @@ from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.forgotten import Vanished
 from bridge.snapshots.model import Currency, CurrencyType
-from bridge.snapshots.published import Published
-from bridge.snapshots.report import Outcome, some
+from bridge.snapshots.published import Portion, Published
 from bridge.snapshots.wanted import Estimate, Found
 
 MAX_NOTES: Final = 100
@@ -33,16 +32,11 @@ class Currencies:
         self._used = {*(found.state.usage if found.full else found.usage).of["currency"]}
         self._published = Published(found.present, codec, Currency, (*TYPES.values(), "Unknown"))
         self._present = {key: record for key in found.present if (record := self._published.get(key))}
-        self._missing = found.state.refused["missing"]
-        owed = {name.removeprefix(f"{_THING}:") for name in found.state.refused["owed"]}
+        self._refused = found.state.refused
+        owed = {name.removeprefix(f"{_THING}:") for name in self._refused["owed"]}
         self._owed = owed & self._used if found.full and self._used else owed
         self._new: dict[bytes, Currency] = {}
         self._notes: dict[str, None] = {}
-        for key, error in self._published.broken.items():
-            self._note(
-                f"the record of {key.decode()} cannot be read, and is written again if the provider has it: "
-                f"{error}"
-            )
 
     async def run(
         self,
@@ -50,28 +44,34 @@ class Currencies:
         snapshot_id: str,
         progress: ProgressCallback = lambda what, done, total: None,
         _: object = None,
-    ) -> Outcome:
+    ) -> Portion:
         """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
-        account = Account(asks, self._settings, (f"{_THING}:{symbol}" for symbol in self._owed))
-        whole = await self._list(account, progress)
-        believes = self._full and self._settings.keep_names == "days"
-        vanished = Vanished(self._settings.max_shrink_share, self._missing, full=believes)
+        owed = (f"{_THING}:{symbol}" for symbol in self._owed)
+        account = Account(asks, self._settings, owed, progress)
+        whole = await self._list(account)
+        vanished = Vanished(self._settings, self._refused["missing"], full=self._full)
         gone = set[str]()
         if whole:
             known = [x.symbol for x in self._present.values() if x.type != "Unknown"]
             missing = [symbol for symbol in known if symbol.encode() not in self._new]
             gone = vanished.believed(_THING, known, missing, "currencies")
         account.owed -= {f"{_THING}:{symbol}" for symbol in self._owed if symbol.encode() in self._new}
-        unlisted = account.begin([Thing(_THING, symbol) for symbol in self.unlisted(gone)])
-        for index, thing in enumerate(unlisted, 1):
-            await self._precision(account, thing)
-            progress("currencies by symbol", index, len(unlisted))
-        if unused := gone - self._used:
-            self._note(f"{len(unused):,} currencies are removed, {some(unused)}")
+
+        async def precision(thing: Thing) -> CurrencyPrecision | None:
+            return await account.ask_about(thing, self._questions.currency_precision(str(thing.id)))
+
+        def take(thing: Thing, found: CurrencyPrecision) -> None:
+            currency = Currency(str(thing.id), "Unknown", found["precision"])
+            self._new[currency.key] = currency
+
+        unlisted = [Thing(_THING, symbol) for symbol in self.unlisted(gone)]
+        await account.ask_each("currencies by symbol", unlisted, precision, take)
         changed = [new for key, new in self._new.items() if self._present.get(key) != new]
-        removed = (symbol.encode() for symbol in unused)
-        portion = self._published.change(snapshot_id, changed, removed, account)
-        return Outcome(portion, missing=vanished.missing, notes=[*vanished.notes, *self._notes])
+        self._published.gone = {symbol.encode() for symbol in gone - self._used}
+        portion = self._published.change(snapshot_id, changed, account, whole=True)
+        portion.notes = [*vanished.notes, *self._notes, *self._published.notes()]
+        self._refused["missing"] = vanished.missing
+        return portion
 
     def unlisted(self, gone: Container[str] = ()) -> list[str]:
         """Return the symbols whose precision is requested: bets use them, and no list has them.
@@ -96,7 +96,7 @@ class Currencies:
             Estimate("/api/CurrencyExchange/currency-precision", 0, len(unlisted)),
         ]
 
-    async def _list(self, account: Account, progress: ProgressCallback) -> bool:
+    async def _list(self, account: Account) -> bool:
         """Read the list as a whole and by type, in case that gives more. Returns whether all was read."""
         types, whole = [None, *TYPES], True
         for index, type_ in enumerate(types, 1):
@@ -110,7 +110,7 @@ class Currencies:
             whole = whole and not answered.flaws
             for currency in answered.content or ():
                 self._take(currency)
-            progress("active currencies", index, len(types))
+            account.progress("active currencies", index, len(types))
         return whole
 
     def _take(self, listed: ListedCurrency) -> None:
@@ -131,14 +131,3 @@ class Currencies:
     def _note(self, note: str) -> None:
         if len(self._notes) < MAX_NOTES:
             self._notes[note] = None
-
-    async def _precision(self, account: Account, thing: Thing) -> None:
-        symbol = str(thing.id)
-
-        async def ask(thing: Thing) -> CurrencyPrecision | None:
-            return await account.ask_about(thing, self._questions.currency_precision(symbol))
-
-        if found := await account.attempt(thing, ask):
-            currency = Currency(symbol, "Unknown", found["precision"])
-            self._new[currency.key] = currency
-        account.settle([thing])

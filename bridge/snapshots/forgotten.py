@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
+from bridge.config import ApiSettings
 from bridge.snapshots.model import Translation
 from bridge.snapshots.usage import Usage
 
@@ -14,16 +15,17 @@ Id = TypeVar("Id", int, str)
 class Vanished:
     """Compares lists with the topic. Only a `full` run believes that anything is gone.
 
-    A list that lacks more than `max_share` of its names is believed only about those that the last full run
-    missed as well: `before` has their names, such as `league:9`.
+    A list that lacks more than `api.max_shrink_share` of its names is believed only about those that the last
+    full run missed as well: `before` has their names, such as `league:9`.
     """
 
-    def __init__(self, max_share: float, before: Iterable[str], *, full: bool) -> None:
+    def __init__(self, settings: ApiSettings, before: Iterable[str], *, full: bool) -> None:
         self.missing = {*before}
         """The names for the next full run to compare with."""
         self.notes: list[str] = []
         """Notes for people about lists that are too short."""
-        self._max_share, self._full = max_share, full
+        self._max_share = settings.max_shrink_share
+        self._full = full and settings.keep_names == "days"
 
     def believed(self, kind: str, known: Collection[Id], missing: Collection[Id], plural: str) -> set[Id]:
         """Return which ids are believed to be gone of the `missing` ones of a list that was read completely.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -33,9 +33,9 @@ from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
-from bridge.snapshots.published import Portion
+from bridge.snapshots.published import Portion, at_the_end
 from bridge.snapshots.publisher import Publisher
-from bridge.snapshots.report import Outcome, Report
+from bridge.snapshots.report import Report
 from bridge.snapshots.state import JobState
 from bridge.snapshots.status import ITS_TURN
 from bridge.snapshots.storage import DAY_SECONDS, JobStorage, last_snapshot, topic_of
@@ -50,6 +50,8 @@ OPEN_SECONDS: Final = 60.0
 """How long Kafka may be unavailable when a run has just got the lock."""
 PUBLISH_SECONDS: Final = 600.0
 """How long a single run tries to publish: twice the transaction timeout."""
+PORTION_SECONDS: Final = 30.0
+"""A run that takes longer publishes what it has so often, each time in one transaction."""
 
 
 def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Estimate]:
@@ -60,7 +62,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     settings.require("kafka.bootstrap_servers", "registry.url")
     storage = JobStorage(settings, task.job, visible=True)
     last = last_snapshot(settings, task.job, visible=True)
-    found = _read(settings, task, last, storage, storage.state(), instant.now().wall, progress, lambda: None)
+    found = _read(settings, task, last, storage, instant.now().wall, progress)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
         return _job(settings, task, codec, found).estimate()
@@ -110,7 +112,7 @@ def run(
         progress(ITS_TURN, 1, 1)
         last_moment = None if patience is None else PUBLISH_SECONDS
         with closing(Publisher(settings, task.job, lock, last_moment)) as publisher:
-            last = publisher.open(None if patience is None else OPEN_SECONDS)
+            publisher.open(None if patience is None else OPEN_SECONDS)
 
             def watched(what: str, done: int, total: int) -> None:
                 # A lost lock does not end the run at once: Kafka may have been unavailable for longer than a
@@ -120,13 +122,12 @@ def run(
 
             codecs = {name: Codec(load(name), id_, registry.schema_by_id) for name, id_ in ids.items()}
             storage = JobStorage(settings, task.job)
-            return make_snapshot(settings, task, last, storage, client, codecs, publisher, watched)
+            return make_snapshot(settings, task, storage, client, codecs, publisher, watched)
 
 
 def make_snapshot(
     settings: Settings,
     task: Task,
-    last: Snapshot | None,
     storage: JobStorage,
     client: Client,
     codecs: Mapping[str, Codec],
@@ -138,25 +139,20 @@ def make_snapshot(
 
     Raises as `run`.
     """
-    making = _Making(settings, task, last, storage, codecs["snapshot"], publisher, clock)
+    making = _Making(settings, task, storage, codecs["snapshot"], publisher, clock)
     found = making.read(progress)
     job = _job(settings, task, codecs[SCHEMAS[task.job]], found, clock)
 
-    async def publish(make: Callable[[], Portion | None]) -> None:
-        # In a thread, so that answers go on to arrive. Kafka may be away until the end of the run.
-        if await asyncio.to_thread(publisher.is_reachable) and (portion := make()):
-            await asyncio.to_thread(making.publish, portion, whole=False)
-
-    async def ask() -> Outcome:
+    async def ask() -> Portion:
         async with client:
-            return await job.run(client, making.id, progress, None if task.narrowed else publish)
+            publish = at_the_end if task.narrowed else making.publish_if_due
+            return await job.run(client, making.id, progress, publish)
 
-    outcome = asyncio.run(ask())
-    making.state.refused |= {"partial": outcome.partial, "missing": outcome.missing}
+    portion = asyncio.run(ask())
     if not task.narrowed:  # else what bets use stays new for the next run
-        making.state.mark_seen()
+        found.state.mark_seen()
     progress("publishing", 0, 1)
-    snapshot = making.publish(outcome.portion, whole=True)
+    snapshot = making.publish(portion, whole=True)
     progress("publishing", 1, 1)
     return Report(
         snapshot,
@@ -164,52 +160,61 @@ def make_snapshot(
         bets=found.bets,
         requests=client.requests,
         seconds=clock().monotonic - making.started.monotonic,
-        coverage=outcome.coverage,
-        notes=[*filter(None, [found.note]), *outcome.notes],
+        coverage=portion.coverage,
+        notes=[*filter(None, [found.note]), *portion.notes],
     )
 
 
-@dataclass
 class _Making:
-    """What one run reads from Kafka and writes to it."""
+    """What one run reads from Kafka and writes to it. `codec` is that of the Snapshot record."""
 
-    settings: Settings
-    task: Task
-    last: Snapshot | None
-    storage: JobStorage
-    codec: Codec
-    """Of the Snapshot record."""
-    publisher: Publisher
-    clock: Clock
-
-    def __post_init__(self) -> None:
-        self.started = self.clock()
+    def __init__(
+        self,
+        settings: Settings,
+        task: Task,
+        storage: JobStorage,
+        codec: Codec,
+        publisher: Publisher,
+        clock: Clock,
+    ) -> None:
+        self.started = clock()
         moment = f"{datetime.fromtimestamp(self.started.wall, UTC):%Y%m%dT%H%M%S.%fZ}"
         self.id = f"{moment}-{uuid.uuid4().hex[:8]}"
-        self.state = self.storage.state()
-        self._topics = topics.declare(self.settings)
-        self._state_topic_id = self.storage.state_topic_id()
+        self._settings, self._task, self._storage, self._clock = settings, task, storage, clock
+        self._codec, self._publisher = codec, publisher
+        self._topics = topics.declare(settings)
+        self._state_topic_id = storage.state_topic_id()
+        self._portions = 0
 
     def read(self, progress: ProgressCallback) -> Found:
         """Return what the run finds."""
-        last, moment = self.last, self.started.wall
-        found = _read(self.settings, self.task, last, self.storage, self.state, moment, progress, self._save)
-        self._refreshes = found.full and not self.task.narrowed
-        # Lost records are still to be asked about.
-        self._refreshed = None if last is None or _is_lost(last, found.present) else last.refreshed_at
-        return found
+        last, moment = self._publisher.last, self.started.wall
+        self._found = _read(self._settings, self._task, last, self._storage, moment, progress, self._save)
+        self._due = self._clock().monotonic + PORTION_SECONDS
+        return self._found
+
+    async def publish_if_due(self, make: Callable[[str], Portion | None]) -> None:
+        """Publish a portion if it is time, and Kafka is not away: it may be, until the end of the run."""
+        if self._clock().monotonic < self._due:
+            return
+        # In a thread, so that answers go on to arrive.
+        if await asyncio.to_thread(self._publisher.is_reachable) and (
+            portion := make(f"{self.id}.{self._portions + 1}")
+        ):
+            self._portions += 1
+            await asyncio.to_thread(self.publish, portion, whole=False)
+        self._due = self._clock().monotonic + PORTION_SECONDS
 
     def publish(self, portion: Portion, *, whole: bool) -> Snapshot:
         """Publish in one transaction with the state and a Snapshot record. Blocks."""
-        task, last, state = self.task, self.last, self.state
-        state.refused["owed"] = portion.owed
-        state.asking = portion.id if self._refreshes and self._refreshed is None and not whole else None
+        task, found, last = self._task, self._found, self._publisher.last
+        found.state.refused["owed"] = portion.owed
         snapshot = Snapshot(
             job=task.job,
             id=portion.id,
             started_at=self.started.wall,
-            finished_at=self.clock().wall,
-            refreshed_at=self.started.wall if self._refreshes and whole else self._refreshed,
+            finished_at=self._clock().wall,
+            refreshed_at=self.started.wall if found.refreshes(task) and whole else found.refreshed_at,
             complete=whole and not (task.narrowed or portion.left_out or portion.owed),
             languages=last.languages if last and task.narrowed else task.languages,
             kinds=last.kinds if last and task.narrowed else task.kinds,
@@ -217,35 +222,35 @@ class _Making:
             left_out=portion.left_out[:MAX_LEFT_OUT],
             owed=len(portion.owed),
             counts=portion.counts,
-            position=state.position,
+            position=found.state.position,
         )
         removed: dict[bytes, bytes | None] = dict.fromkeys(sorted(portion.removed))
-        records = self._records(topic_of(self.settings, task.job), removed | portion.written)
-        records += self._records(self._topics.snapshot_state.name, state.changes())
+        records = self._records(topic_of(self._settings, task.job), removed | portion.written)
+        records += self._records(self._topics.snapshot_state.name, found.state.changes())
 
         def seal(ends: Offsets) -> Record:
-            value = self.codec.encode(replace(snapshot, ends=ends).to_avro())
+            value = self._codec.encode(replace(snapshot, ends=ends).to_avro())
             return self._records(self._topics.snapshots.name, {task.job.encode(): value})[0]
 
         self._check_state_topic()
-        ends = self.publisher.publish(records, seal)
+        ends = self._publisher.publish(records, seal)
         if not whole:
             written = len(portion.written)
             get().info("names published, the run goes on", job=task.job, snapshot=portion.id, written=written)
         return replace(snapshot, ends=ends)
 
-    def _save(self) -> None:
-        if changes := self.state.changes():
+    def _save(self, state: JobState) -> None:
+        if changes := state.changes():
             self._check_state_topic()
-            self.publisher.save(self._records(self._topics.snapshot_state.name, changes))
+            self._publisher.save(self._records(self._topics.snapshot_state.name, changes))
 
     def _records(self, topic: str, changes: Mapping[bytes, bytes | None]) -> list[Record]:
-        moment = round(self.clock().wall * 1000)
+        moment = round(self._clock().wall * 1000)
         return [Record(topic, key, value, moment) for key, value in changes.items()]
 
     def _check_state_topic(self) -> None:
         # A new topic would lack everything that this run does not change.
-        if self.storage.state_topic_id() != self._state_topic_id:
+        if self._storage.state_topic_id() != self._state_topic_id:
             name = self._topics.snapshot_state.name
             raise TopologyError(f"the topic {name} was recreated during the run; nothing more was published")
 
@@ -255,37 +260,42 @@ def _read(
     task: Task,
     last: Snapshot | None,
     storage: JobStorage,
-    state: JobState,
     now: float,
     progress: ProgressCallback,
-    save: Callable[[], None],
+    save: Callable[[JobState], None] = lambda _: None,
 ) -> Found:
     """Read the published records and what bets use."""
-    present = storage.published()
-    bets, note = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
+    state, present = storage.state(), storage.published()
+    bets, note = storage.learn(
+        state, now, lambda: save(state), lambda done, of: progress("settled bets", done, of)
+    )
     # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.refused["owed"])
-    is_lost = _is_lost(last, present)
+    # The topic lacks records of the last snapshot, because it was recreated.
+    is_lost = last is not None and len(present) != sum(counts.records for counts in last.counts.values())
     full = task.full or forgot or is_lost or _is_due(settings, task, last, now)
-    resumed = last is not None and state.asking == last.id and not (task.full or forgot or is_lost)
     # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
     newest = min(now, state.usage.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
     if full or task.narrowed:  # which may be all that there ever are
         state.usage.forget(newest - settings.api.keep_days * DAY_SECONDS)
-    used = state.used(0 if forgot else recent, full=full)
     if not state.usage.newest:
         get().warning(
             "no settled bets found, check topics.prefix",
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )
-    return Found(present, used, state, full, resumed, bets, note)
-
-
-def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
-    """Return whether the topic lacks records of the last snapshot, because it was recreated."""
-    return last is not None and len(present) != sum(counts.records for counts in last.counts.values())
+    return Found(
+        present,
+        usage=state.used(0 if forgot else recent, full=full),
+        state=state,
+        full=full,
+        # Lost records are still to be asked about.
+        refreshed_at=None if last is None or is_lost else last.refreshed_at,
+        resumed=last is not None and last.goes_on and not (task.full or forgot or is_lost),
+        bets=bets,
+        note=note,
+    )
 
 
 def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -> bool:

@@ -189,6 +189,11 @@ class Snapshot:
     position: Offsets = field(default_factory=dict)
     """Position up to which the settled bets were read."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is a portion of a first run, where the next run goes on: its id ends with a number."""
+        return self.refreshed_at is None and "." in self.id.rpartition("-")[2]
+
     def to_avro(self) -> dict[str, Any]:
         """Return the Avro datum `Snapshot`."""
         return {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from bridge.avro.codec import Codec
 from bridge.config.api import LISTED
 from bridge.errors import SchemaError, SchemaNotFound
 from bridge.snapshots.asking import Account
 from bridge.snapshots.model import MAX_RECORD_BYTES, Counts, Currency, LeftOut, Translation, kind_of
+from bridge.snapshots.report import Covered, some
 
 R = TypeVar("R", Translation, Currency)
 _WHOLE: Final = frozenset({*LISTED, "event"})
@@ -33,13 +34,27 @@ class Portion:
     left_out: tuple[LeftOut, ...]
     owed: set[str] = field(repr=False)
     """Names of what the next run asks about again."""
+    coverage: list[Covered] = field(default_factory=list)
+    """Of the last one of a run, like the notes."""
+    notes: list[str] = field(default_factory=list)
+    """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
+
+
+PublishIfDue: TypeAlias = Callable[[Callable[[str], Portion | None]], Awaitable[None]]
+"""Called after each answer with what makes a portion, given its id."""
+
+
+async def at_the_end(_: Callable[[str], Portion | None]) -> None:
+    """Publish nothing before the end of the run."""
 
 
 class Published(Generic[R]):
     """The records by key. `values` are encoded, and counted by kind, of which `kinds` come first."""
 
     def __init__(self, values: dict[bytes, bytes], codec: Codec, of: type[R], kinds: Iterable[str]) -> None:
-        self.values = values
+        self.values, self.was_empty = values, not values
+        self.gone: set[bytes] = set()
+        """Keys of records to remove at the end: no bet uses them, or the provider knows them no more."""
         self.broken: dict[bytes, SchemaError] = {}
         """Keys of records that cannot be decoded, and why."""
         self._codec = codec
@@ -64,8 +79,11 @@ class Published(Generic[R]):
             return None
         return found
 
-    def change(self, id_: str, records: Iterable[R], removed: Iterable[bytes], account: Account) -> Portion:
-        """Write and remove records; return what there is to publish. Too large ones are left out and owed."""
+    def change(self, id_: str, records: Iterable[R], account: Account, *, whole: bool = False) -> Portion:
+        """Write records, and if the run is `whole` now, remove those that are gone; return what to publish.
+
+        Too large ones are left out and owed.
+        """
         written: dict[bytes, bytes] = {}
         for record in records:
             value, key = self._codec.encode(record.to_avro(id_)), record.key
@@ -83,13 +101,27 @@ class Published(Generic[R]):
             written[key] = value
             counts = self._count(key)
             counts.records, counts.written = counts.records + 1, counts.written + 1
-        gone = {*removed}
+        gone = {*self.gone} if whole else set[bytes]()
         for key in gone:
             counts = self._count(key)
             counts.records, counts.removed = counts.records - 1, counts.removed + 1
             del self.values[key]
         counted = {kind: replace(counts) for kind, counts in self._counts.items()}
         return Portion(id_, written, gone, counted, account.forbidden, account.left_out, {*account.owed})
+
+    def notes(self) -> list[str]:
+        """Return notes for people about records that are broken, and about those that are removed."""
+        return [
+            said.format(len(keys), some(key.decode() for key in keys))
+            for keys, said in (
+                (
+                    {*self.broken},
+                    "{:,} records of the topic cannot be read, {}: a full run writes them anew",
+                ),
+                (self.gone, "{:,} records are removed, {}"),
+            )
+            if keys
+        ]
 
     def _count(self, key: bytes) -> Counts:
         kind = kind_of(key) if self._type is Translation else getattr(self.get(key), "type", "Unknown")

@@ -46,6 +46,8 @@ class Publisher:
         self._topic = storage.topic_of(settings, job)
         self._ends: Offsets = {}
         """The last known ends of the job's topic."""
+        self.last: Snapshot | None = None
+        """The last snapshot of an earlier run."""
         self._lock = lock
         pace = KafkaPace()
         self._writer = TransactionalWriter(
@@ -72,14 +74,14 @@ class Publisher:
         `patience` seconds, None to retry without limit.
         """
         with self._attempting("opening", patience):
-            self._writer.last, self._ends, last = self._writer.retry(
+            self._writer.last, self._ends, self.last = self._writer.retry(
                 lambda: (
                     self._writer.reopen(),
                     ends_of(self._settings, self._topic),
                     storage.last_snapshot(self._settings, self._job),
                 )
             )
-        return last
+        return self.last
 
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
         """Commit the records with the Snapshot record that `snapshot` makes of the ends; return the ends.

@@ -10,7 +10,6 @@ from bridge import errors
 from bridge.config.api import KINDS, Kind
 from bridge.formatting import format_utc
 from bridge.snapshots.model import NO_RIGHT, LeftOut, Snapshot, Translation, key_of
-from bridge.snapshots.published import Portion
 from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Task
 
@@ -125,20 +124,6 @@ class IdComparison:
 def some(things: Iterable[object]) -> str:
     """Return the first of some things for a note."""
     return f"such as {', '.join(sorted(map(str, things))[:MAX_EXAMPLES])}"
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a run publishes at its end, and leaves to the next."""
-
-    portion: Portion
-    partial: set[str] = field(default_factory=set, repr=False)
-    """Names of what narrowed runs have asked about and kept a part of: the next whole run asks again."""
-    missing: set[str] = field(default_factory=set, repr=False)
-    """Names of what lists lack, if they are too short to be believed."""
-    coverage: list[Covered] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
 
 
 @dataclass(frozen=True, slots=True)

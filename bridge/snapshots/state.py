@@ -6,7 +6,6 @@
     owed/0                names of what is refused until the next run, ten thousand a record
     partial/0             until the next whole run: narrowed ones have kept a part of the answer
     missing/0             until the next full run: a list lacked it that was too short to be believed
-    asking                the last portion of a first run that is not at its end: the next one goes on
 
 Each key begins with the job. Values are JSON: no other program reads them. Times are Unix seconds.
 """
@@ -14,7 +13,7 @@ Each key begins with the job. Values are JSON: no other program reads them. Time
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any, Final
 
@@ -44,17 +43,15 @@ class JobState:
         """From where on they were read for their currencies, too."""
         self.topic_id: str | None = None
         """The id of the topic of bets that was read."""
-        self.asking: str | None = None
-        """The id of the last portion of a first run that did not come to its end."""
         self.foreign = 0
         self._prefix = f"{job}/"
         self._keep_days: float = 0
-        self._last_run = self._seen = 0
-        """How many runs have learnt something new, and how many of these a snapshot has covered."""
+        self._last_run = 0
+        """How many runs have learnt something new."""
+        self._seen: int | None = None
+        """How many of these a snapshot has covered; None while no snapshot is known to exist."""
         self._small: dict[str, bytes] = {}
-        """The records but for the uses."""
-        self._changed: set[str] = set()
-        """Keys of these."""
+        """The records but for the uses, as the topic has them."""
         for key, value in records.items():
             if key.startswith(self._prefix.encode()):
                 try:
@@ -63,10 +60,10 @@ class JobState:
                     self.foreign += 1
         self._run = self._last_run
         """The same with this run, once it has."""
-        # A larger number is from a topic that was recreated.
-        self._seen = min(self._seen, self._last_run)
-        self._is_first = not {"read", "seen"} <= self._small.keys()
-        """Whether no snapshot is known to exist yet."""
+        if not self.position:
+            self._seen = None
+        elif self._seen is not None and self._seen > self._last_run:
+            self._seen = 0  # it is from before the topic was recreated: nothing learnt since was covered
 
     def _load(self, key: str, value: bytes) -> None:
         content = orjson.loads(value)
@@ -92,8 +89,8 @@ class JobState:
             self.position, self.symbols_from, self.topic_id = position, symbols, topic_id
         elif section == "seen":
             self._seen = _count(content["run"])
-        elif section == "asking":
-            self.asking = content["snapshot"]
+        else:
+            return  # of a newer or an older version
         self._small[key] = value
 
     # Uses.
@@ -114,12 +111,6 @@ class JobState:
         self.position, self.topic_id, self._keep_days = dict(position), topic_id, keep_days
         if self.usage.changed:
             self._run = self._last_run + 1
-        places, symbols = (
-            {str(partition): offset for partition, offset in sorted(offsets.items())}
-            for offsets in (position, self.symbols_from)
-        )
-        read = {"position": places, "topic": topic_id, "run": self._run, "keep": keep_days}
-        self._put("read", {**read, "symbols": symbols})
 
     def adopt(self, other: JobState, topic_id: str | None, keep_days: float) -> None:
         """Take over the currencies that the other job has learnt, if it read on where this one stopped."""
@@ -137,44 +128,42 @@ class JobState:
 
         Before the first snapshot, only uses since `recent` count as new.
         """
-        return self.usage.since(
-            recent if full or self._is_first else inf, None if self._is_first else self._seen
-        )
+        return self.usage.since(recent if full or self._seen is None else inf, self._seen)
 
     def mark_seen(self) -> None:
         """Note that a snapshot covers everything learnt so far."""
-        self._put("seen", {"run": self._run})
+        self._seen = self._run
 
     # Records.
 
     def changes(self) -> dict[bytes, bytes | None]:
         """Return the records that changed since the last call; None for those that are removed."""
-        for until, names in self.refused.items():
-            ordered = sorted(names)
-            count = -(-len(ordered) // NAMES_PER_RECORD)
-            for n in range(count):
-                self._put(f"{until}/{n}", ordered[n * NAMES_PER_RECORD :][:NAMES_PER_RECORD])
-            for key in [x for x in self._small if x.startswith(f"{until}/")]:
-                if not key[len(until) + 1 :].isdecimal() or int(key[len(until) + 1 :]) >= count:
-                    self._put(key, None)
-        self._put("asking", self.asking and {"snapshot": self.asking})
-        found = {key: self._small.get(key) for key in self._changed}
+        small = {key: orjson.dumps(content) for key, content in self._contents()}
+        changed: dict[str, bytes | None] = dict.fromkeys(self._small.keys() - small.keys())
+        changed |= {key: value for key, value in small.items() if self._small.get(key) != value}
         for kind, id_ in self.usage.changed:
             use = self.usage.of[kind].get(id_)
             name = ":".join(map(str, id_)) if isinstance(id_, tuple) else id_
-            found[f"in-use/{kind}:{name}"] = None if use is None else _dumped(use)
-        self._changed.clear()
+            changed[f"in-use/{kind}:{name}"] = None if use is None else _dumped(use)
+        self._small = small
         self.usage.changed.clear()
-        return {f"{self._prefix}{key}".encode(): found[key] for key in sorted(found)}
+        return {f"{self._prefix}{key}".encode(): changed[key] for key in sorted(changed)}
 
-    def _put(self, key: str, content: object) -> None:
-        value = orjson.dumps(content) if content is not None else None
-        if value != self._small.get(key):
-            self._changed.add(key)
-            if value is None:
-                del self._small[key]
-            else:
-                self._small[key] = value
+    def _contents(self) -> Iterator[tuple[str, object]]:
+        """Yield key and content of the small records."""
+        if self.position:
+            places, symbols = (
+                {str(partition): offset for partition, offset in sorted(offsets.items())}
+                for offsets in (self.position, self.symbols_from)
+            )
+            read = {"position": places, "topic": self.topic_id, "run": self._run, "keep": self._keep_days}
+            yield "read", {**read, "symbols": symbols}
+        if self._seen is not None:
+            yield "seen", {"run": self._seen}
+        for until, names in self.refused.items():
+            ordered = sorted(names)
+            for number, start in enumerate(range(0, len(ordered), NAMES_PER_RECORD)):
+                yield f"{until}/{number}", ordered[start : start + NAMES_PER_RECORD]
 
 
 def _count(number: object) -> int:

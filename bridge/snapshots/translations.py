@@ -4,32 +4,22 @@ Lists are read first; then come events and markets, each from the newest backwar
 its id; then the templates, a hundred ids at a time. A list that fails ends the run before anything is
 published; for all other failures see `bridge.snapshots.asking`.
 
-A run that takes longer than `PORTION_SECONDS` publishes what it has so often, each time in one transaction.
-Texts of the kinds with lists are only added until its end: until then another answer may have them.
+A long run publishes on its way. Texts of the kinds with lists are only added until its end: until then
+another answer may have them.
 """
 
 from __future__ import annotations
 
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Sequence,
-)
-from contextlib import aclosing
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import filterfalse
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 from bridge import clock as instant
 from bridge.avro.codec import Codec
 from bridge.clock import Clock
 from bridge.config import ApiSettings
-from bridge.config.api import KINDS, LISTED, Listed, Template
-from bridge.errors import ApiError, Forbidden, Rejected
-from bridge.rest.answers import Flaw
+from bridge.config.api import KINDS, LISTED, Template
+from bridge.errors import ApiError, Forbidden
 from bridge.rest.endpoints import (
     EntityTranslation,
     EventTranslations,
@@ -39,30 +29,16 @@ from bridge.rest.endpoints import (
     Request,
 )
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
-from bridge.snapshots.forgotten import Vanished, forgotten
-from bridge.snapshots.model import Translation, key_of, kind_of
-from bridge.snapshots.order import in_order
-from bridge.snapshots.published import Portion, Published
-from bridge.snapshots.report import IdComparison, Outcome, cover, some
+from bridge.snapshots.forgotten import forgotten
+from bridge.snapshots.lists import ListedKinds
+from bridge.snapshots.model import Translation, kind_of
+from bridge.snapshots.published import Portion, Published, PublishIfDue, at_the_end
+from bridge.snapshots.report import IdComparison, cover, some
 from bridge.snapshots.texts import Merged
-from bridge.snapshots.wanted import (
-    Estimate,
-    Found,
-    Task,
-    Wanted,
-    chunks,
-    estimate,
-    ids_of,
-    kinds_in_use,
-    still_wanted,
-)
+from bridge.snapshots.wanted import Estimate, Found, Task, Wanted, chunks, estimate
 
 T = TypeVar("T")
-A = TypeVar("A")
 
-PORTION_SECONDS: Final = 30.0
-Publish = Callable[[Callable[[], Portion | None]], Awaitable[None]]
-"""Asks for a portion and publishes it, unless Kafka is away."""
 Markets = tuple[list[MarketTranslations], list[MarketTranslationItem]]
 """In all languages at once, and in one."""
 
@@ -76,45 +52,14 @@ class Translations:
         self._settings, self._task, self._found, self._clock = settings, task, found, clock
         self._questions = Questions(settings)
         self._published = Published(found.present, codec, Translation, KINDS)
-        self._in_topic = {kind: ids_of(kind, found.present) for kind in LISTED}
-        self._removes = found.full and not task.narrowed
-        """Whether the run asks about enough to learn what is gone."""
-        refused = found.state.refused
-        owed = refused["owed"]
-        if not task.narrowed:  # a narrowed one leaves what is not its own to the next whole run
-            owed = {*filter(task.covers, owed | refused["partial"])}
-        self._used: dict[Listed, set[int]] = {}
-        if self._removes:
-            self._used = kinds_in_use(found.state.usage, self._published.get)
-            owed = {*still_wanted(owed, found.state.usage, self._used)}
-        self._owed = owed
-        self.wanted = Wanted.of(
-            task, found.usage, found.present, owed, full=found.full, resumed=found.resumed
-        )
-        keeps = settings.keep_names == "bets"
-        self._vanished = Vanished(
-            settings.max_shrink_share,
-            filter(task.covers, refused["missing"]),
-            full=self._removes and not keeps,
-        )
-        self._outdated = set[bytes]()
-        if self._removes and not keeps and found.state.usage.of["event"]:
-            self._outdated = forgotten(found.present, self._published.get, found.state.usage)
-        self._gone: set[bytes] = set()
-        """Keys of what the topic has and the provider neither lists nor names any more."""
+        self.wanted = Wanted.of(task, found, self._published.get)
+        if found.refreshes(task) and settings.keep_names == "days" and found.state.usage.of["event"]:
+            self._published.gone = forgotten(found.present, self._published.get, found.state.usage)
         self._merged = Merged(task, settings.language_keys, self._published.get)
-        self._is_first = found.resumed or not found.present
-        self._listed: dict[Listed, set[int]] = {}
-        """Kind → the ids of its list, if it was read completely."""
-        self._flawed: list[tuple[Listed, str, str, Flaw]] = []
-        """Invalid items of lists: kind, language, endpoint and flaw."""
-        self._competitors: set[int] = set()
-        """Competitors of the events, of this run or the one it goes on with: bets do not name them."""
-        for key in found.usage.keys("event") if found.resumed else ():
-            self._competitors.update(((event := self._published.get(key)) and event.competitor_ids) or ())
+        self._lists = ListedKinds(settings, task, found, self.wanted, self._published, self._merged)
         self._unknown_events: set[int] = set()
-        self._unnamed: set[bytes] = set()
-        self._looked_up = {name.encode() for name in owed}
+        self._unnamed: set[str] = set()
+        self._looked_up = {name.encode() for name in self.wanted.owed}
         """Keys of what was owed."""
         self._comparisons = (
             IdComparison("countryId", "region's id"),
@@ -126,124 +71,47 @@ class Translations:
         asks: Asks,
         snapshot_id: str,
         progress: ProgressCallback = lambda what, done, total: None,
-        publish: Publish | None = None,
-    ) -> Outcome:
+        publish: PublishIfDue = at_the_end,
+    ) -> Portion:
         """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
-        self._account = Account(asks, self._settings, self._owed, self._clock)
-        self._account.asked = set() if self._task.cut else None
-        self._progress, self._publish, self._id = progress, publish, snapshot_id
-        self._portions, self._due = 0, self._clock().monotonic + PORTION_SECONDS
         wanted = self.wanted
+        self._account = account = Account(
+            asks, self._settings, wanted.owed, progress, lambda: publish(self._portion), self._clock
+        )
+        account.asked = set() if self._task.cut else None
         for kind in self._task.lists:
-            await self._list(kind)
-        await self._each("events", [Thing("event", x) for x in wanted.events], self._event, self._take_event)
+            await self._lists.read(kind, account)
+        events = [Thing("event", x) for x in wanted.events]
+        await account.ask_each("events", events, self._event, self._take_event)
         markets = [Thing("markets", x) for x in wanted.markets]
-        await self._each("markets", markets, self._markets, self._take_markets)
+        await account.ask_each("markets", markets, self._markets, self._take_markets)
         for kind in self._task.lists:
-            await self._by_id(kind)
+            await self._lists.ask_by_id(kind, account)
         await self._templates("selection-template", [(None, wanted.selections)])
         await self._templates("market-type-template", [*wanted.types.items()])
-        for kind, language, endpoint, flaw in self._flawed:
-            # Another answer may have had the text.
-            if flaw.id is None or self._merged.lacks(kind, flaw.id, (language,)):
-                self._account.leave_out(endpoint, None if flaw.id is None else str(flaw.id), flaw.why)
-        return self._outcome()
+        self._lists.leave_out_flaws(account)
+        return self._last_portion(snapshot_id)
 
     def estimate(self) -> list[Estimate]:
         """Estimate the requests of a run before it starts, without retries."""
-        is_open = {kind for kind in LISTED if self._removes and self._in_topic[kind]}
+        is_open = {kind for kind in LISTED if self._found.refreshes(self._task) and self.wanted.known[kind]}
         if self.wanted.events:
             is_open.add("competitor")
-        sports = len(self._known_sports())
+        sports = len(self._lists.sports())
         return estimate(self._task, self.wanted, sports, self._questions.by_sport, is_open)
-
-    # What is in use.
-
-    def _known_sports(self, *listed: int) -> list[int]:
-        """Return the sports that bets use, that the topic has, and that are listed."""
-        return sorted({*listed, *self._in_topic["sport"], *self._found.usage.of["sport"]})
-
-    # Lists.
-
-    async def _list(self, kind: Listed) -> None:
-        sports: Sequence[int | None] = [None]
-        if self._questions.by_sport(kind):
-            sports = self._known_sports(*self._listed.get("sport", ()))
-        whole, listed = bool(sports), set[int]()
-        parts = [(language, sport) for language in self._task.languages for sport in sports]
-        for done, (language, sport) in enumerate(parts, 1):
-            request = self._questions.listed(kind, language, sport)
-            answered = await self._account.ask_list(request, language)
-            whole = whole and answered is not None and all(flaw.id is not None for flaw in answered.flaws)
-            if answered is not None:
-                self._flawed += ((kind, language, request.endpoint, flaw) for flaw in answered.flaws)
-                listed.update(flaw.id for flaw in answered.flaws if flaw.id is not None)
-                items = answered.content or []
-                items.reverse()
-                while items:  # freed one by one: a list may be long
-                    listed.add(items[-1]["id"])
-                    self._merged.item(kind, items.pop())
-            self._progress(f"{kind}s", done, len(parts))
-        if whole:
-            self._listed[kind] = listed
-
-    # By id.
-
-    async def _by_id(self, kind: Listed) -> None:
-        """Ask about what is used and lacks a language, and check what is missing from the list."""
-        missing = self._missing_from_list(kind)
-        used = self.wanted.listed[kind] | (self._competitors if kind == "competitor" else set())
-        lacking = {x for x in used if self._lacks(kind, x, self._task.languages)}
-        # Owed things may be in a list by now, in each language.
-        whole = {x for x in used if not self._lacks(kind, x, self._settings.languages)}
-        self._account.owed -= {str(Thing(kind, number)) for number in whole}
-
-        async def ask(thing: Thing) -> EntityTranslation | None:
-            request = self._questions.single(kind, int(thing.id))
-            try:
-                answer = await self._account.ask_about(thing, request)
-            except Rejected as error:
-                if thing.suspected and error.status == 404:  # gone
-                    return {"id": int(thing.id), "translations": {}}
-                raise
-            return _about(thing, request, answer, lambda entity: entity)
-
-        def take(thing: Thing, entity: EntityTranslation) -> None:
-            self._merged.entity(kind, entity, not thing.flawed)
-            if thing.id in missing and not (thing.flawed or self._merged.normalize(entity["translations"])):
-                self._gone.add(key_of(kind, int(thing.id)))
-
-        things = [Thing(kind, x, suspected=x not in lacking) for x in sorted(lacking | missing)]
-        await self._each(f"{kind}s by id", things, ask, take)
-
-    def _lacks(self, kind: Listed, number: int, languages: Sequence[str]) -> bool:
-        if not self._merged.lacks(kind, number, languages):
-            return False
-        before = self._published.get(key_of(kind, number)) if self._found.resumed else None
-        return before is None or not {*languages} <= before.texts.keys()
-
-    def _missing_from_list(self, kind: Listed) -> set[int]:
-        """Return the ids that the topic has, no bet uses, and neither the list nor another answer has."""
-        known = self._in_topic[kind]
-        if kind not in self._listed or self._task.narrowed:
-            return set()
-        missing = [number for number in known if number not in self._listed[kind]]
-        used = {*self._used.get(kind, ()), *(self._competitors if kind == "competitor" else ())}
-        gone = self._vanished.believed(kind, known, missing, f"{kind}s")
-        return {x for x in gone if x not in used and self._merged.lacks(kind, x, ())}
 
     # Events.
 
     async def _event(self, thing: Thing) -> EventTranslations | None:
         request = self._questions.event(int(thing.id))
-        answer = await self._account.ask_about(thing, request)
+        answer = await self._account.ask_about(thing, request, lambda event: event["eventTranslation"]["id"])
         if answer is None:
             self._unknown_events.add(int(thing.id))
-        return _about(thing, request, answer, lambda event: event["eventTranslation"])
+        return answer
 
     def _take_event(self, thing: Thing, event: EventTranslations) -> None:
         number = int(thing.id)
-        self._competitors.update(self._merged.event(event, not thing.flawed))
+        self._lists.competitors.update(self._merged.event(event, not thing.flawed))
         if (use := self._found.usage.of["event"].get(number)) and use.place:
             regions, leagues = self._comparisons
             regions.see(number, use.place.country, event["region"]["id"])
@@ -287,7 +155,7 @@ class Translations:
 
     def _take_markets(self, thing: Thing, answers: Markets) -> None:
         keys = self._merged.markets(int(thing.id), *answers, not thing.flawed)
-        if str(thing) in self._owed:
+        if self._account.was_owed(thing):
             self._looked_up |= keys
 
     # Templates.
@@ -312,58 +180,20 @@ class Translations:
         for thing in self._account.begin([Thing(kind, x, sport) for sport, ids in by_sport for x in ids]):
             of_sport.setdefault(thing.sport, {})[int(thing.id)] = thing
         asked = [[of[x] for x in part] for of in of_sport.values() for part in chunks([*of])]
-        what = f"{kind.replace('-', ' ')}s"
-        await self._in_order(what, asked, lambda part: self._account.ask_chunk(part, request_of), take)
-
-    # Concurrency.
-
-    async def _each(
-        self,
-        what: str,
-        things: Sequence[Thing],
-        ask: Callable[[Thing], Coroutine[Any, Any, A | None]],
-        take: Callable[[Thing, A], None],
-    ) -> None:
-        asked = [[thing] for thing in self._account.begin(things)]
-        await self._in_order(
-            what, asked, lambda part: self._account.attempt(part[0], ask), lambda part, x: take(part[0], x)
-        )
-
-    async def _in_order(
-        self,
-        what: str,
-        things: Sequence[Sequence[Thing]],
-        ask: Callable[[Sequence[Thing]], Coroutine[Any, Any, A | None]],
-        take: Callable[[Sequence[Thing], A], None],
-    ) -> None:
-        """Ask about each part of the things. The result does not depend on the timing of the answers."""
-        async with aclosing(in_order(things, ask, self._settings.concurrency)) as answers:
-            done = 0
-            async for part, answer in answers:
-                if answer is not None:
-                    take(part, answer)
-                self._account.settle(part)
-                done += 1
-                self._progress(what, done, len(things))
-                await self._publish_if_due()
+        await self._account.ask_chunks(f"{kind.replace('-', ' ')}s", asked, request_of, take)
 
     # What is published.
 
-    async def _publish_if_due(self) -> None:
-        if self._publish is not None and self._clock().monotonic >= self._due:
-            await self._publish(self._portion)
-            self._due = self._clock().monotonic + PORTION_SECONDS
-
-    def _portion(self) -> Portion | None:
+    def _portion(self, snapshot_id: str) -> Portion | None:
         """Return what is new since the last portion, as written; None if nothing is."""
-        id_ = f"{self._id}.{self._portions + 1}"
         # An ordinary run asks by its id only about what the topic lacks: it must not have it by half.
         keys = {x for x in self._merged.fresh if self._found.full or self._is_whole(x)}
         self._merged.fresh.clear()
-        portion = self._published.change(id_, self._changed(keys, {*KINDS} - {*LISTED}), (), self._account)
-        if self._is_first:  # nothing in the topic is older than this run: it need not be in memory twice
+        changed = self._changed(keys, {*KINDS} - {*LISTED})
+        portion = self._published.change(snapshot_id, changed, self._account)
+        # Nothing in the topic of a first run is older than this one: it need not be in memory twice.
+        if self._found.resumed or self._published.was_empty:
             self._merged.records.update((key, b"") for key in keys & self._merged.records.keys())
-        self._portions += bool(portion.written)
         return portion if portion.written else None
 
     def _is_whole(self, key: bytes) -> bool:
@@ -372,73 +202,47 @@ class Translations:
 
     def _changed(self, keys: Iterable[bytes], reliable: Collection[str]) -> Iterator[Translation]:
         """Yield the records that differ from the topic's. Only the `reliable` kinds lose texts."""
+        is_refresh, gone = self._found.refreshes(self._task), self._published.gone
         for key in keys:
-            kind, old = kind_of(key), None if key in self._outdated else self._published.get(key)
+            kind, old = kind_of(key), None if key in gone else self._published.get(key)
             # What is owed has texts that only a request that failed may have.
-            removes = self._removes and kind in reliable and key.decode() not in self._account.owed
+            removes = is_refresh and kind in reliable and key.decode() not in self._account.owed
             new = self._merged.against(key, old, removes=removes)
-            self._outdated.discard(key)
+            gone.discard(key)
             if kind in reliable:  # else it may be added to
                 del self._merged.records[key]
                 self._merged.complete.discard(key)
             if new is not None:
                 if kind == "event" and not new.texts:
-                    self._unnamed.add(key)
+                    self._unnamed.add(key.decode())
                 yield new
 
-    def _outcome(self) -> Outcome:
+    def _last_portion(self, snapshot_id: str) -> Portion:
+        """Return all that is left to publish; note what is refused for longer than until the next run."""
         account, found, task = self._account, self._found, self._task
-        # A text that is missing may be among the answers that failed.
-        unreliable = {
-            *(kind for kind in task.lists if kind not in self._listed),
-            *(x[0] for x in self._flawed),
-        }
-        if any(name.startswith("event:") for name in account.owed):
-            unreliable |= {*task.lists}
         pending = [key for key, packed in self._merged.records.items() if packed]
-        changed = self._changed(pending, {*task.kinds} - unreliable)
-        portion = self._published.change(self._id, changed, self._gone | self._outdated, account)
-        refused, missing = found.state.refused, self._vanished.missing
-        partly = set[str]()
+        changed = self._changed(pending, {*task.kinds} - self._lists.unreliable(account))
+        portion = self._published.change(snapshot_id, changed, account, whole=True)
+        portion.coverage = cover(found.usage, task, self._published.get, self._looked_up)
+        portion.notes = self._notes()
+        refused, missing, partial = found.state.refused, self._lists.vanished.missing, set[str]()
         if task.narrowed:  # the next whole run asks again: this one may keep only a part of each answer
             missing |= {*filterfalse(task.covers, refused["missing"])}
             events = found.state.usage.of["event"]
-            partly = {
+            partial = {
                 name
                 for name in refused["partial"] | (account.asked or set())
                 if not name.startswith(("event:", "markets:")) or int(name.partition(":")[2]) in events
             }
-        return Outcome(
-            portion,
-            partial=partly,
-            missing=missing,
-            coverage=cover(found.usage, task, self._published.get, self._looked_up),
-            notes=self._notes(portion.removed),
-        )
+        refused |= {"partial": partial, "missing": missing}
+        return portion
 
-    def _notes(self, gone: Collection[bytes]) -> list[str]:
+    def _notes(self) -> list[str]:
         notes = [str(comparison) for comparison in self._comparisons if comparison.seen]
-        notes += self._vanished.notes
-        for found, said in (
-            (
-                self._published.broken,
-                "{:,} records of the topic cannot be read, {}: a full run writes them again",
-            ),
-            (gone, "{:,} records are removed, {}"),
-            (self._unknown_events, "{:,} events are unknown to the provider, {}"),
-            (self._unnamed, "{:,} events have no name, {}"),
-        ):
-            if found:
-                notes.append(
-                    said.format(len(found), some(x.decode() if isinstance(x, bytes) else x for x in found))
-                )
+        notes += self._lists.vanished.notes
+        notes += self._published.notes()
+        if unknown := self._unknown_events:
+            notes.append(f"{len(unknown):,} events are unknown to the provider, {some(unknown)}")
+        if unnamed := self._unnamed:
+            notes.append(f"{len(unnamed):,} events have no name, {some(unnamed)}")
         return notes + self._merged.notes(self._settings.languages, all_=self._found.full)
-
-
-def _about(
-    thing: Thing, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
-) -> T | None:
-    """Return the answer if it is about the requested id. Raises ApiError."""
-    if answer is not None and (other := entity(answer)["id"]) != thing.id:
-        raise ApiError(f"{request} answered about another id: {other}", request.endpoint)
-    return answer

@@ -92,6 +92,8 @@ class Found:
     """What the last run left, and what all bets within `api.keep_days` use."""
     full: bool
     """Whether everything is asked about again."""
+    refreshed_at: float | None = None
+    """When the last run began that has asked about everything; None if records were lost since."""
     resumed: bool = False
     """Whether a first run goes on that has published portions."""
     bets: int = 0
@@ -99,11 +101,21 @@ class Found:
     note: str = ""
     """A note about records that are not bets; empty if there are none."""
 
+    def refreshes(self, task: Task) -> bool:
+        """Return whether the run asks about everything, and so about enough to learn what is gone."""
+        return self.full and not task.narrowed
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The ids to ask about. What the lists and other answers have is not asked about by its id."""
 
+    owed: Collection[str]
+    """Names of what earlier runs failed to learn, as far as this one asks again."""
+    known: dict[Listed, Sequence[int]]
+    """Ids that the topic has."""
+    used: dict[Listed, set[int]]
+    """What bets within `api.keep_days` use; empty unless the run may learn that something is gone."""
     listed: dict[Listed, set[int]]
     events: list[int]
     """The newest first, by their ids: whose names are fetched."""
@@ -115,24 +127,22 @@ class Wanted:
     """Sport → market types."""
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        usage: Usage,
-        present: Collection[bytes],
-        owed: Iterable[str] = (),
-        *,
-        full: bool = False,
-        resumed: bool = False,
-    ) -> Wanted:
-        """Return what is `owed` and what is used; unless the run is `full`, only what the topic lacks.
+    def of(cls, task: Task, found: Found, read: Callable[[bytes], Translation | None]) -> Wanted:
+        """Return what is owed and what is used; unless the run is full, only what the topic lacks.
 
-        `present` has the keys of the topic. One that is `resumed` has asked about its events before.
+        One that is resumed has asked about its events before. `read` returns the topic's record of a key.
         """
+        usage, refused, in_use = found.usage, found.state.refused, dict[Listed, set[int]]()
+        owed: Collection[str] = refused["owed"]
+        if not task.narrowed:  # a narrowed one leaves what is not its own to the next whole run
+            owed = {*filter(task.covers, refused["owed"] | refused["partial"])}
+        if found.refreshes(task):
+            in_use = _kinds_in_use(found.state.usage, read)
+            owed = {*_still_wanted(owed, found.state.usage, in_use)}
 
         def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
-            is_asked = full and not (resumed and kind not in LISTED)
-            return kind in task.kinds and (is_asked or key_of(kind, number, within) not in present)
+            is_asked = found.full and not (found.resumed and kind not in LISTED)
+            return kind in task.kinds and (is_asked or key_of(kind, number, within) not in found.present)
 
         def lacks_markets(event: int) -> bool:
             """Return whether bets use a market or a selection of the event that the topic lacks."""
@@ -145,7 +155,7 @@ class Wanted:
                 wanted("selection", x) for x in use.selections if x
             )
 
-        names = ids_in(filter(task.covers, owed))
+        names = _ids_in(filter(task.covers, owed))
 
         def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
             if task.events is not None:
@@ -162,6 +172,9 @@ class Wanted:
             types.setdefault(sport, []).append(number)
         has_templates = "selection-template" in task.kinds
         return cls(
+            owed=owed,
+            known={kind: _ids_of(kind, found.present) for kind in LISTED},
+            used=in_use,
             listed={kind: numbers(kind, usage.of.get(kind, ())) for kind in LISTED},
             events=events("event", lambda x: wanted("event", x)),
             markets=events("markets", lacks_markets),
@@ -170,7 +183,7 @@ class Wanted:
         )
 
 
-def ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
+def _ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
     """Return the ids in the names of things, such as `market-type-template:1:18`, by kind."""
     found: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
     for name in names:
@@ -179,13 +192,13 @@ def ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
     return found
 
 
-def ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
+def _ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
     """Return the ids in the keys of a kind."""
     start = f"{kind}:".encode()
     return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))
 
 
-def kinds_in_use(usage: Usage, read: Callable[[bytes], Translation | None]) -> dict[Listed, set[int]]:
+def _kinds_in_use(usage: Usage, read: Callable[[bytes], Translation | None]) -> dict[Listed, set[int]]:
     """Return what bets use of the kinds with lists. Competitors are those of the events, by their records."""
     found: dict[Listed, set[int]] = {kind: {*usage.of.get(kind, ())} for kind in LISTED}
     for event in filter(None, map(read, usage.keys("event"))):
@@ -195,11 +208,11 @@ def kinds_in_use(usage: Usage, read: Callable[[bytes], Translation | None]) -> d
     return found
 
 
-def still_wanted(
+def _still_wanted(
     owed: Collection[str], usage: Usage, used: Mapping[Listed, Collection[int]]
 ) -> Iterator[str]:
     """Yield what of the owed bets still use, of kinds with lists what is `used`."""
-    events, selections = usage.of["event"], (x for (x,) in ids_in(owed)["selection-template"])
+    events, selections = usage.of["event"], (x for (x,) in _ids_in(owed)["selection-template"])
     in_use: dict[str, Container[object]] = {
         **{str(kind): ids for kind, ids in used.items()},
         "event": events,
@@ -208,7 +221,7 @@ def still_wanted(
         "market-type-template": usage.of["market-type"],
     }
     for name in owed:
-        [(kind, [ids])] = ids_in([name]).items()
+        [(kind, [ids])] = _ids_in([name]).items()
         if (ids if len(ids) > 1 else ids[0]) in in_use.get(kind, ()) or not (events or usage.of["sport"]):
             yield name
 

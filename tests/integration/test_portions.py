@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.snapshots import translations
+from bridge.snapshots import job
 from tests.harness import Place, until
 from tests.integration.snapshots import Datum, Jobs, Topics, expected, simulated, without_ids
 
@@ -28,7 +28,7 @@ def events_in(records: dict[str, Datum]) -> list[int]:
 
 
 async def test_each_portion_is_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translations, "PORTION_SECONDS", 0.2)
+    monkeypatch.setattr(job, "PORTION_SECONDS", 0.2)
     async with simulated(bets=60) as provider:
         jobs, topics = Jobs(place, provider, requests_per_second=20), Topics(place)
         bets = await jobs.fill()

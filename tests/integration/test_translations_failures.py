@@ -1,7 +1,7 @@
 """A failed run leaves readers with the last complete snapshot, and reports the error and its place.
 
-On a real Kafka; `test_translations_errors` has every endpoint and every kind of invalid answer, and
-`test_independent` what is left out.
+On a real Kafka; `tests/unit/rest` has every kind of invalid answer, `tests/unit/snapshots` every endpoint,
+and `test_independent` what is left out.
 """
 
 from __future__ import annotations

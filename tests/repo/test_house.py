@@ -23,16 +23,13 @@ LARGER = {
     "Checkpoint": 17,
     # Cores.
     "Position": 22,
-    "Translations": 29,
     "_Audit": 18,
     "TopicScan": 17,
-    "Client": 16,
     "Export": 15,
-    "JobState": 15,
     "Replay": 16,
 }
 """Class → most attributes."""
-LONGER = {"redrive_mark": 9, "make_snapshot": 9}
+LONGER = {"redrive_mark": 9}
 """Function → most parameters."""
 TWICE = {"Currency", "LeftOut", "Place", "Snapshot", "Translation"}
 """Of readers and of the jobs that write: one type for both is still to come."""

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from bridge.errors import ApiError
 from bridge.rest.answers import MAX_FLAWS, MAX_WHY_CHARACTERS, Answered, AnswerReader, Flaw
 from bridge.rest.endpoints import Questions, Request
-from bridge.rest.json_stream import Unfinished
+from bridge.rest.json_stream import NoJson, Unfinished
 from tests.unit.snapshots.provider import answered, api
 
 QUESTIONS = Questions(api())
@@ -237,31 +237,24 @@ def test_many_flaws_are_counted() -> None:
     assert (found.flaws[-1].why, found.more) == ("and 1,500 more", 1500)
 
 
-@pytest.mark.parametrize("body", [b"[" * 10**6, b'[{"a":' + b"[" * 10**6, b'{"a":' * 10**5])
-def test_deep_json_is_invalid(body: bytes) -> None:
-    with pytest.raises(ApiError, match=r"sports answered with invalid JSON: nested too deep$"):
-        answered(SPORTS, body)
+UNFINISHED = [b"", b"  ", b"[", b'[{"id": 1', b'[{"id":1}', b'[{"id":1},', b'{"id": tr', b'["\\ud8']
+INVALID = [b"[}", b"[,]", b"[1,]", b"[1 2]", b"[] x", b"{} {}", b'{"a" 1}', b"nope", b"[1]]"]
+DEEP = [b"[" * 10**6, b'[{"a":' + b"[" * 10**6, b'{"a":' * 10**5]
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"  ", b"[", b'[{"id": 1', b'[{"id":1}', b'[{"id":1},', b'{"id": tr', b'["\\ud8']
+    ("bodies", "why", "error"),
+    [
+        (UNFINISHED, "incomplete JSON: it ends after ", Unfinished),
+        (INVALID, "invalid JSON: ", NoJson),
+        (DEEP, "invalid JSON: nested too deep$", NoJson),
+    ],
 )
-def test_json_that_ends_too_early_is_unfinished(body: bytes) -> None:
-    with pytest.raises(
-        Unfinished, match=r"^GET /api/translations/en/sports answered with incomplete JSON: it ends after "
-    ):
-        answered(SPORTS, body)
-
-
-@pytest.mark.parametrize(
-    "body", [b"[}", b"[,]", b"[1,]", b"[1 2]", b"[] x", b"{} {}", b'{"a" 1}', b"nope", b"[1]]"]
-)
-def test_invalid_json_names_the_request(body: bytes) -> None:
-    with pytest.raises(
-        ApiError, match=r"^GET /api/translations/en/sports answered with invalid JSON: "
-    ) as caught:
-        answered(SPORTS, body)
-    assert not isinstance(caught.value, Unfinished)
+def test_what_is_no_json_names_the_request(bodies: list[bytes], why: str, error: type[ApiError]) -> None:
+    for body in bodies:
+        with pytest.raises(ApiError, match=f"^GET /api/translations/en/sports answered with {why}") as caught:
+            answered(SPORTS, body)
+        assert type(caught.value) is error
 
 
 def test_an_answer_that_is_too_large_names_the_setting() -> None:

@@ -45,7 +45,7 @@ def test_an_unknown_event_has_no_content() -> None:
 @pytest.mark.parametrize("status", [201, 204, 304, 400, 404, 405, 409, 410, 418, 499])
 def test_any_other_status_is_an_error_at_once(status: int) -> None:
     body = b"" if status in (204, 304) else b'{"detail": "no such thing"}'
-    provider = Provider(otherwise=Reply(status, body))
+    provider = Provider(otherwise=Reply(status, body, headers={"Retry-After": "40"}))
     text = failure(provider, attempts=6)
     excerpt = ': {"detail": "no such thing"}' if body else ""
     hint = ". Is BRIDGE_API__BASE_URL (https://provider.example) right?" if status == 404 else ""
@@ -154,13 +154,6 @@ def test_a_refusal_that_asks_to_wait_is_a_pause() -> None:
     assert provider.gaps == [40, 40]
     [error] = Provider(otherwise=pause).ask(SPORTS, attempts=2)
     assert type(error) is Unanswered
-
-
-@pytest.mark.parametrize("status", [302, 400, 404, 405, 409])
-def test_what_is_about_the_request_is_not_asked_again(status: int) -> None:
-    provider = Provider(otherwise=Reply(status, headers={"Retry-After": "40"}))
-    failure(provider, attempts=3)
-    assert len(provider.requests) == 1
 
 
 def test_the_waits_between_attempts_grow() -> None:

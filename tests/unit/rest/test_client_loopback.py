@@ -65,27 +65,6 @@ async def test_each_endpoint_answers() -> None:
         assert {exchange.status for exchange in provider.rest.requests} == {200}
 
 
-@pytest.mark.parametrize("place", ["query", "path"])
-async def test_template_ids_go_where_the_provider_expects_them(place: str) -> None:
-    async with simulator(template_ids=place) as provider:
-        known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
-        selection, type_ = known["selection-template"].id, known["market-type-template"]
-        sport = cast(int, type_.relations["sportId"])
-        for ours in ("query", "path"):
-            settings = toward(provider, template_ids=ours)
-            questions = Questions(settings)
-            of_selections = questions.selection_templates([selection])
-            of_types = questions.market_type_templates(sport, [type_.id])
-            async with Client(settings) as client:
-                for request, number in ((of_selections, selection), (of_types, type_.id)):
-                    if ours == place:
-                        found = (await client.ask(request)).content
-                        assert [entity["id"] for entity in found or ()] == [number]
-                    else:
-                        with pytest.raises(ApiError, match=r"answered HTTP 40[04]: "):
-                            await client.ask(request)
-
-
 def whole(body: bytes, *headers: str) -> bytes:
     """A response that may be followed by another on its connection."""
     lines = ["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers]

@@ -11,7 +11,7 @@ import pytest
 from bridge.config.api import LISTED
 from bridge.errors import ApiError
 from bridge.rest.answers import Answered
-from bridge.rest.endpoints import MAX_IDS, Questions, Request
+from bridge.rest.endpoints import Questions, Request
 from tests.unit.snapshots.provider import answered, api
 
 ITEM = {"id": 7, "language": "sv", "translation": "Över 2,5"}
@@ -133,14 +133,6 @@ def test_settings_and_arguments_are_in_the_target(settings: dict[str, Any], ask:
     with placeholders and braces. All is encoded.
     """
     assert ask(Questions(api(**settings))).target == (target if target.startswith("/") else TEXTS + target)
-
-
-@pytest.mark.parametrize("count", [0, MAX_IDS + 1])
-def test_a_collection_has_its_bounds(count: int) -> None:
-    with pytest.raises(AssertionError):
-        Questions(api()).selection_templates(range(count))
-    with pytest.raises(AssertionError):
-        Questions(api()).market_type_templates(1, range(count))
 
 
 def test_an_unknown_field_is_ignored() -> None:

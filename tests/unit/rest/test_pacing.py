@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bridge.rest.pacing import SLOWEST_SHARE, TIMER_SECONDS, Pace
 
 
@@ -31,11 +29,3 @@ def test_the_rate_has_a_floor() -> None:
     for moment in range(1, 100):
         pace.refused(float(moment), sent_at=float(moment))
     assert pace.rate == 64 * SLOWEST_SHARE
-
-
-def test_a_pause_delays_everything() -> None:
-    pace = Pace(5)
-    pace.pause(10.0, 60.0)
-    pace.pause(11.0, 5.0)
-    assert pace.left(12.0) == pytest.approx(58.0)
-    assert pace.left(70.0) == 0

@@ -101,10 +101,3 @@ def test_a_token_without_an_end_is_not_logged(text: str) -> None:
     assert expiry(text) is None
     assert lines(Token(api(token=SecretStr(text))), AT) == []
     assert validity_of(text, AT) == "does not say how long it is valid"
-
-
-def test_a_token_says_how_long_it_is_valid() -> None:
-    assert expiry(minted(AT + 0.5)) == AT + 0.5
-    assert validity_of(minted(AT), AT) == "expired at 2026-09-21T14:13:20Z"
-    assert validity_of(minted(AT), AT - 1) == "says that it is valid until 2026-09-21T14:13:20Z"
-    assert "valid until" in validity_of(minted(AT * 1000), AT)

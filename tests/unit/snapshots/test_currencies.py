@@ -49,16 +49,6 @@ async def test_a_type_may_be_listed_by_its_own_question_only() -> None:
     assert published(found) == LISTED
 
 
-@pytest.mark.parametrize("full", [False, True])
-async def test_a_second_run_writes_nothing(full: bool) -> None:
-    provider, found = Provider(odd_currencies=True), topic()
-    await exchange(provider, found, USED)
-    provider.asked()
-    outcome = await exchange(provider, found, USED, full=full)
-    assert (outcome.written, outcome.removed) == ({}, set())
-    assert provider.asked()["currency-precision"] == (2 if full else 0)
-
-
 async def test_oddities_are_reported_and_the_rest_is_published() -> None:
     provider, found = Provider(odd_currencies=True), topic()
     outcome = await exchange(provider, found, mention())
@@ -187,17 +177,7 @@ async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
     found[b"EUR"] = found[b"EUR"][:-1]
     outcome = await exchange(provider, found, mention())
     assert (written(outcome), published(found)) == ({"EUR"}, before)
-    assert outcome.notes[0].startswith("the record of EUR cannot be read")
-
-
-async def test_progress_of_both_steps_is_reported() -> None:
-    reported: list[tuple[str, int, int]] = []
-    job = Currencies(api(), topic().codec, topic().known(USED, full=False))
-    await job.run(Provider(), "id", lambda what, done, total: reported.append((what, done, total)))
-    assert reported == [
-        *(("active currencies", done, 4) for done in range(1, 5)),
-        *(("currencies by symbol", done, 2) for done in range(1, 3)),
-    ]
+    assert outcome.notes[0].startswith("1 records of the topic cannot be read, such as EUR")
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -10,6 +10,7 @@ import pytest
 
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
+from bridge.snapshots.published import Portion
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.provider import answered
@@ -17,7 +18,6 @@ from tests.unit.snapshots.world import (
     BOTH,
     WORLD,
     Provider,
-    Result,
     Topic,
     api,
     first_run,
@@ -64,7 +64,7 @@ async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int)
         assert min(concurrency, 2) <= provider.most_at_once <= concurrency
 
 
-async def outcome(provider: Provider, concurrency: int) -> Result:
+async def outcome(provider: Provider, concurrency: int) -> Portion:
     return await translate(provider, Topic(), mention(*EVENTS), settings=api(concurrency=concurrency))
 
 
@@ -78,14 +78,6 @@ async def test_what_was_said_first_stands() -> None:
 
 
 WORLD_NAMES = Provider().truth()[b"league:5000"]
-
-
-async def test_a_language_that_one_answer_lacks_is_taken_from_another() -> None:
-    provider, topic = await first_run(EVENTS[0], **BOTH)
-    league, market = EVENTS[0].league, EVENTS[0].markets[0]
-    for key in (f"league:{league.id}", f"market:{EVENTS[0].id}:{market.id}"):
-        assert topic.translation(key).texts == provider.truth()[key.encode()]
-        assert topic.translation(key).texts.keys() == {"en", "sv", "de"}
 
 
 async def test_a_list_in_another_language_is_kept_under_that() -> None:
@@ -109,14 +101,6 @@ async def test_a_language_may_be_called_otherwise() -> None:
     for key in (f"event:{EVENTS[0].id}", f"league:{EVENTS[0].league.id}"):
         assert topic.translation(key).texts == provider.truth()[key.encode()]
     assert provider.asked()["all-league"] == 0, "the event has its names in all languages"
-
-
-async def test_what_is_known_in_every_language_is_not_asked_again() -> None:
-    provider = Provider()
-    await translate(provider, Topic(), mention(*EVENTS))
-    asked = provider.asked()
-    assert asked.keys() & {"all-sport", "all-region", "all-league", "all-competitor", "markets"} == set()
-    assert asked["all-event"] == asked["all-markets"] == len(EVENTS)
 
 
 async def test_nothing_is_asked_by_id_twice() -> None:

@@ -376,35 +376,6 @@ def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: byte
     assert f"event:{EVENT.id}".encode() in runs.topic
 
 
-def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
-    runs = Runs("currencies")
-    provider = Provider()
-    runs.run(provider)
-    symbols = sorted(key.decode() for key in runs.topic)
-    before = dict(runs.topic)
-    half = len(symbols) // 2
-    records = {s: runs.topic.currency(s) for s in symbols}
-    number = {"Fiat": 1, "Crypto": 2, "Custom": 3}
-
-    def short(chosen: list[str]) -> None:
-        body = [
-            {"symbol": s, "type": number[records[s].type], "precision": records[s].precision}
-            for s in chosen
-            if records[s].type in number
-        ]
-        provider.answers("active-currencies", body, times=4)
-
-    short(symbols[:half])
-    runs.run(provider, full=True)
-    for _ in range(3):  # all is well meanwhile
-        runs.run(Provider())
-    provider = Provider()
-    short(symbols[half:])
-    runs.run(provider, full=True)
-    assert runs.removed == set()
-    assert runs.topic.keys() == before.keys()
-
-
 def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
     references = mention(EVENT)
     references.of["event"][0] = alone(0).of["event"][0]
@@ -429,7 +400,7 @@ def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -
             job = Translations(
                 chosen, Task.translations(chosen), topic.codec, topic.known(Usage(), full=False), now
             )
-            assert (await job.run(client, "id")).portion.owed == owed
+            assert (await job.run(client, "id")).owed == owed
             took.append(asyncio.get_running_loop().time())
 
     run_virtually(story())

@@ -10,8 +10,8 @@ import pytest
 from bridge.config.api import LISTED
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
-from bridge.snapshots.model import kind_of
-from bridge.snapshots.translations import PORTION_SECONDS
+from bridge.snapshots.job import PORTION_SECONDS
+from bridge.snapshots.model import Snapshot, kind_of
 from tests.unit.snapshots.world import BOTH, DAY, WORLD, Provider, Runs, api, mention
 
 T = TypeVar("T")
@@ -90,12 +90,34 @@ def test_a_first_run_that_is_killed_goes_on_where_it_stopped(killed_at: int) -> 
     provider = Slow(runs, **BOTH)
     snapshot = runs.run(provider, settings=ORDERLY)
     assert not {x for x in published if f"/api/translations/all/event/{x}" in provider.asked_about}
-    assert (snapshot.complete, runs.full, runs.state().asking) == (True, True, None)
+    assert (snapshot.complete, runs.full, snapshot.goes_on) == (True, True, False)
     assert snapshot.refreshed_at is not None
     whole = Runs()
     whole.bets(mention(*WORLD.events))
     whole.run(Provider(**BOTH))
     assert runs.topic.texts() == whole.topic.texts()
+
+
+@pytest.mark.parametrize("lost", ["", "names of what is owed", "records"])
+def test_a_first_run_that_is_killed_begins_again_if_more_is_wanted_or_lost(lost: str) -> None:
+    runs = Runs()
+    runs.bets(mention(*WORLD.events))
+    provider = Slow(runs, killed_at=17, **BOTH)
+    provider.inject("all-event", status=500)
+    with pytest.raises(Killed):
+        runs.run(provider, settings=ORDERLY)
+    published = events_in(runs)
+    assert published
+    assert runs.owed
+    if lost == "records":
+        del runs.topic[b"sport:1"]
+    elif lost:
+        runs.state_topic.clear()
+    provider = Slow(runs, **BOTH)
+    assert runs.run(provider, full=not lost, settings=ORDERLY).complete
+    assert published <= {
+        int(target.rpartition("/")[2]) for target in provider.asked_about if "/event/" in target
+    }
 
 
 def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half() -> None:
@@ -106,18 +128,23 @@ def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half()
     runs.now += 2 * DAY
     renamed = Provider(**{**BOTH, "languages": ("en", "de")})
     renamed.catalogue.rename("event", EVENTS[0], "Neu")
-    slow = Slow(runs, killed_at=8, **{**BOTH, "languages": ("en", "de")})
-    slow.rest = renamed.rest
-    slow.authorization = renamed.authorization
+
+    def refresh(killed_at: int = -1) -> Snapshot:
+        slow = Slow(runs, killed_at=killed_at, **{**BOTH, "languages": ("en", "de")})
+        slow.rest, slow.authorization = renamed.rest, renamed.authorization
+        return runs.run(slow, settings=ORDERLY)
+
     with pytest.raises(Killed):
-        runs.run(slow, settings=ORDERLY)
+        refresh(8)
     after = runs.topic.texts()
     assert after[f"event:{EVENTS[0]}".encode()]["de"] == "Neu"
     listed = {key: texts for key, texts in after.items() if kind_of(key) in LISTED}
     assert listed == {key: before[key] for key in listed}, "another answer may still have the Swedish text"
     renamed.asked()
-    assert runs.run(renamed).complete
+    assert refresh().complete
     assert renamed.asked()["all-event"] == len(EVENTS)
+    league = f"league:{WORLD.events[0].league.id}".encode()
+    assert ("sv" in before[league], "sv" in runs.topic.texts()[league]) == (True, False)
 
 
 def test_an_ordinary_run_publishes_no_name_of_a_list_by_half() -> None:
@@ -160,7 +187,7 @@ def test_names_are_kept_as_long_as_the_bets() -> None:
         before = set(runs.topic)
         runs.now += 40 * DAY
         runs.bets(mention(WORLD.events[1]))
-        provider = Provider()
+        provider = Slow(runs, seconds=40)
         unused = next(x for x in WORLD.leagues if x not in (e.league for e in WORLD.events[:2]))
         provider.catalogue.remove("league", unused.id)
         assert runs.run(provider, settings=settings).complete

@@ -14,7 +14,6 @@ from tests.unit.snapshots.world import (
     WORLD,
     Provider,
     Topic,
-    alone,
     api,
     bet,
     first_run,
@@ -37,13 +36,6 @@ def records(*found: Translation) -> dict[bytes, Translation]:
     return {record.key: record for record in found}
 
 
-def test_only_kinds_that_bets_use_and_the_run_asks_for_have_a_row() -> None:
-    assert cover(Usage(), EN, lambda key: None) == []
-    assert [row.kind for row in cover(on_sports(1), EN, lambda key: None)] == ["sport"]
-    few = Task.translations(api(kinds=["event", "sport"]))
-    assert [row.kind for row in cover(mention(WORLD.events[0]), few, lambda key: None)] == ["sport", "event"]
-
-
 def test_shares_are_by_language() -> None:
     have = records(
         Translation("sport", 1, {"en": "a", "sv": "b"}),
@@ -59,16 +51,6 @@ def test_only_the_first_missing_ones_are_reported() -> None:
     (row,) = cover(on_sports(*range(100, 200)), EN, lambda key: None)
     assert (row.seen, row.share("en")) == (100, 0)
     assert row.missing == [f"sport:{number}" for number in range(100, 100 + MAX_EXAMPLES)]
-
-
-def test_competitors_are_those_of_the_events() -> None:
-    have = records(
-        Translation("event", 1, {}, competitor_ids=[4, 5]),
-        Translation("event", 2, {}, competitor_ids=[5, 6]),
-        Translation("competitor", 5, {"en": "x"}),
-    )
-    row = next(row for row in cover(alone(1, 2), EN, have.get) if row.kind == "competitor")
-    assert (row.seen, row.named, row.missing) == (3, {"en": 1}, ["competitor:4", "competitor:6"])
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -19,50 +19,25 @@ def entity(number: int, **texts: str) -> Any:
     return {"id": number, "translations": texts}
 
 
-def text(number: int, language: str, translation: str) -> Any:
-    return {"id": number, "language": language, "translation": translation}
-
-
-def texts_of(merged: Merged, key: bytes) -> dict[str, str]:
-    record = merged.record(key)
-    assert record is not None
-    return record.texts
-
-
 def test_languages_are_counted_by_their_codes_and_blank_texts_are_none() -> None:
     merged = Merged(ALL, {"en-GB": "en"})
-    names = ["".join(["e", "n"]) for _ in range(2)]
-    for item in (text(1, names[0], "One"), text(2, names[1], "Two"), text(3, "en-GB", "Three")):
-        merged.item("sport", item)
+    for number, language in enumerate(("en", "en", "en-GB"), 1):
+        merged.item("sport", {"id": number, "language": language, "translation": "Name"})
     merged.entity("sport", entity(4, sv="Fyra", en=""), True)
     merged.entity("sport", entity(5, sv=""), True)
     assert (merged.languages, merged.complete) == ({"en": 3, "sv": 1}, {b"sport:4"})
-    first, second = (next(iter(texts_of(merged, key))) for key in (b"sport:1", b"sport:2"))
-    assert first is second
 
 
 def test_a_selection_of_two_events_is_the_later_ones() -> None:
     old = {"event_id": 77, "market_type_id": 18}, entity(6, en="Old")
     new = {"event_id": 88, "market_type_id": 19}, entity(6, sv="Ny")
-    expected = Translation("selection", 6, {"sv": "Ny"}, 88, market_type_id=19)
     for order in ((old, new), (new, old)):
         merged = Merged(ALL, {})
         for belongs, selection in order:
             merged.entity("selection", selection, True, belongs)
-        assert merged.record(b"selection:6") == expected
-
-
-def test_what_was_said_first_stands_and_is_completed() -> None:
-    merged = Merged(ALL, {})
-    merged.entity("event", entity(7, en="a"), True, {"sport_id": 1})
-    merged.entity("event", entity(7, en="x", sv="b"), True, {"sport_id": 2, "league_id": 3})
-    assert merged.record(b"event:7") == Translation(
-        "event", 7, {"en": "a", "sv": "b"}, sport_id=1, league_id=3
-    )
-    merged.item("market", text(5, "en", "x"), {"event_id": 77})
-    merged.item("market", text(5, "en", "y"), {"event_id": 88})
-    assert texts_of(merged, b"market:77:5") == {"en": "x"}
-    assert texts_of(merged, b"market:88:5") == {"en": "y"}
+        assert merged.record(b"selection:6") == Translation(
+            "selection", 6, {"sv": "Ny"}, 88, market_type_id=19
+        )
 
 
 def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
@@ -72,11 +47,9 @@ def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
 
 @pytest.mark.parametrize("spelling", ["EN", "En", "en"])
 def test_a_language_in_another_case_is_the_same(spelling: str) -> None:
-    merged = Merged(Task.translations(api(languages=("en", "de"))), {"DE-de": "de"})
-    merged.item("sport", text(1, spelling, "Football"))
-    merged.entity("sport", entity(2, **{spelling: "Tennis", "SV": "Tennis", "DE-de": "T"}), True)
-    assert not merged.lacks("sport", 1, ["en"])
-    assert texts_of(merged, b"sport:2") == {"en": "Tennis", "SV": "Tennis", "de": "T"}
+    merged = Merged(ALL, {"DE-de": "de"})
+    found = merged.normalize({spelling: "Tennis", "FR": "Tennis", "DE-de": "T"})
+    assert found == {"en": "Tennis", "FR": "Tennis", "de": "T"}
 
 
 def test_a_packed_record_is_whole_and_small() -> None:

@@ -28,24 +28,6 @@ EVENT, OTHER = WORLD.events[:2]
 LEAGUE = EVENT.league
 MARKET = EVENT.markets[0]
 
-POLICIES: list[dict[str, Any]] = [
-    {},
-    {"only_in_lists": {"sv"}},
-    {"only_in_all": {"sv"}, "event_members": "ids"},
-    {"only_in_lists": {"sv"}, "only_in_all": {"de"}},
-]
-
-
-@pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("policy", POLICIES)
-async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -> None:
-    provider, topic, references = Provider(**policy), Topic(), mention(*WORLD.events[:4])
-    first = await translate(provider, topic, references)
-    assert len(first.written) > 200
-    second = await translate(provider, topic, references, full=full)
-    assert (written(second), second.removed) == (set(), set())
-    assert second.counts["league"].records == len(WORLD.leagues)
-
 
 async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
     provider, topic = await first_run(EVENT, only_in_all={"sv"})
@@ -220,16 +202,6 @@ async def test_everything_published_is_the_truth() -> None:
     assert (template.sport_id, template.market_type_id) == (LEAGUE.sport.id, MARKET.type)
 
 
-async def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
-    event = next(e for e in WORLD.events if [m.type for m in e.markets].count(18) == 2)
-    _, topic = await first_run(event)
-    lines = [market for market in event.markets if market.type == 18]
-    names = [topic.translation(f"market:{event.id}:{market.id}").texts["en"] for market in lines]
-    assert [name.rpartition(" ")[2] for name in names] == ["2.5", "3.5"]
-    overs = [topic.translation(f"selection:{market.selections[0]}").texts["en"] for market in lines]
-    assert overs == ["Over 2.5", "Over 3.5"]
-
-
 async def test_leagues_by_sport_are_listed_without_a_right_to_the_sports() -> None:
     provider = Provider(forbidden={"sports"})
     settings = api(query={"leagues": {"sport": "{sportId}"}})
@@ -250,12 +222,6 @@ async def changed(narrowing: dict[str, Any], full: bool) -> tuple[set[str], set[
     scope = Task.translations(api(), **narrowing)
     outcome = await translate(provider, topic, mention(EVENT, OTHER), full=full, scope=scope)
     return written(outcome), outcome.removed, topic
-
-
-async def test_one_kind() -> None:
-    assert (await changed({"kinds": ["league"]}, True))[:2] == (set(), set())
-    assert (await changed({"kinds": ["sport"]}, True))[:2] == ({f"sport:{LEAGUE.sport.id}"}, set())
-    assert (await changed({"kinds": ["event"]}, False))[:2] == ({f"event:{OTHER.id}"}, set())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -285,6 +251,11 @@ async def test_events_given_by_hand() -> None:
     assert f"event:{EVENT.id}".encode() not in topic
     assert f"selection-template:{EVENT.markets[0].selections[0]}".encode() in topic
     assert f"league:{LEAGUE.id}".encode() in topic
+    provider.asked()
+    scope = Task.translations(api(), kinds=["event"], events=[OTHER.id])
+    await translate(provider, topic, mention(EVENT), scope=scope)
+    asked = provider.asked()
+    assert (asked["all-event"], asked["all-markets"]) == (1, 0)
     keys, removed, _ = await changed({"events": [EVENT.id]}, True)
     assert {f"event:{EVENT.id}", f"sport:{LEAGUE.sport.id}"} <= keys
     assert f"event:{OTHER.id}" not in keys

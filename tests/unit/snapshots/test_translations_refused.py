@@ -339,31 +339,6 @@ async def test_a_failure_leaves_no_question_under_way(error: type[BaseException]
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_a_keyboard_interrupt_passes() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(translate(Failing(KeyboardInterrupt), Topic(), mention(*WORLD.events)))
-
-
-async def test_a_run_that_is_cancelled_leaves_no_question_under_way() -> None:
-    run = asyncio.create_task(translate(Silent(), Topic(), mention(EVENT, OTHER)))
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert len(asyncio.all_tasks()) == 4
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-class Silent(Provider):
-    """Never answers what it is asked about an event."""
-
-    async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-        if "{eventId}" in request.endpoint:
-            await asyncio.Event().wait()
-        return await super().ask(request)
-
-
 class Failing(Provider):
     """Breaks in the middle of the events, while the others never answer."""
 
@@ -386,8 +361,8 @@ class Failing(Provider):
 class Spoilt(Provider):
     """Changes its answers to some requests."""
 
-    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
-        super().__init__()
+    def __init__(self, changes: dict[str, Callable[[Any], None]], **policy: Any) -> None:
+        super().__init__(**policy)
         self._changes = changes
 
     async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
@@ -452,6 +427,16 @@ async def test_an_answer_in_which_a_part_is_invalid_removes_no_text() -> None:
     before = topic.texts()
     provider = Spoilt({f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv")})
     await translate(provider, topic, mention(EVENT), full=True)
+    assert topic.texts() == before
+
+
+async def test_a_text_of_a_list_in_which_it_is_invalid_is_kept() -> None:
+    provider, topic = await first_run(EVENT, only_in_lists={"sv"})
+    before = topic.texts()
+    listed = await provider.ask(Questions(api()).listed("competitor", "sv"))
+    place = [x["id"] for x in listed.content or ()].index(EVENT.competitors[0].id)
+    spoilt = Spoilt({"sv/competitors": half_a_character(place, "translation")}, only_in_lists={"sv"})
+    await translate(spoilt, topic, mention(EVENT), full=True)
     assert topic.texts() == before
 
 

@@ -115,14 +115,25 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
     assert not topic.missing
 
 
-async def test_a_list_that_was_short_once_is_forgiven() -> None:
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_list_that_was_short_once_is_forgiven(full: bool) -> None:
     provider, topic = await first_run()
     for _ in range(3):
         provider.answers("leagues", [])
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
         provider.rest.faults.clear()
-        assert (await translate(provider, topic, mention(), full=True)).removed == set()
+        assert (await translate(provider, topic, mention(), full=full)).removed == set()
         assert not topic.missing
+
+
+async def test_lists_that_are_short_in_other_ways_confirm_nothing() -> None:
+    provider, topic = await first_run()
+    some, others = WORLD.leagues[:2], WORLD.leagues[2:]
+    for leagues in (some, others, some):
+        provider.rest.faults.clear()
+        provider.inject("all-league", status=404, times=None)
+        provider.answers("leagues", [{"id": x.id, "language": "en", "translation": "x"} for x in leagues])
+        assert (await translate(provider, topic, mention(), full=True)).removed == set()
 
 
 async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:
@@ -194,14 +205,16 @@ async def test_nothing_is_forgotten_when_no_bet_mentions_an_event() -> None:
     assert (outcome.written, outcome.removed) == ({}, set())
 
 
-async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() -> None:
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten(full: bool) -> None:
     provider, topic = await first_run(EVENT)
     number = EVENT.markets[0].selections[0]
     moved = {"id": number, "translations": {"en": "Moved"}}
     market = {"id": 5, "translations": {"en": "Market"}}
     body = [{"marketTypeId": 1, "marketTranslations": market, "selections": [moved]}]
     provider.answers("all-markets", body)
-    await translate(provider, topic, mention(OTHER))
+    outcome = await translate(provider, topic, mention(OTHER), full=full)
+    assert f"selection:{number}".encode() not in outcome.removed
     assert topic.translation(f"selection:{number}").texts == {"en": "Moved"}
     outcome = await translate(provider, topic, mention(OTHER), full=True)
     assert f"selection:{number}".encode() not in outcome.removed

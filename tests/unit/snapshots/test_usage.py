@@ -155,6 +155,13 @@ def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
     assert state.used(HOUR, full=True).of["event"].keys() == {OTHER.id, THIRD.id}
 
 
+def test_what_was_seen_before_the_topic_was_recreated_covers_nothing_learnt_since() -> None:
+    topic = Topic()
+    topic.learnt(mention(EVENT))
+    topic[b"translations/seen"] = b'{"run": 5}'
+    assert topic.state().used(math.inf, full=False).of["event"].keys() == {EVENT.id}
+
+
 def test_a_new_market_makes_its_event_new_and_only_it_is_written() -> None:
     topic = Topic()
     topic.learnt(mention(EVENT, OTHER), seen=True)
@@ -175,16 +182,6 @@ def test_the_last_bet_says_where_an_event_is() -> None:
         state = topic.learnt(used, hour)
     where = state.usage.of["event"][EVENT.id].place
     assert (where and where.sport, state.usage.newest) == (3, HOUR)
-
-
-def test_what_no_bet_has_used_for_long_is_forgotten() -> None:
-    topic = Topic()
-    topic.learnt(mention(EVENT), HOUR - 10 * HOUR_SECONDS, seen=True)
-    state = topic.learnt(mention(OTHER), seen=True)
-    state.usage.forget(HOUR)
-    topic.take(state)
-    assert topic.state().usage.of["event"].keys() == {OTHER.id}
-    assert not any(f":{EVENT.id}".encode() in key for key in topic)
 
 
 def test_one_event_cannot_fill_a_record() -> None:
@@ -211,24 +208,10 @@ def test_what_is_refused_is_kept_until_it_is_not() -> None:
     assert topic == {}
 
 
-def test_jobs_share_the_topic_and_nothing_in_it() -> None:
-    topic = Topic()
-    topic.learnt(mention(EVENT))
-    topic[b"anything"] = b"\xff"
-    other = JobState("currencies", topic)
-    assert (other.position, other.topic_id, other.usage.newest, other.foreign) == ({}, None, 0, 0)
-    assert keys(other.usage) == set()
-
-
-def test_a_bet_without_a_time_can_be_remembered() -> None:
-    state = JobState("translations", {})
-    state.learn(bet([item(EVENT)]), -0.001)
-    assert state.usage.of["event"].keys() == {EVENT.id}
-
-
 def test_a_record_of_an_unknown_kind_is_not_foreign() -> None:
-    records = {b"translations/later": b"{}", b"translations/seen": b"{}"}
-    assert JobState("translations", records).foreign == 1
+    records = {b"translations/later": b"{}", b"translations/asking": b'{"snapshot": "of an older bridge"}'}
+    state = JobState("translations", records | {b"currencies/read": b"\xff"})
+    assert (state.foreign, state.changes()) == (0, {})
 
 
 @pytest.mark.parametrize(

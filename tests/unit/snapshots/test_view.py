@@ -93,12 +93,7 @@ def test_what_the_next_run_cannot_mend_comes_first() -> None:
     assert view.left_out[:2] == (forbidden, TOO_LARGE)
     assert view.more_left_out == "and 7 more"
     assert view.headline.todo.endswith("out of api.kinds.")
-
-
-def test_currencies_have_no_kinds_to_leave_out() -> None:
-    status = published(
-        job="currencies", complete=False, left_out=(LeftOut("/z", None, NO_RIGHT),), forbidden=("/z",)
-    )
+    status = published(job="currencies", complete=False, left_out=(forbidden,), forbidden=("/z",))
     assert "kinds" not in job_view(status, LATER).headline.todo
 
 
@@ -140,10 +135,6 @@ def test_currencies_have_no_coverage() -> None:
     page = shown(JOBS["job-currencies"])
     assert "Currency snapshots" in page
     assert "Coverage" not in page
-
-
-def test_a_late_run_was_due() -> None:
-    assert "The next run was due 15m ago" in shown(JOBS["job-late"])
 
 
 def test_no_age_is_negative() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from random import Random
 from typing import Any, Self, TypeVar
@@ -22,9 +21,8 @@ from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.job import SCHEMAS, make_snapshot
-from bridge.snapshots.model import Counts, Currency, Job, LeftOut, Offsets, Snapshot, Translation
+from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
 from bridge.snapshots.published import Portion
-from bridge.snapshots.report import Covered, Outcome
 from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import HOUR_SECONDS, Place, Usage, Use
@@ -161,15 +159,16 @@ class Topic(dict[bytes, bytes]):
         self._snapshots += 1
         return f"snapshot-{self._snapshots}"
 
-    def take(self, portion: Portion) -> None:
-        """What the publisher does with it."""
-        self.owed = portion.owed
+    def take(self, portion: Portion, found: Found) -> Portion:
+        """What the publisher does with what a run has made of what it found."""
+        self.owed, self.missing = portion.owed, found.state.refused["missing"]
         assert portion.removed <= self.keys(), "a tombstone for what is not there"
         assert not portion.removed & portion.written.keys()
         for gone in portion.removed:
             del self[gone]
         self.update(portion.written)
         assert sum(counts.records for counts in portion.counts.values()) == len(self)
+        return portion
 
     def texts(self) -> dict[bytes, dict[str, str]]:
         """Key → language → text."""
@@ -224,33 +223,6 @@ def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
     return used
 
 
-@dataclass
-class Result:
-    """What a run published and reports."""
-
-    written: dict[bytes, bytes] = field(repr=False)
-    removed: set[bytes]
-    counts: dict[str, Counts]
-    forbidden: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
-    owed: set[str]
-    coverage: list[Covered]
-    notes: list[str]
-
-    @classmethod
-    def of(cls, outcome: Outcome, topic: Topic) -> Result:
-        """Let the topic take it."""
-        topic.take(outcome.portion)
-        topic.missing = outcome.missing
-        found = vars_of(outcome.portion)
-        del found["id"]
-        return cls(**found, coverage=outcome.coverage, notes=outcome.notes)
-
-
-def vars_of(portion: Portion) -> dict[str, Any]:
-    return {each.name: getattr(portion, each.name) for each in fields(portion)}
-
-
 async def translate(
     provider: Provider,
     topic: Topic,
@@ -259,12 +231,12 @@ async def translate(
     full: bool = False,
     settings: ApiSettings | None = None,
     scope: Task | None = None,
-) -> Result:
+) -> Portion:
     """One run; the topic holds what it published."""
     settings = settings or api()
     known = topic.known(references, full)
     job = Translations(settings, scope or Task.translations(settings), topic.codec, known)
-    return Result.of(await job.run(provider, topic.snapshot_id()), topic)
+    return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
 
 async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
@@ -274,13 +246,14 @@ async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
     return provider, topic
 
 
-async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Result:
+async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Portion:
     """One run of the currencies; the topic holds what it published."""
-    job = Currencies(api(), topic.codec, topic.known(references, full))
-    return Result.of(await job.run(provider, topic.snapshot_id()), topic)
+    known = topic.known(references, full)
+    job = Currencies(api(), topic.codec, known)
+    return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
 
-def written(outcome: Result) -> set[str]:
+def written(outcome: Portion) -> set[str]:
     """The keys that were written."""
     return {key.decode() for key in outcome.written}
 
@@ -324,9 +297,7 @@ class Runs:
             task = Task("currencies", full=full)
         kafka: Any = self
         client: Any = provider
-        report = make_snapshot(
-            chosen, task, self.last, kafka, client, self._codecs, kafka, lambda *_: None, self._clock
-        )
+        report = make_snapshot(chosen, task, kafka, client, self._codecs, kafka, lambda *_: None, self._clock)
         self.report = report
         self.full = report.full
         self.now += 3600
