@@ -8,7 +8,7 @@ from pathlib import Path
 from bridge_sandbox.provider.faults import Drop
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, assert_exact, until
+from tests.harness import Place, assert_exact
 
 
 async def test_files_that_are_missing_during_reconnects(place: Place, tmp_path: Path) -> None:
@@ -17,27 +17,26 @@ async def test_files_that_are_missing_during_reconnects(place: Place, tmp_path: 
     password.write_text("hush of the broker")  # which asks nobody for it
     settings = SimulatorSettings(port=0, rate=20, auth="bearer", auth_value="hush-of-the-feed")
     async with Simulator(settings) as feed:
-        bridge = place.bridge(
-            FEED__BASE_URL=feed.url,
+        bridge = await place.live(
+            feed,
             FEED__AUTH="bearer",
             FEED__AUTH_VALUE_FILE=str(token),
             KAFKA__SASL_PASSWORD_FILE=str(password),
             KAFKA__TRANSACTION_TIMEOUT_MS="10000",
             KAFKA__SESSION_TIMEOUT_MS="60000",
         )
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
         for file in (token, password):
             file.rename(file.with_suffix(".old"))
         await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         await asyncio.sleep(14)  # the producer is fenced by then: another is made
         await asyncio.to_thread(place.cluster.restart, "kafka-1")
-        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        await bridge.reaches("Live", 2)
         feed.inflict(Drop())
-        await until(lambda: bridge.states().count("Live") > 2, "connected again", so_far=bridge.text)
+        await bridge.reaches("Live", 3)
         for file in (token, password):
             file.touch()
         feed.inflict(Drop())
-        await until(lambda: bridge.states().count("Live") > 3, "connected once more", so_far=bridge.text)
+        await bridge.reaches("Live", 4)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
     assert "hush" not in bridge.text()

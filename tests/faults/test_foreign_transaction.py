@@ -16,10 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from bridge.formatting import format_utc
 from bridge.kafka.open_transactions import HANGING_SECONDS
 from bridge_sandbox import cluster as dev
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.alerts import Scrapes
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.storm.operator import hanging
 from tests.transactions_tool import TransactionsTool
 
@@ -94,10 +92,10 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         families = text_string_to_metric_families(scraped(bridge, "/metrics"))
         scrapes.take(time.monotonic() - started, {}, families)
 
-    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5)) as feed:
+    async with simulate(history_seconds=5) as feed:
         settings = {"FEED__BASE_URL": feed.url, **SETTINGS}
         bridge = place.bridge(**settings)
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         began = time.time()
         since = began - 300  # as a batch that was kept through an outage
         other = await asyncio.to_thread(open_elsewhere, place, since)
@@ -133,7 +131,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         def reason() -> str:
             return str(json.loads(scraped(successor, "/healthz"))["reason"])
 
-        await until(lambda: "WaitingForKafka" in successor.states(), "waiting for Kafka")
+        await successor.reaches("WaitingForKafka")
         await until(lambda: "describe-producers" in reason(), "the reason", every=1)
         assert f"an open transaction hides what is in {topic}: partition 0 from offset" in reason()
         assert " abort " not in reason()
@@ -162,7 +160,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
             values = {"topic": topic, "partition": partition, "start-offset": offset}
             await asyncio.to_thread(tool.documented, "abort", values)
 
-        await until(lambda: "Live" in successor.states(), "live")
+        await successor.reaches("Live")
         assert_exact(await place.settled(feed, successor))
         assert not feed.breaches
         await until(lambda: open_for(successor, topic) == {}, "the end of the metric", every=1)

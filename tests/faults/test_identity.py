@@ -25,8 +25,7 @@ from bridge.kafka.partitioner import partition_of
 from bridge.records.topics import declare
 from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.repo.source import ROOT
 
 COMMAND = re.compile(r"`bridge (checkpoint set --revision \d+ --reason) …`")
@@ -63,14 +62,13 @@ def gaps(place: Place) -> list[str]:
 
 async def live(place: Place, feed: Simulator, bets: int = 60, **settings: str) -> Bridge:
     """A bridge that has published some bets."""
-    bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
-    await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+    bridge = await place.live(feed, **settings)
     await until(lambda: len(place.read("bets")) >= bets, "bets", so_far=bridge.text)
     return bridge
 
 
 async def test_a_checkpoint_names_the_topics_and_their_ends(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         assert await bridge.end() == 0
     checkpoint, client = place.checkpoint(), place.admin()
@@ -86,7 +84,7 @@ async def test_a_checkpoint_names_the_topics_and_their_ends(place: Place) -> Non
 
 @pytest.mark.parametrize("stopped", [False, True])
 async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped: bool) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         if stopped:
             assert await bridge.end() == 0
@@ -114,7 +112,7 @@ async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped:
 
 async def test_bets_deleted_from_the_front_are_told_and_received_again(place: Place) -> None:
     topic, client = f"{place.prefix}.bets", place.admin()
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         allow = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[allow])
@@ -138,7 +136,7 @@ async def test_bets_deleted_from_the_front_are_told_and_received_again(place: Pl
 @pytest.mark.parametrize("way", ["deleted", "made anew"])
 async def test_bets_without_a_checkpoint_are_no_first_start(place: Place, way: str) -> None:
     topic = f"{place.prefix}.checkpoints"
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         assert await bridge.end() == 0
         if way == "deleted":
@@ -169,7 +167,7 @@ async def test_added_partitions_stay_empty(place: Place, forgotten: bool) -> Non
     Also where the checkpoint is lost that knew where.
     """
     topic = f"{place.prefix}.bets"
-    async with Simulator(SimulatorSettings(port=0, rate=50, resettle=0.3)) as feed:
+    async with simulate(rate=50, resettle=0.3) as feed:
         bridge = await live(place, feed)
         client = place.admin()
         client.create_partitions([NewPartitions(topic, 12)])[topic].result(30)
@@ -202,7 +200,7 @@ def send(producer: Producer, topic: str, m: Message) -> None:
 @pytest.mark.parametrize("lag", [0, 40])
 async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place, lag: int) -> None:
     mirror = place.below("mirror")
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed, bets=100)
         assert await bridge.end() == 0
         assert mirror.run("topics", "apply").returncode == 0
@@ -222,8 +220,7 @@ async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place, lag: in
             assert found is not None
             assert int(found[1].split()[3]) < time.time() - 60
             typed(mirror, refused.text())
-        bridge = mirror.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        bridge = await mirror.live(feed)
         assert_exact(await mirror.settled(feed, bridge))
         assert gaps(mirror) == ["RecordsLost"] * bool(lag)
     ids = {topic["name"]: topic["id"] for topic in mirror.checkpoint()["topics"]}
@@ -232,7 +229,7 @@ async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place, lag: in
 
 async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Place) -> None:
     mirror = place.below("mirror")
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed, bets=100)
         assert await bridge.end() == 0
         assert mirror.run("topics", "apply").returncode == 0
@@ -254,7 +251,7 @@ async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Pla
 
 async def test_a_bet_that_cannot_be_read_is_deleted_as_the_page_says(place: Place) -> None:
     topic = f"{place.prefix}.bets"
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         assert await bridge.end() == 0
         before = place.read("bets")

@@ -251,7 +251,7 @@ async def test_sigterm_while_the_broker_is_away(cold: Place) -> None:
         bridge.signal(signal.SIGTERM)
         assert await bridge.wait() == 0
         bridge = cold.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "WaitingForKafka" in bridge.states(), "it waits")
+        await bridge.reaches("WaitingForKafka")
         await asyncio.to_thread(cold.cluster.restart, "kafka-1")
         assert_exact(await cold.settled(feed, bridge))
         assert await bridge.end() == 0
@@ -263,7 +263,7 @@ async def test_a_half_open_socket_is_given_up(place: Place) -> None:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
         feed.inflict(Stall())
-        await until(lambda: "IdleTimeout" in bridge.states(), "found half-open")
+        await bridge.reaches("IdleTimeout")
         feed.inflict(Clear())
         await live(bridge, 2)
         assert_exact(await place.settled(feed, bridge))

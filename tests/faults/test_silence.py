@@ -19,7 +19,7 @@ from bridge_sandbox.cluster.ports import free_port
 from bridge_sandbox.provider.faults import Drop, Garbage
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact
 from tests.processes import Process, as_from_a_terminal
 
 PIPE_BYTES = 4096
@@ -92,11 +92,11 @@ async def test_a_log_that_nobody_reads_stops_nothing(place: Place) -> None:
 async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place) -> None:
     async with provider() as feed:
         owner = place.freezing(3, FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
+        await owner.reaches("Live")
         standby = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Standby" in standby.states(), "standing by", so_far=standby.text)
+        await standby.reaches("Standby")
         owner.signal(signal.SIGUSR1)
-        await until(lambda: "Live" in standby.states(), "taking over", so_far=standby.text)
+        await standby.reaches("Live")
         assert await owner.wait() == 1
         assert owner.lines()[-1]["event"] == "the event loop stands still, ending the process"
         assert_exact(await place.settled(feed, standby))
@@ -107,7 +107,7 @@ async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place
 async def test_sigterm_ends_a_bridge_that_stands_still(place: Place) -> None:
     async with provider() as feed:
         owner = place.freezing(3600, FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
+        await owner.reaches("Live")
         owner.signal(signal.SIGUSR1)
         owner.signal(signal.SIGTERM)
         assert await owner.wait(20) == 1
@@ -116,7 +116,7 @@ async def test_sigterm_ends_a_bridge_that_stands_still(place: Place) -> None:
 async def test_a_bridge_that_was_stopped_as_a_whole_lives_on(place: Place) -> None:
     async with provider() as feed:
         owner = place.freezing(3, FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="60000")
-        await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
+        await owner.reaches("Live")
         owner.signal(signal.SIGSTOP)
         await asyncio.sleep(6)
         owner.signal(signal.SIGCONT)
@@ -128,11 +128,10 @@ async def test_a_secret_file_that_becomes_a_pipe_stops_nothing(place: Place, tmp
     token = tmp_path / "token"
     token.write_text("hush-of-the-feed")
     async with provider(auth="bearer", auth_value="hush-of-the-feed") as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__AUTH="bearer", FEED__AUTH_VALUE_FILE=str(token))
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        bridge = await place.live(feed, FEED__AUTH="bearer", FEED__AUTH_VALUE_FILE=str(token))
         token.unlink()
         os.mkfifo(token)
         feed.inflict(Drop())
-        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        await bridge.reaches("Live", 2)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0

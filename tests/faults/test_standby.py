@@ -34,8 +34,7 @@ def standby_reasons(bridge: Bridge) -> list[str]:
 async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "40000"}  # time for two commands while it lasts
     async with provider() as feed:
-        first = cold.bridge(FEED__BASE_URL=feed.url, **settings)
-        await until(lambda: "Live" in first.states(), "live")
+        first = await cold.live(feed, **settings)
         dead = owner_id(first)
         first.kill()
         second = cold.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -52,7 +51,7 @@ async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
         assert (found["owner"], found["awaited"]) == (dead, [dead])
         assert found["freeBy"] > found["updatedAt"]
         assert found["lastCommitAgeSeconds"] > 0
-        await until(lambda: "Live" in second.states(), "taking over", so_far=second.text)
+        await second.reaches("Live")
         assert cold.checkpoint()["awaited"] == [owner_id(second)]
         assert await second.end() == 0
     await until(lambda: cold.checkpoint()["awaited"] == [], "nobody is left")
@@ -60,8 +59,7 @@ async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
 
 async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None:
     async with provider() as feed:
-        first = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in first.states(), "live")
+        first = await place.live(feed)
         second = place.bridge(FEED__BASE_URL=feed.url)
         await until(
             lambda: f"{owner_id(first)} owns the feed" in standby_reasons(second),
@@ -70,7 +68,7 @@ async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None
         )
         assert second.states() == ["Standby"]
         assert await first.end() == 0
-        await until(lambda: "Live" in second.states(), "taking over")
+        await second.reaches("Live")
         assert await second.end() == 0
 
 
@@ -99,8 +97,7 @@ async def test_a_term_that_was_lost_leaves_nothing_behind(cold: Place) -> None:
     """
     settings = {"LIMITS__SCALE": "100"}
     async with provider(second="replace", limits_scale=100, rate=2000) as feed:
-        owner = cold.bridge(FEED__BASE_URL=feed.url, **settings)
-        await until(lambda: "Live" in owner.states(), "live")
+        owner = await cold.live(feed, **settings)
         other = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: bool(standby_reasons(other)), "whom it waits for", so_far=other.text)
         await asyncio.sleep(3.0)  # it looks around once more
@@ -132,7 +129,7 @@ async def test_dead_members_pile_up_and_go(cold: Place) -> None:
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "6000"}
     async with provider() as feed:
         bridges = [cold.bridge(FEED__BASE_URL=feed.url, **settings)]
-        await until(lambda: "Live" in bridges[0].states(), "live")
+        await bridges[0].reaches("Live")
         for _ in range(4):
             bridges[-1].kill()
             bridges.append(cold.bridge(FEED__BASE_URL=feed.url, **settings))
@@ -142,7 +139,7 @@ async def test_dead_members_pile_up_and_go(cold: Place) -> None:
                 so_far=bridges[-1].text,
             )
         *killed, last = bridges
-        await until(lambda: "Live" in last.states(), "the feed", so_far=last.text)
+        await last.reaches("Live")
         dead = {owner_id(bridge) for bridge in killed}
         assert all(any(name in reason for name in dead) for reason in standby_reasons(last))
         assert owner_id(last) not in " ".join(standby_reasons(last))

@@ -28,7 +28,7 @@ from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.bets import BARE_BET
-from tests.harness import Place, until
+from tests.harness import Place
 from tests.integration.publishing import prepared
 
 PARTITIONS = 6
@@ -332,7 +332,7 @@ async def test_a_live_feed_has_no_violation(place: Place) -> None:
         results: list[dict[str, Any]] = []
         for is_last in (False, True):
             bridge = place.bridge(FEED__BASE_URL=feed.url)
-            await until(lambda bridge=bridge: "Live" in bridge.states(), "live")  # type: ignore[misc]
+            await bridge.reaches("Live")
             for _ in range(2):
                 ran = await asyncio.to_thread(place.run, "audit", "--json")
                 assert ran.returncode == 0, ran.stdout + ran.stderr

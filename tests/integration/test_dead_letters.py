@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from bridge.records import topics
 from bridge.registry import Registry
 from bridge.stored.restore import PublishedReader
-from tests.harness import Place, until
+from tests.harness import Place
 from tests.integration.publishing import settings_of
 from tests.integration.redriven import Redriven, headers, kills, simulator
 
@@ -81,7 +81,7 @@ async def test_a_redrive_refuses_while_a_bridge_owns_the_feed(place: Place) -> N
         bets = Redriven(place, feed)
         await bets.fill(5)
         bridge = bets.bridge()
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         refused = await asyncio.to_thread(command, place, "redrive")
         assert refused.returncode == 1
         owner = next(line["owner"] for line in bridge.lines() if line["event"] == "starting")

@@ -20,9 +20,7 @@ from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.records.gap import Cause, FeedGap
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 
 NOWHERE = "http://127.0.0.1:1"
 PLAIN = set() if compiled() else {"compiled"}
@@ -65,7 +63,7 @@ def write(place: Place, schema: str, topic: str, ids: dict[str, int], *data: dic
 
 
 async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, clock_skew_seconds=-3.0)) as provider:
+    async with simulate(clock_skew_seconds=-3.0) as provider:
         code, found = await examined(place, provider.url)
         assert provider.connections == []
     assert by_outcome(found, "warn") == {"topics", "leadership"} | PLAIN

@@ -21,10 +21,9 @@ from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge_sandbox.provider.faults import ClockJump, Garbage, Refuse
 from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
 from tests.faults.test_refused_member import stray
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 from tests.integration.rights import GROUP, ID, READ, TOPIC, WRITE, Right, denied
 from tests.integration.test_doctor import prepared, write
 from tests.integration.test_gaps import four_days_ago
@@ -76,7 +75,7 @@ async def inconvertible(place: Place, feed: Simulator) -> AsyncIterator[tuple[di
         "FEED__UNCONVERTED_SECONDS": "1",
     }
 
-    async with Simulator(SimulatorSettings(port=0, rate=0.01)) as silent:
+    async with simulate(rate=0.01) as silent:
 
         async def spoil() -> None:
             while True:
@@ -292,7 +291,7 @@ def test_the_table_is_that_of_the_tests() -> None:
 async def test_the_doctor_says_beforehand_what_a_run_does(row: Row, request: pytest.FixtureRequest) -> None:
     prepare = SITUATIONS[row.cause]
     place: Place = request.getfixturevalue("guarded" if prepare in GUARDED else "place")
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed, prepare(place, feed) as (given, words):
+    async with simulate() as feed, prepare(place, feed) as (given, words):
         settings = {"FEED__BASE_URL": feed.url, **given}
         connected = len(feed.connections)
         ran = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))

@@ -43,10 +43,8 @@ from bridge.reader.source import Source
 from bridge.records import topics
 from bridge.records.gap import Cause, FeedGap
 from bridge.registry import Registry
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.bets import BARE_BET
-from tests.harness import PATIENCE, Place, assert_exact, until
+from tests.harness import PATIENCE, Place, assert_exact, simulate
 from tests.integration.publishing import prepared
 
 HOUR = 3_600_000
@@ -548,10 +546,9 @@ def test_names_follow_the_translations(written: Written) -> None:
 
 async def test_a_bet_is_explained(place: Place) -> None:
     # The first 256 bets settle none again (see `stream`), and a bridge may be live within a second.
-    async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=6, resettle=0.3)) as feed:
+    async with simulate(rate=60, history_seconds=6, resettle=0.3) as feed:
         for _ in range(2):
-            bridge = place.bridge(FEED__BASE_URL=feed.url)
-            await until(lambda: "Live" in bridge.states(), "live")  # noqa: B023
+            bridge = await place.live(feed)
             assert_exact(await place.settled(feed, bridge))
             assert await bridge.end() == 0
     bets = [

@@ -19,7 +19,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import PATIENCE, Place, until
+from tests.harness import PATIENCE, Place
 from tests.judge import Anomaly, Case, Report, judge, missing, visible
 
 SCALE = 100
@@ -51,7 +51,7 @@ async def test_planted_anomalies_are_seen_and_nothing_else(
         chosen = {"FEED__BASE_URL": feed.url, "LIMITS__SCALE": str(SCALE)}
         for is_last in (False, False, True):
             bridge = place.bridge(**chosen)
-            await until(lambda: "Live" in bridge.states(), "live")  # noqa: B023
+            await bridge.reaches("Live")
             await asyncio.to_thread(post, feed, "/faults/garbage", count=6)
             if not is_last:
                 await asyncio.to_thread(post, feed, "/faults/drop", abort=True)

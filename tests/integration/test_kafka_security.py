@@ -47,7 +47,7 @@ from bridge_sandbox.cluster.ports import HOST, free_port
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.brokers import broker_with
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.integration.rights import (
     GROUP,
     ID,
@@ -324,7 +324,7 @@ def test_a_command_without_kafka_ends_soon(secured: Secured, place: Place) -> No
 
 async def test_the_state_has_the_cause_as_its_reason(secured: Secured, place: Place) -> None:
     bridge = place.bridge(**wrong(secured)["expired"])
-    await until(lambda: "WaitingForKafka" in bridge.states(), "waiting for Kafka", so_far=bridge.text)
+    await bridge.reaches("WaitingForKafka")
     [line] = [line for line in bridge.lines() if line.get("state") == "WaitingForKafka"]
     assert line["reason"].startswith("no broker answers. Tried 127.0.0.1:")
     assert CAUSES["expired"] in line["reason"]
@@ -462,10 +462,10 @@ async def test_no_secret_is_in_the_log_of_a_client_that_gets_in(
     with serving() as issuer:
         by_password = secured.settings("sasl", user="rotated")
         settings = by_password if way == "password" else by_token(secured, issuer, file)
-        async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+        async with simulate() as feed:
             settings |= {"FEED__BASE_URL": feed.url, "KAFKA__DEBUG": "all"}
             bridge = place.bridge("run", "-v", **settings)
-            await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+            await bridge.reaches("Live")
             assert await bridge.end() == 0
     said = bridge.text()
     assert '"library":"librdkafka' in said.replace(" ", "")
@@ -550,7 +550,7 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
                 for way in ways
             }
             for bridge in bridges.values():
-                await until(lambda b=bridge: "Live" in b.states(), "live", so_far=bridge.text)  # type: ignore[misc]
+                await bridge.reaches("Live")
             provider = feeds["password"]
             token = provider.rest.tokens.mint(provider.clock())
             api = {"API__BASE_URL": provider.url, "API__TOKEN": token, "API__PROXY": "none"}
@@ -712,8 +712,7 @@ async def test_a_command_that_lacks_one_right(secured: Secured, place: Place) ->
     assert place.run("topics", "apply").returncode == 0
     _, start = four_days_ago()
     async with simulated() as provider:
-        bridge = place.bridge(FEED__BASE_URL=provider.url, FEED__START=start, FEED__ON_GAP="continue")
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        bridge = await place.live(provider, FEED__START=start, FEED__ON_GAP="continue")
         assert await bridge.end() == 0
         message = next(iter(provider.published())).body
     letter(place, re.sub(rb'"betId":"[^"]*"', b'"betId":"new"', message))
@@ -867,7 +866,7 @@ async def test_readers_need_no_more_than_to_read(secured: Secured, place: Place)
         names=["settlement-v4.owner", "reader"],
     )
     grant(place, (ResourceType.TRANSACTIONAL_ID, "feeding", AclOperation.WRITE), names=["settlement-v4"])
-    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10, odd=0.3)) as feed:
+    async with simulate(history_seconds=10, odd=0.3) as feed:
         settings = secured.settings(user="feeding") | {"FEED__BASE_URL": feed.url}
         bridge = place.bridge(**settings)
         both = ("bets", "deadletters")

@@ -28,8 +28,7 @@ async def test_replay_and_live_arrive_whole(place: Place) -> None:
     confluent-kafka's own deserializer, with the registry, reads them and the checkpoints.
     """
     async with provider(history_seconds=10, ping_seconds=0.5) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed)
         await asyncio.sleep(2)
         tally = await place.settled(feed, bridge)
         assert_exact(tally)
@@ -83,8 +82,7 @@ async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
 
 async def test_odd_messages_come_out_as_the_interface_allows_them(place: Place) -> None:
     async with provider(history_seconds=10, odd=0.1) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__PING_REPLY="{pingId}")
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed, FEED__PING_REPLY="{pingId}")
         tally = await place.settled(feed, bridge)
         truth = list(feed.published())
         nameless = [m.body for m in truth if m.bet_id is None and m.version is not None]
@@ -108,8 +106,7 @@ async def test_large_and_oversized_messages(place: Place) -> None:
         large = json.dumps(sample).encode()
         assert 2_000_000 < len(large) < 6_000_000
         sample["data"]["betId"] = "x" * 6_000_000
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__MAX_MESSAGE_BYTES="6000000")
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed, FEED__MAX_MESSAGE_BYTES="6000000")
         feed.inject(b"{}")  # in front: it is received when the large ones are
         feed.inject(large)
         feed.inject(json.dumps(sample).encode())
@@ -147,8 +144,7 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
 
 async def test_who_reads_is_not_held_up_by_what_is_written(place: Place) -> None:
     async with provider(ping_seconds=0.05, rate=50) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed)
         for command in (
             ["checkpoint", "show"],
             ["limits"],
@@ -201,8 +197,7 @@ async def test_the_commands_that_show_print_json(place: Place) -> None:
         f"{place.prefix}.{topic}-value" for topic in TOPICS.values()
     }
     async with provider(history_seconds=2) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed)
         tally = await place.settled(feed, bridge)
         await bridge.end()
     tailed = place.run("tail", "--from-beginning", "--until-end", "--json")

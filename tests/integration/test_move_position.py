@@ -12,8 +12,7 @@ import pytest
 
 from bridge.repair.ownership import owning
 from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.integration.publishing import settings_of
 
 HISTORY = 120
@@ -24,14 +23,12 @@ KEPT = ("connections", "counters", "newestSettlement", "skewSeconds")
 
 def feed(**settings: Any) -> Simulator:
     # Without resettlements: an earlier version that was never received is not published after a later one.
-    return Simulator(SimulatorSettings(port=0, rate=10, history_seconds=HISTORY, resettle=0, **settings))
+    return simulate(rate=10, history_seconds=HISTORY, resettle=0, **settings)
 
 
 async def live(place: Place, provider: Simulator, **settings: str) -> Bridge:
     """A bridge that is live."""
-    bridge = place.bridge(FEED__BASE_URL=provider.url, **settings)
-    await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-    return bridge
+    return await place.live(provider, **settings)
 
 
 async def moved(place: Place, *arguments: str, **settings: str) -> dict[str, Any]:
@@ -164,7 +161,7 @@ async def test_a_bridge_that_starts_meanwhile_waits(place: Place) -> None:
                 return asyncio.run_coroutine_threadsafe(started(), loop).result()
 
         bridge = await asyncio.to_thread(own)
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         assert await bridge.end() == 0
 
 

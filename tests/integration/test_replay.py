@@ -16,9 +16,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, assert_exact, until
+from tests.harness import Place, assert_exact, simulate
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "settled-bet.record.json"
 PARTITIONS = 6
@@ -80,9 +78,8 @@ class Writer:
 
 
 async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=6, resettle=0.2)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+    async with simulate(rate=60, history_seconds=6, resettle=0.2) as feed:
+        bridge = await place.live(feed)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
     bets = await asyncio.to_thread(place.read, "bets")

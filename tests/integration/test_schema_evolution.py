@@ -22,11 +22,9 @@ from bridge.reader import BETS, GAPS, read
 from bridge.registry import Registry
 from bridge.registry import client as registries
 from bridge_sandbox.cluster.downloads import class_path
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from examples.jars import compiled, java, joined
 from tests.bets import BARE_BET
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place, simulate, until
 from tests.integration.publishing import prepared
 from tests.older import FIELD
 
@@ -100,7 +98,7 @@ def test_old_and_new_consumers_read_each_others_records(
 
 @pytest.mark.parametrize("first", ["earlier", "current"])
 async def test_an_upgrade_and_a_rollback_publish_nothing_again(place: Place, first: str) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=40, history_seconds=5, resettle=0.2)) as feed:
+    async with simulate(rate=40, history_seconds=5, resettle=0.2) as feed:
 
         def start(version: str) -> Bridge:
             if version == "earlier":
@@ -108,11 +106,11 @@ async def test_an_upgrade_and_a_rollback_publish_nothing_again(place: Place, fir
             return place.bridge(FEED__BASE_URL=feed.url)
 
         bridge = start(first)
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         assert await bridge.end() == 0
         before = place.balanced_counters()
         bridge = start("current" if first == "earlier" else "earlier")
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         await until(
             lambda: place.balanced_counters()["published"] > before["published"] + 40, "more", every=1
         )

@@ -53,7 +53,7 @@ async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: 
             LIMITS__PROPER_CONNECTIONS="1",
         )
         lapse.pods["bridge"] = bridge
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         for job in ("translations", "currencies"):
             lapse.pods[job] = jobs.start(job, "--every", "2s")
         provider.inflict(Garbage(count=3))
@@ -69,7 +69,7 @@ async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: 
         await until(lambda: lapse.scrapes.has(shown), "the transaction is seen", so_far=bridge.text)
         other.abort_transaction(20)
         provider.inflict(Drop())
-        await until(lambda: "WaitingForLimit" in bridge.states(), "waiting", so_far=bridge.text)
+        await bridge.reaches("WaitingForLimit")
         await lapse.pass_by(300)
     # Only while Kafka is slow (`tests/faults/test_pace.py`).
     lapse.scrapes.answer(tmp_path, [query for query in QUERIES if "kafka_bytes_per_second" not in query])

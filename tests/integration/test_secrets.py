@@ -12,7 +12,7 @@ import pytest
 from bridge_sandbox.provider.faults import Drop, Refuse
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place
 from tests.integration.snapshots import simulated
 from tests.processes import Process, start_python
 
@@ -65,9 +65,9 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
             KAFKA__SSL_KEYSTORE_PASSWORD_FILE=str(store),
             **registry,
         )
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         feed.inflict(Drop())
-        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        await bridge.reaches("Live", 2)
         served = [(await bridge.get(path)).text for path in ("/", "/metrics", "/healthz", "/readyz")]
         assert await bridge.end() == 0
     said = "\n".join([bridge.text(), *served])
@@ -104,10 +104,10 @@ async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path
             KAFKA__SASL_PASSWORD=marker,
             KAFKA__SSL_KEY_PASSWORD=marker,
         )
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         feed.inflict(Refuse(seconds=60))
         feed.inflict(Drop())
-        await until(lambda: "BackingOff" in bridge.states(), "refused", so_far=bridge.text)
+        await bridge.reaches("BackingOff")
         bridge.kill()
     left = dict(left_in(place, FEED_TOPICS)) | {
         str(path): path.read_bytes() for path in files_in(tmp_path) - {file}

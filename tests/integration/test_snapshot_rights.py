@@ -20,9 +20,7 @@ from bridge.reader.names import LOOK_SECONDS
 from bridge.snapshots.model import Job
 from bridge_sandbox.provider.faults import Drop, Forget
 from bridge_sandbox.provider.rest.faults import RestFault
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.integration.rights import (
     CONFIGS,
     DESCRIBE,
@@ -173,13 +171,13 @@ async def test_a_right_of_the_feed(guarded: Place) -> None:
     """
 
     async def lacking(place: Place, code: int, right: Right) -> None:
-        async with Simulator(SimulatorSettings(port=0, rate=50, odd=0.1)) as feed:
+        async with simulate(rate=50, odd=0.1) as feed:
             with denied(place, right):
                 missing = place.bridge(FEED__BASE_URL=feed.url)
                 assert await missing.wait(SOON_SECONDS) == code, f"{right}\n{missing.text()}"
                 assert feed.connections == []
             taken = [place.bridge(FEED__BASE_URL=feed.url)]
-            await until(lambda: "Live" in taken[0].states(), "live", so_far=taken[0].text)
+            await taken[0].reaches("Live")
             if right.kind is GROUP:  # all that a standby uses
                 taken.append(place.bridge(FEED__BASE_URL=feed.url))
                 await until(lambda: "owns the feed" in taken[1].text(), "a standby", so_far=taken[1].text)
@@ -199,7 +197,7 @@ async def test_a_right_of_the_feed(guarded: Place) -> None:
 
 async def test_a_gap_that_could_not_be_declared(guarded: Place) -> None:
     right, (_, start) = Right(WRITE, TOPIC, "gaps"), four_days_ago()
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+    async with simulate() as feed:
         with denied(guarded, right):
             bridge = guarded.bridge(FEED__BASE_URL=feed.url, FEED__START=start, FEED__ON_GAP="continue")
             assert await bridge.wait(SOON_SECONDS) == 8, bridge.text()
@@ -209,7 +207,7 @@ async def test_a_gap_that_could_not_be_declared(guarded: Place) -> None:
 
 async def test_a_gap_that_may_not_be_declared_any_more(guarded: Place) -> None:
     right = Right(WRITE, TOPIC, "gaps")
-    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10)) as feed:
+    async with simulate(history_seconds=10) as feed:
         bridge = guarded.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: bool(guarded.read("bets")), "bets", so_far=bridge.text)
         with denied(guarded, right):
@@ -225,9 +223,8 @@ async def test_a_gap_that_may_not_be_declared_any_more(guarded: Place) -> None:
 
 async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
     async def lacking(place: Place, right: Right) -> None:
-        async with Simulator(SimulatorSettings(port=0, rate=50, odd=0.1)) as feed:
-            first = place.bridge(FEED__BASE_URL=feed.url)
-            await until(lambda: "Live" in first.states(), "live", so_far=first.text)
+        async with simulate(rate=50, odd=0.1) as feed:
+            first = await place.live(feed)
             await until(lambda: bool(place.read(right.name)), "something to read")
             with denied(place, right):
                 assert await first.end() == 0, first.text()
@@ -289,9 +286,9 @@ async def test_a_right_of_a_reader_that_is_taken_away(
 async def test_an_owner_that_does_not_see_a_topic_goes_on_and_prometheus_tells(
     guarded: Place, tmp_path: Path
 ) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed, TimeLapse(every=1) as lapse:
+    async with simulate() as feed, TimeLapse(every=1) as lapse:
         bridge = lapse.pods["a"] = guarded.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         await lapse.pass_by(300)
         lapse.scrapes.expect()
         with denied(guarded, Right(DESCRIBE, TOPIC, "gaps")):

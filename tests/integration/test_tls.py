@@ -75,7 +75,7 @@ async def test_certificates_and_passwords_of_all_servers_are_rotated(place: Plac
                 **{k: v for section in ("FEED", "API", "REGISTRY") for k, v in keys.of(section).items()},
             }
             bridge, job = place.bridge(**given), place.bridge("currencies", "--every", "1s", **given)
-            await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+            await bridge.reaches("Live")
             published = '"snapshot published"'
             await until(lambda: published in job.text(), "the first snapshot", so_far=job.text)
             doctor = await asyncio.to_thread(place.run, "doctor", "--startup", "--json", **given)

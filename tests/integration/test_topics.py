@@ -23,9 +23,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan
 from bridge.records import topics
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 from tests.integration.publishing import settings_of
 
 
@@ -165,12 +163,12 @@ async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Pla
 
 
 async def test_a_standby_judges_the_topics_before_it_owns_the_feed(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+    async with simulate() as feed:
         owner, standby = (place.bridge(FEED__BASE_URL=feed.url) for _ in range(2))
         await until(lambda: "Live" in owner.states() + standby.states(), "live")
         if "Live" in standby.states():
             owner, standby = standby, owner
-        await until(lambda: "Standby" in standby.states(), "standing by")
+        await standby.reaches("Standby")
         name = f"{place.prefix}.bets"
         entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])

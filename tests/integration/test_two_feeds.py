@@ -15,14 +15,13 @@ from bridge.avro.schemas import load
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, assert_exact, until
+from tests.harness import Place, assert_exact, simulate, until
 from tests.integration.publishing import prepared
 
 
 def feed() -> Simulator:
     """Return a provider; all of them have the same betIds, as two brands of one sportsbook may."""
-    return Simulator(SimulatorSettings(port=0, rate=10, history_seconds=60))
+    return simulate(rate=10, history_seconds=60)
 
 
 class Silent:
@@ -70,7 +69,7 @@ async def plant(place: Place, *feeds: tuple[str, int]) -> None:
 async def test_a_second_feed_is_refused_before_it_connects(place: Place) -> None:
     async with feed() as one, feed() as two:
         first = place.bridge(**settings("one", one))
-        await until(lambda: "Live" in first.states(), "live", so_far=first.text)
+        await first.reaches("Live")
         second = place.bridge(**settings("two", two))
         await until(lambda: second.process.poll() is not None or "Live" in second.states(), "refused")
         if second.process.poll() is None:
@@ -103,13 +102,13 @@ async def test_of_two_that_start_together_one_goes_on(place: Place) -> None:
         providers = {"one": one, "two": two}
         assert await bridges[gone].wait() == 6
         assert providers[gone].connections == []
-        await until(lambda: "Live" in bridges[left].states(), "live")
+        await bridges[left].reaches("Live")
         # Nor does the one that lost come later, nor is the other held up by what it has written.
         again = place.bridge(**settings(gone, providers[gone]))
         assert await again.wait() == 6
         assert await bridges[left].end() == 0
         bridge = place.bridge(**settings(left, providers[left]))
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         assert_exact(await place.settled(providers[left], bridge))
 
 
@@ -132,7 +131,7 @@ async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Pla
     async with feed() as provider:
         old, new = settings("old", provider), settings("new", provider)
         bridge = place.bridge(**old)
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         retire = ("checkpoint", "retire", "old", "--yes", "--json")
         busy = await asyncio.to_thread(lambda: place.run(*retire, **new))
         assert busy.returncode == 1
@@ -152,7 +151,7 @@ async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Pla
         ]
         assert set(after["counters"].values()) == {0}
         bridge = place.bridge(**new)
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         returned = place.bridge(**old)
         assert await returned.wait() == 6
         assert_exact(await place.settled(provider, bridge))
@@ -186,7 +185,7 @@ async def test_a_feed_that_was_renamed_before_goes_on(place: Place) -> None:
     await plant(place, ("old", 5), ("new", 5))
     async with feed() as provider:
         bridge = place.bridge(**settings("new", provider))
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         old = place.bridge(**settings("old", provider))
         assert await old.wait() == 6
         # Changed back, only an operator knows that the two were one feed all the time.
