@@ -258,10 +258,12 @@ class Place:
         given = {name.replace("_", "."): value for name, value in properties.items()}
         return Producer({**self._properties(), "partitioner": "murmur2_random", **given})
 
-    def write(self, name: str, value: bytes | None, key: str | bytes, *where: int, **more: Any) -> None:
+    def write(
+        self, name: str, value: bytes | None, key: str | bytes, partition: int = -1, **more: Any
+    ) -> None:
         """Write a record to a topic of this place."""
         producer = self.producer()
-        producer.produce(f"{self.prefix}.{name}", value, key, *where, **more)
+        producer.produce(f"{self.prefix}.{name}", value, key, partition, **more)
         assert producer.flush(30) == 0
 
     def open_transaction(self, name: str, **properties: object) -> Producer:

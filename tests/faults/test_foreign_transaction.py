@@ -37,24 +37,9 @@ def tool(cluster: dev.Cluster) -> TransactionsTool:
 
 def open_elsewhere(place: Place, since: float) -> Producer:
     """Open a transaction in each partition of the bets, for longer than a test takes, as of that time."""
-    other = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "transactional.id": f"{place.prefix}.other-feed",
-            "transaction.timeout.ms": 600_000,
-            "log_level": 0,
-        }
-    )
-    other.init_transactions(20)
-    other.begin_transaction()
+    other, at = place.open_transaction("other-feed", transaction_timeout_ms=600_000), round(1000 * since)
     for partition in range(PARTITIONS):
-        other.produce(
-            f"{place.prefix}.bets",
-            b"never visible",
-            b"other",
-            partition=partition,
-            timestamp=round(1000 * since),
-        )
+        other.produce(f"{place.prefix}.bets", b"never visible", b"other", partition, timestamp=at)
     assert other.flush(20) == 0
     return other
 

@@ -74,13 +74,3 @@ async def test_a_stray_consumer_in_the_owner_group(place: Place) -> None:
             assert "members that are no bridges: stray from" in found["message"]
         await bridge.reaches("Live")
         assert await bridge.end() == 0
-
-
-async def test_a_session_that_the_brokers_do_not_allow(place: Place) -> None:
-    settings = {"KAFKA__SESSION_TIMEOUT_MS": "500", "KAFKA__HEARTBEAT_INTERVAL_MS": "100"}
-    async with simulate() as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
-        await refused(bridge, "kafka.session_timeout_ms")
-        found = await asyncio.to_thread(finding, place, "bounds", **settings)
-        assert "kafka.session_timeout_ms = 500: the brokers take 1000 to 1800000" in found["message"]
-        assert await bridge.end() == 0

@@ -17,17 +17,11 @@ import httpx2
 
 from bridge_sandbox.cluster.ports import free_port
 from bridge_sandbox.provider.faults import Drop, Garbage
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact
+from tests.harness import Bridge, Place, assert_exact, simulate
 from tests.processes import Process, as_from_a_terminal
 
 PIPE_BYTES = 4096
 """The smallest pipe that Linux makes."""
-
-
-def provider(**settings: object) -> Simulator:
-    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 20, **settings}))
 
 
 class Unread:
@@ -78,7 +72,7 @@ async def is_live(address: str, bridge: Bridge) -> None:
 async def test_a_log_that_nobody_reads_stops_nothing(place: Place) -> None:
     place.start = unread = Unread()
     surprise = json.dumps({"pingId": "1", **{f"unknown-{n:0>40}": n for n in range(60)}})
-    async with provider() as feed:
+    async with simulate() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, WEB__PORT=str(port := free_port()))
         await is_live(f"http://127.0.0.1:{port}", bridge)
         feed.inflict(Garbage(body=surprise))
@@ -90,7 +84,7 @@ async def test_a_log_that_nobody_reads_stops_nothing(place: Place) -> None:
 
 
 async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place) -> None:
-    async with provider() as feed:
+    async with simulate() as feed:
         owner = place.freezing(3, FEED__BASE_URL=feed.url)
         await owner.reaches("Live")
         standby = place.bridge(FEED__BASE_URL=feed.url)
@@ -105,7 +99,7 @@ async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place
 
 
 async def test_sigterm_ends_a_bridge_that_stands_still(place: Place) -> None:
-    async with provider() as feed:
+    async with simulate() as feed:
         owner = place.freezing(3600, FEED__BASE_URL=feed.url)
         await owner.reaches("Live")
         owner.signal(signal.SIGUSR1)
@@ -113,21 +107,10 @@ async def test_sigterm_ends_a_bridge_that_stands_still(place: Place) -> None:
         assert await owner.wait(20) == 1
 
 
-async def test_a_bridge_that_was_stopped_as_a_whole_lives_on(place: Place) -> None:
-    async with provider() as feed:
-        owner = place.freezing(3, FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="60000")
-        await owner.reaches("Live")
-        owner.signal(signal.SIGSTOP)
-        await asyncio.sleep(6)
-        owner.signal(signal.SIGCONT)
-        assert_exact(await place.settled(feed, owner))
-        assert await owner.end() == 0
-
-
 async def test_a_secret_file_that_becomes_a_pipe_stops_nothing(place: Place, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("hush-of-the-feed")
-    async with provider(auth="bearer", auth_value="hush-of-the-feed") as feed:
+    async with simulate(auth="bearer", auth_value="hush-of-the-feed") as feed:
         bridge = await place.live(feed, FEED__AUTH="bearer", FEED__AUTH_VALUE_FILE=str(token))
         token.unlink()
         os.mkfifo(token)
