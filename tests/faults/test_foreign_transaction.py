@@ -122,7 +122,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         assert " abort " not in reason()
         assert len(feed.connections) == connections
 
-        doctor = await asyncio.to_thread(lambda: place.run("doctor", **settings))
+        doctor = await place.ran("doctor", **settings)
         assert doctor.returncode == 1, doctor.stdout
         describe, *others = [
             line.strip() for line in doctor.stdout.splitlines() if "kafka-transactions.sh" in line
@@ -151,7 +151,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         await until(lambda: open_for(successor, topic) == {}, "the end of the metric", every=1)
         scrape(successor)
         scrapes.expect()
-        again = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))
+        again = await place.ran("doctor", "--json", **settings)
         [finding] = [one for one in json.loads(again.stdout) if one["check"] == "transactions"]
         assert finding["outcome"] == "ok", finding
         del other

@@ -34,8 +34,8 @@ async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
         second = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: bool(standby_reasons(second)), "whom it waits for", so_far=second.text)
         text, data = await asyncio.gather(
-            asyncio.to_thread(cold.run, "checkpoint", "show", **settings),
-            asyncio.to_thread(cold.run, "checkpoint", "show", "--json", **settings),
+            cold.ran("checkpoint", "show", **settings),
+            cold.ran("checkpoint", "show", "--json", **settings),
         )
         [line] = [line for line in second.lines() if "reason" in line]
         assert line["reason"] == f"waits for {dead}; if it is dead, its place is free by {line['until']}"

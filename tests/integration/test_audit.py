@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -334,7 +333,7 @@ async def test_a_live_feed_has_no_violation(place: Place) -> None:
             bridge = place.bridge(FEED__BASE_URL=feed.url)
             await bridge.reaches("Live")
             for _ in range(2):
-                ran = await asyncio.to_thread(place.run, "audit", "--json")
+                ran = await place.ran("audit", "--json")
                 assert ran.returncode == 0, ran.stdout + ran.stderr
                 results.append(json.loads(ran.stdout))
             if is_last:

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.feed.rate_limits import Attempt
@@ -117,20 +115,16 @@ async def future_position(place: Place, feed: Simulator) -> AsyncIterator[tuple[
 
 @asynccontextmanager
 async def wrong_topic(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    name = f"{place.prefix}.bets"
-    admin = place.admin()  # which must outlive its answers
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+    name = place.make_topic("bets", 2)
     yield {}, f"{name}: cleanup.policy is delete, must be compact"
 
 
 @asynccontextmanager
 async def lost_topic(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    bridge, name = place.bridge(FEED__BASE_URL=feed.url), f"{place.prefix}.bets"
+    bridge = place.bridge(FEED__BASE_URL=feed.url)
     await until(lambda: bool(place.read("bets")), "bets")
     assert await bridge.end() == 0
-    admin = place.admin()
-    admin.delete_topics([name])[name].result(20)
-    yield {}, name
+    yield {}, place.delete_topic("bets")
 
 
 @asynccontextmanager
@@ -176,7 +170,7 @@ async def no_right_to_read_the_group(
 async def no_right_to_write_the_topic(
     place: Place, feed: Simulator
 ) -> AsyncIterator[tuple[dict[str, str], str]]:
-    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
+    assert (await place.ran("topics", "apply")).returncode == 0
     with denied(place, Right(WRITE, TOPIC, "bets")):
         yield {}, f"no right to Write the topic {place.prefix}.bets"
 
@@ -199,7 +193,7 @@ async def refused_session(place: Place, feed: Simulator) -> AsyncIterator[tuple[
 
 @asynccontextmanager
 async def stray_member(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
+    assert (await place.ran("topics", "apply")).returncode == 0
     with stray(place, **{"partition.assignment.strategy": "range"}):
         yield {}, ""
 
@@ -216,16 +210,8 @@ async def no_registry(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict
 
 @asynccontextmanager
 async def hanging_transaction(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
-    other = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "transactional.id": f"{place.prefix}.other",
-            "transaction.timeout.ms": 120_000,
-        }
-    )
-    other.init_transactions(30)
-    other.begin_transaction()
+    assert (await place.ran("topics", "apply")).returncode == 0
+    other = place.open_transaction("other", transaction_timeout_ms=120_000)
     other.produce(f"{place.prefix}.checkpoints", b"?", b"other", 0)
     assert other.flush(30) == 0
     try:
@@ -294,7 +280,7 @@ async def test_the_doctor_says_beforehand_what_a_run_does(row: Row, request: pyt
     async with simulate() as feed, prepare(place, feed) as (given, words):
         settings = {"FEED__BASE_URL": feed.url, **given}
         connected = len(feed.connections)
-        ran = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))
+        ran = await place.ran("doctor", "--json", **settings)
         assert len(feed.connections) == connected
         found = {finding["check"]: finding for finding in json.loads(ran.stdout)}[row.check]
         assert (MARKS[found["outcome"]], words in found["message"]) == (row.mark, True), found

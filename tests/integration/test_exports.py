@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 import os
@@ -551,10 +550,7 @@ async def test_a_bet_is_explained(place: Place) -> None:
             bridge = await place.live(feed)
             assert_exact(await place.settled(feed, bridge))
             assert await bridge.end() == 0
-    bets = [
-        json.loads(line)
-        for line in (await asyncio.to_thread(place.run, "replay", "--resettled")).stdout.splitlines()
-    ]
+    bets = [json.loads(line) for line in (await place.ran("replay", "--resettled")).stdout.splitlines()]
     key = bets[-1]["key"]
     versions = [json.loads(line) for line in place.run("replay", "--bet", key).stdout.splitlines()]
     producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})

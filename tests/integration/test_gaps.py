@@ -8,8 +8,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge_sandbox.provider.faults import Forget
-from tests.harness import Place, assert_exact, simulate, until
+from tests.harness import Place, assert_exact, simulate
 
 DAY = 86_400
 
@@ -30,21 +29,6 @@ def gaps(place: Place) -> list[dict[str, Any]]:
 
 def unix(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
-
-
-async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Place) -> None:
-    position, start = four_days_ago()
-    async with simulate(history_seconds=10) as feed:
-        bridge = await place.live(feed, FEED__START=start, FEED__ON_GAP="continue")
-        assert_exact(await place.settled(feed, bridge))
-        assert await bridge.end() == 0
-        [attempt] = feed.connections
-        assert (attempt.kind, feed.breaches) == ("large", [])
-    [gap] = gaps(place)
-    assert (unix(gap["from"]), unix(gap["to"])) == (position, attempt.revision)
-    assert (gap["feed"], gap["cause"]) == ("settlement-v4", "TooOld")
-    assert 0 <= unix(gap["to"]) - (attempt.at - 3 * DAY) < 40
-    assert '"on_gap":"continue"' in bridge.text()
 
 
 async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place) -> None:
@@ -75,18 +59,3 @@ async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place)
         first, second = gaps(place)
         assert (first, second["from"]) == (gap, gap["to"])
         assert unix(second["to"]) == feed.connections[0].revision
-
-
-async def test_a_provider_that_forgets_in_silence_is_found_out(place: Place) -> None:
-    async with simulate(history_seconds=10) as feed:
-        bridge = await place.live(feed)
-        await until(lambda: place.checkpoint()["newestSettlement"] is not None, "a commit")
-        bridge.kill()
-        before = place.checkpoint()
-        feed.inflict(Forget())
-        again = place.bridge(FEED__BASE_URL=feed.url)
-        assert await again.wait() == 5
-        assert not feed.breaches
-    [gap] = gaps(place)
-    assert (unix(gap["from"]), gap["cause"]) == (before["revision"], "MissingInReplay")
-    assert unix(gap["to"]) >= unix(before["newestSettlement"])

@@ -847,7 +847,7 @@ async def test_the_declared_rights_suffice(secured: Secured, place: Place) -> No
         for command in ALONE:
             name = {"FEED__NAME": "its-successor"} if "retire" in command else {}
             arguments = command.format(**words).split()
-            done = await asyncio.to_thread(place.run, *arguments, **settings | name)
+            done = await place.ran(*arguments, **settings | name)
             assert done.returncode == 0, done.stderr
 
 

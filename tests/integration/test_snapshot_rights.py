@@ -228,7 +228,7 @@ async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
             await until(lambda: bool(place.read(right.name)), "something to read")
             with denied(place, right):
                 assert await first.end() == 0, first.text()
-                doctor = await asyncio.to_thread(place.run, "doctor", "--startup", FEED__BASE_URL=feed.url)
+                doctor = await place.ran("doctor", "--startup", FEED__BASE_URL=feed.url)
                 topic = f"{place.prefix}.{right.name}"
                 assert (doctor.returncode, topic in doctor.stdout) == (1, True), doctor.stdout
                 second = place.bridge(FEED__BASE_URL=feed.url)
@@ -255,10 +255,10 @@ async def test_a_copy_to_a_topic_that_may_not_be_written(guarded: Place) -> None
         made.result(20)
     command = ("replay", "--to-topic", target)
     with denied(guarded, right):
-        copied = await asyncio.to_thread(guarded.run, *command)
+        copied = await guarded.ran(*command)
     assert copied.returncode == 8, copied.stderr
     assert_names(copied.stderr, right.words(guarded.prefix))
-    copied = await asyncio.to_thread(guarded.run, *command)
+    copied = await guarded.ran(*command)
     assert copied.returncode == 0, copied.stderr
     assert len(guarded.read("copy")) == len(guarded.read("bets"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from threading import Event
 from typing import Any
@@ -108,7 +107,7 @@ async def test_two_runs_never_overlap(place: Place) -> None:
         first = jobs.start("translations", "--json")
         await until(lambda: len(provider.rest.requests) > 6, "the leagues are asked for")
         with pytest.raises(Busy, match="another `bridge translations` is running") as caught:
-            await asyncio.to_thread(job.run, jobs.settings(), jobs.task(), quiet, Event(), patience=0.5)
+            await job.ran(jobs.settings(), jobs.task(), quiet, Event(), patience=0.5)
         assert caught.value.exit_code == 1
         assert f"{place.prefix}.translations.owner" in str(caught.value)
         first.signal(signal.SIGINT)
