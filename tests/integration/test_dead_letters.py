@@ -9,7 +9,6 @@ import subprocess
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from bridge.records import topics
 from bridge.registry import Registry
@@ -124,15 +123,7 @@ def letter(place: Place, body: bytes, kind: str = "error", reason: str = "data.x
         "received": "1790000000.5",
         "size": str(len(body)),
     }
-    producer = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "partitioner": "murmur2_random",  # before its marks in their partition
-            "log_level": 0,
-        }
-    )
-    producer.produce(f"{place.prefix}.deadletters", body, key, headers=list({**given, **more}.items()))
-    assert producer.flush(20) == 0
+    place.write("deadletters", body, key, headers=list({**given, **more}.items()))
     return key
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka.admin import AclOperation, NewTopic, ResourceType
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
@@ -248,11 +248,11 @@ async def test_a_right_that_the_next_owner_needs(guarded: Place) -> None:
 async def test_a_copy_to_a_topic_that_may_not_be_written(guarded: Place) -> None:
     async with simulated(bets=8) as provider:
         await Jobs(guarded, provider).fill()
-    target, right = f"{guarded.prefix}.copy", Right(WRITE, TOPIC, "copy")
-    client = guarded.admin()
-    partitions = admin.partition_count(client, f"{guarded.prefix}.bets")
-    for made in client.create_topics([NewTopic(target, partitions, 1)]).values():
-        made.result(20)
+    right, partitions = (
+        Right(WRITE, TOPIC, "copy"),
+        admin.partition_count(guarded.admin(), f"{guarded.prefix}.bets"),
+    )
+    target = guarded.make_topic("copy", partitions)
     command = ("replay", "--to-topic", target)
     with denied(guarded, right):
         copied = await guarded.ran(*command)
