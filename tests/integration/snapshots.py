@@ -127,7 +127,7 @@ class Jobs:
         def progress(what: str, done: int, total: int) -> None:
             steps[what] = done, total
 
-        report = await job.ran(self.settings(), task, progress, threading.Event())
+        report = await asyncio.to_thread(job.run, self.settings(), task, progress, threading.Event())
         assert report is not None
         assert {what: steps[what] for what in steps if steps[what][0] != steps[what][1]} == {}
         self.must_not_tell(repr(report) + json.dumps(report.as_json()))
