@@ -195,6 +195,7 @@ async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place) -> None
             assert ids == {name: admin.topic_id(mirror.admin(), name) for name in ids}
 
 
+@pytest.mark.long
 async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Place) -> None:
     mirror = place.below("mirror")
     async with simulate(rate=50) as feed:

@@ -529,6 +529,7 @@ def rotations(secured: Secured, issuer: int, directory: Path) -> dict[str, Rotat
     }
 
 
+@pytest.mark.long
 async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Place, tmp_path: Path) -> None:
     """Bridges go on when broker and issuer no longer take their old secrets, one with each kind of secret.
 

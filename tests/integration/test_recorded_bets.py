@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge_sandbox.provider.server import Simulator
@@ -12,6 +14,8 @@ from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 from tests.recordings import write
+
+pytestmark = pytest.mark.long
 
 
 def published(place: Place) -> dict[bytes, list[bytes]]:

@@ -42,10 +42,9 @@ def talkative(place: Place, feed: Simulator, auth: str, **settings: str) -> Brid
     return place.bridge("run", "-v", **common, **settings)
 
 
-@pytest.mark.parametrize("auth", ["bearer", "header", "query"])
+@pytest.mark.parametrize("auth", ["header", "query"])
 async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_path: Path, auth: str) -> None:
-    # No header can hold the last character, and no bearer token a blank.
-    secret = {"query": FEED, "header": FEED.replace("ü", "u"), "bearer": FEED.partition(" ")[0]}[auth]
+    secret = FEED if auth == "query" else FEED.replace("ü", "u")  # which no header can hold
     url = urlsplit(place.cluster.registry_url)
     registry = {"REGISTRY__USER": "us3r", "REGISTRY__PASSWORD": REGISTRY}
     if auth == "query":
@@ -77,8 +76,7 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
         assert [form for form in forms(value, "us3r") if form in said] == []
 
 
-@pytest.mark.parametrize("auth", ["bearer", "query"])
-async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path, auth: str) -> None:
+async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path) -> None:
     marker = "m4rker-of-all-secrets"
     file = tmp_path / "secret"
     file.write_text(marker)
@@ -92,11 +90,11 @@ async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path
         return start_python(["-m", *command], environment, stdout, stderr, work)
 
     place.start = start
-    async with guarded(auth, marker) as feed:
+    async with guarded("bearer", marker) as feed:
         bridge = talkative(
             place,
             feed,
-            auth,
+            "bearer",
             FEED__AUTH_VALUE_FILE=str(file),
             REGISTRY__USER="us3r",
             REGISTRY__PASSWORD=marker,
