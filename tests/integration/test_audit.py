@@ -263,13 +263,9 @@ def test_what_cannot_be_audited_says_why(place: Place) -> None:
     assert (ran.returncode, ran.stdout) == (6, "")
     assert f"there is no topic {place.prefix}.bets. Run `bridge topics apply`" in ran.stderr
     prepared(place)
-    for arguments, reason in (
-        (["--feed", "nobody"], f"under {place.prefix}; known: none yet"),
-        (["--from", "noon"], "'noon' is not a time"),
-    ):
-        ran = place.run("audit", *arguments)
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert reason in ran.stderr
+    ran = place.run("audit", "--feed", "nobody")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"under {place.prefix}; known: none yet" in ran.stderr
     place.delete_topic("gaps")
     ran = place.run("audit")  # which would find that every gap is declared
     assert (ran.returncode, ran.stdout) == (6, "")

@@ -131,9 +131,6 @@ def test_filters_narrow_each_other(written: Written) -> None:
     ):
         assert {*keys(written.place, "replay", *arguments)} == expected, arguments
     assert {*keys(written.place, *tail, "--league", "6", "--currency", "SEK")} == {"money"}
-    wrong = written.place.run(*tail, "--result", "Won")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "--result Won: not a result of a bet; there are None, Win, Lose" in wrong.stderr
 
 
 def test_a_bet_is_looked_for_where_its_key_belongs(written: Written) -> None:
@@ -160,14 +157,9 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
     there = tmp_path / "there.json"
     there.write_text("precious")
     for arguments, code, reason in (
-        (["--json", "--format", "csv"], 2, "choose one"),
-        (["--format", "parquet"], 2, "use `bridge replay --output FILE`"),
-        (["--output", "bets.xlsx"], 2, "no format has this suffix"),
         (["--output", ".", "--format", "csv"], 2, "give the name of a file"),
         (["--output", str(tmp_path / "none" / "a.csv")], 2, "none does not exist"),
         (["--output", str(there)], 2, "the file already exists"),
-        (["--output", str(tmp_path / "t"), "--format", "table"], 2, "a file is json, csv, avro or parquet"),
-        (["--output", "a.csv", "--to-topic", "b"], 2, "--output and --to-topic: choose one"),
         (["--to-topic", "b", "--names", "en"], 2, "copies records as they are"),
         (["--to-topic", written.topics.gaps.name], 2, "is a topic of the bridge itself"),
         (

@@ -177,10 +177,8 @@ def test_what_cannot_be_moved_says_why(place: Place) -> None:
     for arguments, code, reason in (
         (("set", "--revision", "1h", "--yes"), 1, "there is no checkpoint of the feed settlement-v4"),
         (("set", "--revision", "1h"), 2, "give --yes, or --dry-run"),
-        (("set", "--revision", "2026-01-31T12:00:00", "--yes"), 2, "give one with its zone"),
-        (("reset", "--yes"), 2, "feed.start (BRIDGE_FEED__START) is 0"),
     ):
-        ran = place.run("checkpoint", *arguments, FEED__START="0" if "reset" in arguments else "10m")
+        ran = place.run("checkpoint", *arguments)
         assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
         assert reason in ran.stderr
     assert place.read("checkpoints") == []

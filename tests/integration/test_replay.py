@@ -130,17 +130,6 @@ def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> Non
     assert [bet["key"] for bet in found] == ["0", "1", "2"]
 
 
-def test_what_cannot_be_replayed_says_why(place: Place) -> None:
-    for arguments, code, reason in (
-        (["--from", "noon"], 2, "'noon' is not a time"),
-        (["--from", "1h", "--to", "2h"], 2, "--from 1h is not before --to 2h"),
-        ([], 6, f"there is no topic {place.prefix}.bets. Run `bridge topics apply`"),
-    ):
-        ran = place.run("replay", *arguments)
-        assert (ran.returncode, ran.stdout) == (code, "")
-        assert reason in ran.stderr
-
-
 def test_records_of_no_time_are_shown_as_they_are(place: Place, tmp_path: Path) -> None:
     value = prepared(place)
     place.configure("bets", message_timestamp_after_max_ms=str(2**63 - 1))

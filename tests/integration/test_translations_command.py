@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from bridge_sandbox.provider.rest.faults import RestFault
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, simulated
@@ -38,33 +36,6 @@ async def test_a_plan_asks_nothing_and_holds(place: Place) -> None:
             report = await jobs.run(**options)
             assert plan["atLeast"] <= report.requests, options
             assert plan["atMost"] is None or report.requests <= plan["atMost"], options
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--kind", "team"], "--kind team is not one of sport, region, league"),
-        (["--language", "fr"], "--language fr is not one of api.languages (en, sv, de)"),
-        (["--every", "soon"], "'soon' is not an age such as 90s, 30m, 2h, 3d or 1h30m"),
-        (["--every", "0s"], "--every must be between 1s and 366d"),
-        (["--every", "999999999d"], "is too long: an age is at most 36500d"),
-        (["--every", "367d"], "--every must be between 1s and 366d"),
-        (["--every", "1h", "--json"], "--every serves metrics over HTTP"),
-        (
-            ["--metrics-file", "/nowhere/bridge.prom"],
-            "--metrics-file: cannot write /nowhere/bridge.prom: No s",
-        ),
-        (["--metrics-file", "/"], "--metrics-file: cannot write /: Is a directory"),
-        (["--metrics-file", "x" * 300], "File name too long. Name a file in"),
-        (["--event", "x"], "unable to parse string as an integer"),
-        (["--event", "0"], "--event"),
-    ],
-)
-def test_wrong_options(place: Place, arguments: list[str], says: str) -> None:
-    settings = {"API__LANGUAGES": '["en","sv","de"]', "API__BASE_URL": "http://127.0.0.1:1"}
-    refused = place.run("translations", *arguments, **settings)
-    assert refused.returncode == 2
-    assert says in " ".join(refused.stderr.replace("│", " ").split())
 
 
 async def test_metrics_for_a_collector_of_files(place: Place) -> None:
