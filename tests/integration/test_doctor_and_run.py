@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -26,7 +26,6 @@ from tests.integration.rights import GROUP, ID, READ, TOPIC, WRITE, Right, denie
 from tests.integration.test_doctor import prepared, write
 from tests.integration.test_gaps import four_days_ago
 from tests.integration.test_schema_ids import ORDER
-from tests.integration.test_two_feeds import plant
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 MARKS = {"ok": "✓", "warn": "!", "trouble": "~", "fail": "✗", "skipped": "-"}
@@ -76,6 +75,15 @@ def lacking(right: Right) -> Situation:
             yield {}, name if right.kind is GROUP else words
 
     return prepare
+
+
+async def commit(
+    place: Place, at: float, ledger: Sequence[Attempt] = (), feed: str = "settlement-v4"
+) -> None:
+    """Write the checkpoint of a feed that has received a message."""
+    counters = Counters(received=1, pings=1)
+    checkpoint = Checkpoint(feed, int(at) - 30, State.LIVE, tuple(ledger), counters, at, "me")
+    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
 
 
 @asynccontextmanager
@@ -128,9 +136,7 @@ async def declared_gap(place: Place, feed: Simulator) -> AsyncIterator[Found]:
 
 @asynccontextmanager
 async def future_position(place: Place, feed: Simulator) -> AsyncIterator[Found]:
-    later = time.time() + 3600
-    checkpoint = Checkpoint("settlement-v4", int(later) - 30, State.LIVE, (), Counters(), later, "me")
-    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
+    await commit(place, time.time() + 3600)
     yield {}, "PositionInFuture"
 
 
@@ -174,7 +180,7 @@ async def other_registry(place: Place, feed: Simulator) -> AsyncIterator[Found]:
 
 @asynccontextmanager
 async def other_feed(place: Place, feed: Simulator) -> AsyncIterator[Found]:
-    await plant(place, ("one", 1))
+    await commit(place, time.time(), feed="one")
     yield {}, "the feed one"
 
 
@@ -200,9 +206,7 @@ async def hanging_transaction(place: Place, feed: Simulator) -> AsyncIterator[Fo
 @asynccontextmanager
 async def used_limit(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     now = time.time()
-    ledger = tuple(Attempt(now - 60 + n, 600, False, now - 60 + n) for n in range(5))
-    checkpoint = Checkpoint("settlement-v4", int(now) - 30, State.LIVE, ledger, Counters(), now, "me")
-    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
+    await commit(place, now, [Attempt(now - 60 + n, 600, False, now - 60 + n) for n in range(5)])
     yield {}, "5 proper connection attempts in 5m"
 
 

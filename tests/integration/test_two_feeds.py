@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 
 import pytest
 
-from bridge.avro.codec import Codec
-from bridge.avro.schemas import load
-from bridge.records.checkpoint import Checkpoint, State
-from bridge.records.counters import Counters
 from bridge_sandbox.provider.server import Simulator
 from tests.harness import Place, assert_exact, simulate, until
 from tests.integration.publishing import prepared
@@ -24,19 +19,6 @@ def feed() -> Simulator:
 
 def settings(name: str, provider: Simulator) -> dict[str, str]:
     return {"FEED__NAME": name, "FEED__BASE_URL": provider.url}
-
-
-async def plant(place: Place, *feeds: tuple[str, int]) -> None:
-    """Write a checkpoint of each of these feeds, which has received so many messages."""
-    await asyncio.to_thread(prepared, place)
-    registered = await place.ran("schemas", "register", "--json")
-    topic = f"{place.prefix}.checkpoints"
-    codec = Codec(load("feed-checkpoint"), json.loads(registered.stdout)[f"{topic}-value"])
-    now = time.time()
-    for name, count in feeds:
-        counters = Counters(received=count, pings=count)
-        checkpoint = Checkpoint(name, int(now) - 30, State.LIVE, (), counters, now, "me")
-        place.write("checkpoints", codec.encode(checkpoint.to_avro()), name)
 
 
 async def test_a_second_feed_is_refused_before_it_connects(place: Place) -> None:
