@@ -167,4 +167,3 @@ async def test_what_cannot_be_redriven_stays(place: Place) -> None:
     missing = command(place, "show", "ffff")
     assert (missing.returncode, missing.stdout) == (2, "")
     assert "no dead letter has a key that begins with 'ffff'" in missing.stderr
-    assert command(place, "list", "--from", "yesterday").returncode == 2
