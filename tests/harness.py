@@ -18,13 +18,29 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge_sandbox import cluster as dev
 from bridge_sandbox.demo.verify import Tally, WriterSchema
 from bridge_sandbox.provider.server import Simulator
+from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.processes import Forked, Process
 
 PATIENCE = 180.0
@@ -69,6 +85,12 @@ class Bridge:
     def states(self) -> list[str]:
         """The states it has been in, in order, without repetitions for another reason."""
         return [state for state, _ in groupby(line["state"] for line in self.lines() if "state" in line)]
+
+    async def reaches(self, state: str, times: int = 1, seconds: float = PATIENCE) -> None:
+        """Wait until it has been in a state, so often."""
+        await until(
+            lambda: self.states().count(state) >= times, f"{state}, {times} times", seconds, self.text
+        )
 
     def dies_of_sigterm(self) -> bool:
         """Whether SIGTERM ends it at once: before it listens to signals, and behind its last line."""
@@ -165,6 +187,12 @@ class Place:
         """Start a command; `bridge run` without arguments."""
         return self._start(("bridge", *(arguments or ("run",))), settings)
 
+    async def live(self, provider: Simulator, **settings: str) -> Bridge:
+        """Start `bridge run`, and wait until it is live."""
+        bridge = self.bridge(FEED__BASE_URL=provider.url, **settings)
+        await bridge.reaches("Live")
+        return bridge
+
     def watched(self, turns: Path, **settings: str) -> Bridge:
         """Start `bridge run`, which writes its long turns to the file (see `tests.held`)."""
         return self._start(("tests.held", str(turns), "run"), settings)
@@ -187,9 +215,66 @@ class Place:
         code = bridge.process.wait(self.patience)
         return subprocess.CompletedProcess(arguments, code, bridge.output(), bridge.text())
 
+    async def ran(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, while a provider in this process answers. Raises TimeoutExpired."""
+        return await asyncio.to_thread(self.run, *arguments, **settings)
+
     def admin(self) -> AdminClient:
         """An administration client of the cluster."""
-        return AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
+        return AdminClient(self._properties())
+
+    def make_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """Make a topic of this place; return its whole name."""
+        client, topic = self.admin(), f"{self.prefix}.{name}"  # a client must outlive its answers
+        client.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])[topic].result(30)
+        return topic
+
+    def delete_topic(self, name: str) -> str:
+        """Delete a topic; return its whole name once no broker has it."""
+        client, topic = self.admin(), f"{self.prefix}.{name}"
+        client.delete_topics([topic])[topic].result(30)
+        while topic in client.list_topics(timeout=10).topics:
+            time.sleep(0.05)
+        return topic
+
+    def configure(self, name: str, **config: str) -> None:
+        """Set properties of a topic; their names have underscores for dots."""
+        given = {name.replace("_", "."): value for name, value in config.items()}
+        client, topic = self.admin(), f"{self.prefix}.{name}"
+        entries = [ConfigEntry(*one, incremental_operation=AlterConfigOpType.SET) for one in given.items()]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        client.incremental_alter_configs([resource])[resource].result(30)
+
+    def delete_records(self, name: str, before: int = OFFSET_END, partitions: int | None = None) -> None:
+        """Delete the first records of a topic, in its first partitions; by default all in all of them."""
+        client, topic = self.admin(), f"{self.prefix}.{name}"
+        count = partitions or len(client.list_topics(topic, timeout=10).topics[topic].partitions)
+        places = [TopicPartition(topic, partition, before) for partition in range(count)]
+        for deleted in client.delete_records(places).values():
+            deleted.result(30)
+
+    def producer(self, **properties: object) -> Producer:
+        """A producer that chooses partitions as the bridge does."""
+        given = {name.replace("_", "."): value for name, value in properties.items()}
+        return Producer({**self._properties(), "partitioner": "murmur2_random", **given})
+
+    def write(
+        self, name: str, value: bytes | None, key: str | bytes, partition: int = -1, **more: Any
+    ) -> None:
+        """Write a record to a topic of this place."""
+        producer = self.producer()
+        producer.produce(f"{self.prefix}.{name}", value, key, partition, **more)
+        assert producer.flush(30) == 0
+
+    def open_transaction(self, name: str, **properties: object) -> Producer:
+        """A producer with this name behind the prefix, and with an open transaction."""
+        producer = self.producer(transactional_id=f"{self.prefix}.{name}", **properties)
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        return producer
+
+    def _properties(self) -> dict[str, Any]:
+        return {"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0}
 
     def read(
         self, topic: str, *, isolation: str = "read_committed", start: Mapping[int, int] | None = None
@@ -249,14 +334,13 @@ class Place:
     def _consumer(self, isolation: str) -> Consumer:
         return Consumer(
             {
-                "bootstrap.servers": self.cluster.bootstrap_servers,
+                **self._properties(),
                 "group.id": "test",
                 "isolation.level": isolation,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",  # where the first records were deleted
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 20,  # for so long the broker keeps the end of a partition to itself
-                "log_level": 0,
             }
         )
 
@@ -338,6 +422,11 @@ class Audit:
             with SchemaRegistryClient({"url": self._place.cluster.registry_url}) as registry:
                 self._schemas[schema_id] = WriterSchema(registry.get_schema(schema_id).schema_str or "")
         return self._schemas[schema_id]
+
+
+def simulate(**settings: Any) -> Simulator:
+    """A simulated provider on a free port, with these settings."""
+    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 20, **settings}))
 
 
 async def finished(run: Bridge, seconds: float = 240) -> tuple[dict[str, Any], float]:

@@ -10,10 +10,8 @@ import pytest
 
 from bridge.kafka import admin
 from bridge_sandbox import cluster as dev
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.brokers import broker_with, creating_topics
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 
 CREATED_SECONDS = 8.0
 """By then a producer that lets brokers create topics has made it anew, which took 4 s."""
@@ -34,9 +32,8 @@ def reasons(topic: str) -> tuple[str, str]:
 async def test_a_standby_says_which_topic_is_gone(creating: dev.Cluster, tmp_path: Path) -> None:
     place = Place(creating, "deleted-beside", tmp_path)
     topic, client = f"{place.prefix}.checkpoints", place.admin()
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
-        owner = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in owner.states(), "live")
+    async with simulate(rate=50) as feed:
+        owner = await place.live(feed)
         standby = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "owns the feed" in standby.text(), "it stands by", so_far=standby.text)
         client.delete_topics([topic])[topic].result(30)
@@ -52,7 +49,7 @@ async def test_a_deleted_topic_is_named_and_not_made_anew(
 ) -> None:
     place = Place(creating, f"deleted-{name}", tmp_path)
     topic, client = f"{place.prefix}.{name}", place.admin()
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: bool(place.read("bets")), "bets that the next one misses", so_far=bridge.text)
         client.delete_topics([topic])[topic].result(30)

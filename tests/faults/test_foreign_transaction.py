@@ -16,10 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from bridge.formatting import format_utc
 from bridge.kafka.open_transactions import HANGING_SECONDS
 from bridge_sandbox import cluster as dev
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.alerts import Scrapes
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.storm.operator import hanging
 from tests.transactions_tool import TransactionsTool
 
@@ -39,24 +37,9 @@ def tool(cluster: dev.Cluster) -> TransactionsTool:
 
 def open_elsewhere(place: Place, since: float) -> Producer:
     """Open a transaction in each partition of the bets, for longer than a test takes, as of that time."""
-    other = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "transactional.id": f"{place.prefix}.other-feed",
-            "transaction.timeout.ms": 600_000,
-            "log_level": 0,
-        }
-    )
-    other.init_transactions(20)
-    other.begin_transaction()
+    other, at = place.open_transaction("other-feed", transaction_timeout_ms=600_000), round(1000 * since)
     for partition in range(PARTITIONS):
-        other.produce(
-            f"{place.prefix}.bets",
-            b"never visible",
-            b"other",
-            partition=partition,
-            timestamp=round(1000 * since),
-        )
+        other.produce(f"{place.prefix}.bets", b"never visible", b"other", partition, timestamp=at)
     assert other.flush(20) == 0
     return other
 
@@ -94,10 +77,10 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         families = text_string_to_metric_families(scraped(bridge, "/metrics"))
         scrapes.take(time.monotonic() - started, {}, families)
 
-    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5)) as feed:
+    async with simulate(history_seconds=5) as feed:
         settings = {"FEED__BASE_URL": feed.url, **SETTINGS}
         bridge = place.bridge(**settings)
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         began = time.time()
         since = began - 300  # as a batch that was kept through an outage
         other = await asyncio.to_thread(open_elsewhere, place, since)
@@ -133,13 +116,13 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         def reason() -> str:
             return str(json.loads(scraped(successor, "/healthz"))["reason"])
 
-        await until(lambda: "WaitingForKafka" in successor.states(), "waiting for Kafka")
+        await successor.reaches("WaitingForKafka")
         await until(lambda: "describe-producers" in reason(), "the reason", every=1)
         assert f"an open transaction hides what is in {topic}: partition 0 from offset" in reason()
         assert " abort " not in reason()
         assert len(feed.connections) == connections
 
-        doctor = await asyncio.to_thread(lambda: place.run("doctor", **settings))
+        doctor = await place.ran("doctor", **settings)
         assert doctor.returncode == 1, doctor.stdout
         describe, *others = [
             line.strip() for line in doctor.stdout.splitlines() if "kafka-transactions.sh" in line
@@ -162,13 +145,13 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
             values = {"topic": topic, "partition": partition, "start-offset": offset}
             await asyncio.to_thread(tool.documented, "abort", values)
 
-        await until(lambda: "Live" in successor.states(), "live")
+        await successor.reaches("Live")
         assert_exact(await place.settled(feed, successor))
         assert not feed.breaches
         await until(lambda: open_for(successor, topic) == {}, "the end of the metric", every=1)
         scrape(successor)
         scrapes.expect()
-        again = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))
+        again = await place.ran("doctor", "--json", **settings)
         [finding] = [one for one in json.loads(again.stdout) if one["check"] == "transactions"]
         assert finding["outcome"] == "ok", finding
         del other

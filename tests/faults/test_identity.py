@@ -10,11 +10,8 @@ import time
 import pytest
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
     NewPartitions,
-    NewTopic,
     ResourceType,
 )
 
@@ -25,8 +22,7 @@ from bridge.kafka.partitioner import partition_of
 from bridge.records.topics import declare
 from bridge.registry import Registry
 from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.repo.source import ROOT
 
 COMMAND = re.compile(r"`bridge (checkpoint set --revision \d+ --reason) …`")
@@ -34,17 +30,8 @@ COMMAND = re.compile(r"`bridge (checkpoint set --revision \d+ --reason) …`")
 
 def recreate(place: Place, name: str, partitions: int) -> None:
     """Delete a topic and make it anew, as a tool does that keeps topics by their manifests."""
-    topic, client = f"{place.prefix}.{name}", place.admin()
-    config = getattr(declare(Settings()), name).config
-    client.delete_topics([topic])[topic].result(30)
-    while True:
-        try:
-            new = NewTopic(topic, partitions, 1, config=config)
-            client.create_topics([new])[topic].result(30)
-            return
-        except Exception as error:
-            if "TOPIC_ALREADY_EXISTS" not in str(error):
-                raise
+    place.delete_topic(name)
+    place.make_topic(name, partitions, getattr(declare(Settings()), name).config)
 
 
 def typed(place: Place, text: str) -> None:
@@ -63,14 +50,13 @@ def gaps(place: Place) -> list[str]:
 
 async def live(place: Place, feed: Simulator, bets: int = 60, **settings: str) -> Bridge:
     """A bridge that has published some bets."""
-    bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
-    await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+    bridge = await place.live(feed, **settings)
     await until(lambda: len(place.read("bets")) >= bets, "bets", so_far=bridge.text)
     return bridge
 
 
 async def test_a_checkpoint_names_the_topics_and_their_ends(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         assert await bridge.end() == 0
     checkpoint, client = place.checkpoint(), place.admin()
@@ -84,15 +70,11 @@ async def test_a_checkpoint_names_the_topics_and_their_ends(place: Place) -> Non
         assert all((m.offset() or 0) < ends[m.partition() or 0] for m in records)
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped: bool) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+async def test_bets_made_anew_are_told_and_received_again(place: Place) -> None:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
-        if stopped:
-            assert await bridge.end() == 0
         recreate(place, "bets", partitions=3)
-        if not stopped:
-            assert await bridge.wait() == 6, bridge.text()
+        assert await bridge.wait() == 6, bridge.text()
         again = place.bridge(FEED__BASE_URL=feed.url)
         assert await again.wait() == 6, again.text()
         doctor = place.run("doctor", FEED__BASE_URL=feed.url)
@@ -113,13 +95,10 @@ async def test_bets_made_anew_are_told_and_received_again(place: Place, stopped:
 
 
 async def test_bets_deleted_from_the_front_are_told_and_received_again(place: Place) -> None:
-    topic, client = f"{place.prefix}.bets", place.admin()
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
-        allow = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[allow])
-        client.incremental_alter_configs([resource])[resource].result(30)
-        client.delete_records([TopicPartition(topic, n, 5) for n in range(3)])
+        place.configure("bets", cleanup_policy="compact,delete")
+        place.delete_records("bets", before=5, partitions=3)
         assert await bridge.wait() == 6, bridge.text()
         assert place.run("topics", "apply").returncode == 0
         doctor = place.run("doctor", FEED__BASE_URL=feed.url)
@@ -135,22 +114,13 @@ async def test_bets_deleted_from_the_front_are_told_and_received_again(place: Pl
         assert place.run("audit").returncode == 0
 
 
-@pytest.mark.parametrize("way", ["deleted", "made anew"])
-async def test_bets_without_a_checkpoint_are_no_first_start(place: Place, way: str) -> None:
+async def test_bets_without_a_checkpoint_are_no_first_start(place: Place) -> None:
     topic = f"{place.prefix}.checkpoints"
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         assert await bridge.end() == 0
-        if way == "deleted":
-            policy = ConfigEntry(
-                "cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET
-            )
-            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])
-            client, end = place.admin(), TopicPartition(topic, 0, -1)
-            client.incremental_alter_configs([resource])[resource].result(30)
-            client.delete_records([end])[end].result(30)
-        else:
-            recreate(place, "checkpoints", partitions=1)
+        place.configure("checkpoints", cleanup_policy="compact,delete")
+        place.delete_records("checkpoints")
         assert place.run("topics", "apply").returncode == 0
         settings = {"FEED__BASE_URL": feed.url, "FEED__START": "0"}
         doctor, refused = place.run("doctor", **settings), place.bridge(**settings)
@@ -169,7 +139,7 @@ async def test_added_partitions_stay_empty(place: Place, forgotten: bool) -> Non
     Also where the checkpoint is lost that knew where.
     """
     topic = f"{place.prefix}.bets"
-    async with Simulator(SimulatorSettings(port=0, rate=50, resettle=0.3)) as feed:
+    async with simulate(rate=50, resettle=0.3) as feed:
         bridge = await live(place, feed)
         client = place.admin()
         client.create_partitions([NewPartitions(topic, 12)])[topic].result(30)
@@ -187,7 +157,7 @@ async def test_added_partitions_stay_empty(place: Place, forgotten: bool) -> Non
 
 def copy(place: Place, other: Place, topic: str, keep: int | None = None) -> None:
     """Copy the records of a topic, without markers, to the topic of another place; of bets the first ones."""
-    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    producer = place.producer()
     records = sorted(place.read(topic), key=lambda m: m.timestamp()[1])
     for m in records[:keep]:
         send(producer, f"{other.prefix}.{topic}", m)
@@ -199,47 +169,43 @@ def send(producer: Producer, topic: str, m: Message) -> None:
     producer.produce(topic, value, m.key(), partition, timestamp=m.timestamp()[1], headers=m.headers() or [])
 
 
-@pytest.mark.parametrize("lag", [0, 40])
-async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place, lag: int) -> None:
-    mirror = place.below("mirror")
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+async def test_a_mirror_must_have_what_the_checkpoint_says(place: Place) -> None:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed, bets=100)
         assert await bridge.end() == 0
-        assert mirror.run("topics", "apply").returncode == 0
-        count = len(place.read("bets"))
-        for topic, keep in {
-            "bets": count - lag,
-            "deadletters": None,
-            "gaps": None,
-            "checkpoints": None,
-        }.items():
-            copy(place, mirror, topic, keep)
-        if lag:
-            refused = mirror.bridge(FEED__BASE_URL=feed.url)
-            assert await refused.wait() == 6, refused.text()
-            assert "may be missing from it" in refused.text()
-            found = COMMAND.search(refused.text())
-            assert found is not None
-            assert int(found[1].split()[3]) < time.time() - 60
-            typed(mirror, refused.text())
-        bridge = mirror.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-        assert_exact(await mirror.settled(feed, bridge))
-        assert gaps(mirror) == ["RecordsLost"] * bool(lag)
-    ids = {topic["name"]: topic["id"] for topic in mirror.checkpoint()["topics"]}
-    assert ids == {name: admin.topic_id(mirror.admin(), name) for name in ids}
+        for lag in (0, 40):
+            mirror = place.below(f"mirror-{lag}")
+            assert mirror.run("topics", "apply").returncode == 0
+            copy(place, mirror, "bets", len(place.read("bets")) - lag)
+            for topic in ("deadletters", "gaps", "checkpoints"):
+                copy(place, mirror, topic)
+            if lag:
+                refused = mirror.bridge(FEED__BASE_URL=feed.url)
+                assert await refused.wait() == 6, refused.text()
+                assert "may be missing from it" in refused.text()
+                found = COMMAND.search(refused.text())
+                assert found is not None
+                assert int(found[1].split()[3]) < time.time() - 60
+                typed(mirror, refused.text())
+            bridge = await mirror.live(feed)
+            assert_exact(await mirror.settled(feed, bridge))
+            assert await bridge.end() == 0
+            assert gaps(mirror) == ["RecordsLost"] * bool(lag)
+            ids = {topic["name"]: topic["id"] for topic in mirror.checkpoint()["topics"]}
+            assert ids == {name: admin.topic_id(mirror.admin(), name) for name in ids}
 
 
+@pytest.mark.long
 async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Place) -> None:
     mirror = place.below("mirror")
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed, bets=100)
         assert await bridge.end() == 0
         assert mirror.run("topics", "apply").returncode == 0
-        producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
         with Registry(RegistrySettings(url=place.cluster.registry_url)) as registry:
             times = bets_with("settlementTime", schema_by_id=registry.schema_by_id)
             bets = sorted(place.read("bets"), key=lambda m: times.decode(m.value() or b"")["settlementTime"])
+        producer = mirror.producer()
         for m in bets[:-40]:
             producer.produce(f"{mirror.prefix}.bets", m.value(), m.key(), m.partition() or 0)
         assert producer.flush(30) == 0
@@ -254,15 +220,13 @@ async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Pla
 
 async def test_a_bet_that_cannot_be_read_is_deleted_as_the_page_says(place: Place) -> None:
     topic = f"{place.prefix}.bets"
-    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
+    async with simulate(rate=50) as feed:
         bridge = await live(place, feed)
         assert await bridge.end() == 0
         before = place.read("bets")
-        producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers})
         written = list[Message]()
         foreign = bytes(1) + (999_999).to_bytes(4, "big")
-        producer.produce(topic, foreign, "x", partition=0, on_delivery=lambda _, it: written.append(it))
-        producer.flush()
+        place.write("bets", foreign, "x", 0, on_delivery=lambda _, it: written.append(it))
         refused = place.bridge(FEED__BASE_URL=feed.url)
         assert await refused.wait() == 6, refused.text()
         client, up_to = place.admin(), TopicPartition(topic, 0, (written[0].offset() or 0) + 1)
@@ -271,17 +235,10 @@ async def test_a_bet_that_cannot_be_read_is_deleted_as_the_page_says(place: Plac
         page = (ROOT / "docs/operations.md").read_text("utf-8")
         [wanted] = re.findall(r"--add-config '(cleanup.policy=[^']+)'", page)
         given = [one.partition("=") for one in re.findall(r"[\w.]+=(?:\[.*?\]|[^,]+)", wanted)]
-        resource = ConfigResource(
-            ResourceType.TOPIC,
-            topic,
-            incremental_configs=[
-                ConfigEntry(name, value.strip("[]"), incremental_operation=AlterConfigOpType.SET)
-                for name, _, value in given
-            ],
-        )
-        client.incremental_alter_configs([resource])[resource].result(30)
+        place.configure("bets", **{name: value.strip("[]") for name, _, value in given})
         client.delete_records([up_to])[up_to].result(30)
         assert place.run("topics", "apply").returncode == 0
+        resource = ConfigResource(ResourceType.TOPIC, topic)
         assert client.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "compact"
         told = place.bridge(FEED__BASE_URL=feed.url)
         assert await told.wait() == 6, told.text()

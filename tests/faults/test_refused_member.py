@@ -12,9 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place, simulate, until
 
 
 @contextmanager
@@ -67,22 +65,12 @@ def finding(place: Place, check: str, **settings: str) -> dict[str, Any]:
 
 
 async def test_a_stray_consumer_in_the_owner_group(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+    async with simulate() as feed:
         assert place.run("topics", "apply").returncode == 0
         with stray(place, **{"partition.assignment.strategy": "range"}):
             bridge = place.bridge(FEED__BASE_URL=feed.url)
             await refused(bridge, "Inconsistent group protocol")
             found = await asyncio.to_thread(finding, place, "leadership")
             assert "members that are no bridges: stray from" in found["message"]
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-        assert await bridge.end() == 0
-
-
-async def test_a_session_that_the_brokers_do_not_allow(place: Place) -> None:
-    settings = {"KAFKA__SESSION_TIMEOUT_MS": "500", "KAFKA__HEARTBEAT_INTERVAL_MS": "100"}
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
-        await refused(bridge, "kafka.session_timeout_ms")
-        found = await asyncio.to_thread(finding, place, "bounds", **settings)
-        assert "kafka.session_timeout_ms = 500: the brokers take 1000 to 1800000" in found["message"]
+        await bridge.reaches("Live")
         assert await bridge.end() == 0

@@ -17,17 +17,11 @@ import httpx2
 
 from bridge_sandbox.cluster.ports import free_port
 from bridge_sandbox.provider.faults import Drop, Garbage
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate
 from tests.processes import Process, as_from_a_terminal
 
 PIPE_BYTES = 4096
 """The smallest pipe that Linux makes."""
-
-
-def provider(**settings: object) -> Simulator:
-    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 20, **settings}))
 
 
 class Unread:
@@ -78,7 +72,7 @@ async def is_live(address: str, bridge: Bridge) -> None:
 async def test_a_log_that_nobody_reads_stops_nothing(place: Place) -> None:
     place.start = unread = Unread()
     surprise = json.dumps({"pingId": "1", **{f"unknown-{n:0>40}": n for n in range(60)}})
-    async with provider() as feed:
+    async with simulate() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, WEB__PORT=str(port := free_port()))
         await is_live(f"http://127.0.0.1:{port}", bridge)
         feed.inflict(Garbage(body=surprise))
@@ -90,13 +84,13 @@ async def test_a_log_that_nobody_reads_stops_nothing(place: Place) -> None:
 
 
 async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place) -> None:
-    async with provider() as feed:
+    async with simulate() as feed:
         owner = place.freezing(3, FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
+        await owner.reaches("Live")
         standby = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Standby" in standby.states(), "standing by", so_far=standby.text)
+        await standby.reaches("Standby")
         owner.signal(signal.SIGUSR1)
-        await until(lambda: "Live" in standby.states(), "taking over", so_far=standby.text)
+        await standby.reaches("Live")
         assert await owner.wait() == 1
         assert owner.lines()[-1]["event"] == "the event loop stands still, ending the process"
         assert_exact(await place.settled(feed, standby))
@@ -105,34 +99,22 @@ async def test_a_standby_takes_over_from_an_owner_that_stands_still(place: Place
 
 
 async def test_sigterm_ends_a_bridge_that_stands_still(place: Place) -> None:
-    async with provider() as feed:
+    async with simulate() as feed:
         owner = place.freezing(3600, FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
+        await owner.reaches("Live")
         owner.signal(signal.SIGUSR1)
         owner.signal(signal.SIGTERM)
         assert await owner.wait(20) == 1
 
 
-async def test_a_bridge_that_was_stopped_as_a_whole_lives_on(place: Place) -> None:
-    async with provider() as feed:
-        owner = place.freezing(3, FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="60000")
-        await until(lambda: "Live" in owner.states(), "live", so_far=owner.text)
-        owner.signal(signal.SIGSTOP)
-        await asyncio.sleep(6)
-        owner.signal(signal.SIGCONT)
-        assert_exact(await place.settled(feed, owner))
-        assert await owner.end() == 0
-
-
 async def test_a_secret_file_that_becomes_a_pipe_stops_nothing(place: Place, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("hush-of-the-feed")
-    async with provider(auth="bearer", auth_value="hush-of-the-feed") as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__AUTH="bearer", FEED__AUTH_VALUE_FILE=str(token))
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+    async with simulate(auth="bearer", auth_value="hush-of-the-feed") as feed:
+        bridge = await place.live(feed, FEED__AUTH="bearer", FEED__AUTH_VALUE_FILE=str(token))
         token.unlink()
         os.mkfifo(token)
         feed.inflict(Drop())
-        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        await bridge.reaches("Live", 2)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0

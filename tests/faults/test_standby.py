@@ -9,15 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place, simulate, until
 from tests.soak.bridges import taken
 from tests.time_lapse import TimeLapse
-
-
-def provider(**settings: object) -> Simulator:
-    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 20, **settings}))
 
 
 def owner_id(bridge: Bridge) -> str:
@@ -33,16 +27,15 @@ def standby_reasons(bridge: Bridge) -> list[str]:
 @pytest.mark.long
 async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "40000"}  # time for two commands while it lasts
-    async with provider() as feed:
-        first = cold.bridge(FEED__BASE_URL=feed.url, **settings)
-        await until(lambda: "Live" in first.states(), "live")
+    async with simulate() as feed:
+        first = await cold.live(feed, **settings)
         dead = owner_id(first)
         first.kill()
         second = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: bool(standby_reasons(second)), "whom it waits for", so_far=second.text)
         text, data = await asyncio.gather(
-            asyncio.to_thread(cold.run, "checkpoint", "show", **settings),
-            asyncio.to_thread(cold.run, "checkpoint", "show", "--json", **settings),
+            cold.ran("checkpoint", "show", **settings),
+            cold.ran("checkpoint", "show", "--json", **settings),
         )
         [line] = [line for line in second.lines() if "reason" in line]
         assert line["reason"] == f"waits for {dead}; if it is dead, its place is free by {line['until']}"
@@ -52,26 +45,10 @@ async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
         assert (found["owner"], found["awaited"]) == (dead, [dead])
         assert found["freeBy"] > found["updatedAt"]
         assert found["lastCommitAgeSeconds"] > 0
-        await until(lambda: "Live" in second.states(), "taking over", so_far=second.text)
+        await second.reaches("Live")
         assert cold.checkpoint()["awaited"] == [owner_id(second)]
         assert await second.end() == 0
     await until(lambda: cold.checkpoint()["awaited"] == [], "nobody is left")
-
-
-async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None:
-    async with provider() as feed:
-        first = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in first.states(), "live")
-        second = place.bridge(FEED__BASE_URL=feed.url)
-        await until(
-            lambda: f"{owner_id(first)} owns the feed" in standby_reasons(second),
-            "the owner",
-            so_far=second.text,
-        )
-        assert second.states() == ["Standby"]
-        assert await first.end() == 0
-        await until(lambda: "Live" in second.states(), "taking over")
-        assert await second.end() == 0
 
 
 TERMS = 4
@@ -98,9 +75,8 @@ async def test_a_term_that_was_lost_leaves_nothing_behind(cold: Place) -> None:
     At that rate a transaction is open when it is stopped.
     """
     settings = {"LIMITS__SCALE": "100"}
-    async with provider(second="replace", limits_scale=100, rate=2000) as feed:
-        owner = cold.bridge(FEED__BASE_URL=feed.url, **settings)
-        await until(lambda: "Live" in owner.states(), "live")
+    async with simulate(second="replace", limits_scale=100, rate=2000) as feed:
+        owner = await cold.live(feed, **settings)
         other = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: bool(standby_reasons(other)), "whom it waits for", so_far=other.text)
         await asyncio.sleep(3.0)  # it looks around once more
@@ -128,30 +104,8 @@ async def test_a_term_that_was_lost_leaves_nothing_behind(cold: Place) -> None:
 
 
 @pytest.mark.long
-async def test_dead_members_pile_up_and_go(cold: Place) -> None:
-    settings = {"KAFKA__SESSION_TIMEOUT_MS": "6000"}
-    async with provider() as feed:
-        bridges = [cold.bridge(FEED__BASE_URL=feed.url, **settings)]
-        await until(lambda: "Live" in bridges[0].states(), "live")
-        for _ in range(4):
-            bridges[-1].kill()
-            bridges.append(cold.bridge(FEED__BASE_URL=feed.url, **settings))
-            await until(
-                lambda: bool(standby_reasons(bridges[-1])) or "Live" in bridges[-1].states(),
-                "whom it waits for",
-                so_far=bridges[-1].text,
-            )
-        *killed, last = bridges
-        await until(lambda: "Live" in last.states(), "the feed", so_far=last.text)
-        dead = {owner_id(bridge) for bridge in killed}
-        assert all(any(name in reason for name in dead) for reason in standby_reasons(last))
-        assert owner_id(last) not in " ".join(standby_reasons(last))
-        assert await last.end() == 0
-
-
-@pytest.mark.long
 async def test_a_standby_that_has_died_is_told_by_prometheus(place: Place, tmp_path: Path) -> None:
-    async with provider() as feed, TimeLapse(every=0.25) as lapse:
+    async with simulate() as feed, TimeLapse(every=0.25) as lapse:
         for pod in "ab":
             lapse.pods[pod] = place.bridge(FEED__BASE_URL=feed.url)
         owner, standby = lapse.pods.values()

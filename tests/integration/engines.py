@@ -11,8 +11,6 @@ import subprocess
 import sys
 from typing import Any
 
-from confluent_kafka import Producer
-
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
@@ -117,16 +115,7 @@ async def publish_names(place: Place, feed: Simulator) -> None:
 
 def abort(place: Place, records: dict[str, tuple[bytes, bytes]]) -> None:
     """Write a record to each of some topics, in a transaction that is aborted."""
-    producer = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "transactional.id": f"{place.prefix}.aborting",
-            "partitioner": "murmur2_random",  # behind the record that has the same key
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(20)
-    producer.begin_transaction()
+    producer = place.open_transaction("aborting")
     for topic, (key, value) in records.items():
         producer.produce(f"{place.prefix}.{topic}", value, key)
     assert producer.flush(20) == 0

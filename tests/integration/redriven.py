@@ -94,7 +94,7 @@ class Redriven:
     async def run_a_bridge(self) -> None:
         """Until it is live; then it stops."""
         bridge = self.bridge()
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         assert await bridge.end() == 0
 
     async def redrive(self, *command: str) -> Bridge:
@@ -131,7 +131,7 @@ class Redriven:
         A bridge runs to the end of the feed. Returns the outcomes of the letters.
         """
         bridge = self.bridge()
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         self.feed.stop_publishing()
         stale = {
             (found["bet"], int(found["version"]))

@@ -199,11 +199,7 @@ def settings_at(place: Place, kafka: Mapping[str, object], **sections: Any) -> S
 
 async def delete_topic(place: Place, name: str) -> str:
     """Delete a topic of the place; return its whole name when no broker has it."""
-    client, topic = place.admin(), f"{place.prefix}.{name}"
-    for future in client.delete_topics([topic]).values():
-        future.result(20)
-    await until(lambda: topic not in admin.metadata(client).topics, f"{topic} to be gone")
-    return topic
+    return await asyncio.to_thread(place.delete_topic, name)
 
 
 def produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> None:

@@ -9,12 +9,11 @@ import subprocess
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from bridge.records import topics
 from bridge.registry import Registry
 from bridge.stored.restore import PublishedReader
-from tests.harness import Place, until
+from tests.harness import Place
 from tests.integration.publishing import settings_of
 from tests.integration.redriven import Redriven, headers, kills, simulator
 
@@ -81,7 +80,7 @@ async def test_a_redrive_refuses_while_a_bridge_owns_the_feed(place: Place) -> N
         bets = Redriven(place, feed)
         await bets.fill(5)
         bridge = bets.bridge()
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         refused = await asyncio.to_thread(command, place, "redrive")
         assert refused.returncode == 1
         owner = next(line["owner"] for line in bridge.lines() if line["event"] == "starting")
@@ -124,15 +123,7 @@ def letter(place: Place, body: bytes, kind: str = "error", reason: str = "data.x
         "received": "1790000000.5",
         "size": str(len(body)),
     }
-    producer = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "partitioner": "murmur2_random",  # before its marks in their partition
-            "log_level": 0,
-        }
-    )
-    producer.produce(f"{place.prefix}.deadletters", body, key, headers=list({**given, **more}.items()))
-    assert producer.flush(20) == 0
+    place.write("deadletters", body, key, headers=list({**given, **more}.items()))
     return key
 
 
@@ -176,4 +167,3 @@ async def test_what_cannot_be_redriven_stays(place: Place) -> None:
     missing = command(place, "show", "ffff")
     assert (missing.returncode, missing.stdout) == (2, "")
     assert "no dead letter has a key that begins with 'ffff'" in missing.stderr
-    assert command(place, "list", "--from", "yesterday").returncode == 2

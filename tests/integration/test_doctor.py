@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from typing import Any
-
-from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
@@ -20,9 +15,7 @@ from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.records.gap import Cause, FeedGap
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 
 NOWHERE = "http://127.0.0.1:1"
 PLAIN = set() if compiled() else {"compiled"}
@@ -37,7 +30,7 @@ async def examined(
     place: Place, base_url: str = NOWHERE, *options: str
 ) -> tuple[int, dict[str, dict[str, str]]]:
     """Return the exit code of `bridge doctor`, and its findings by check."""
-    result = await asyncio.to_thread(lambda: place.run("doctor", "--json", *options, FEED__BASE_URL=base_url))
+    result = await place.ran("doctor", "--json", *options, FEED__BASE_URL=base_url)
     assert result.stdout, result.stderr
     return result.returncode, {finding["check"]: finding for finding in json.loads(result.stdout)}
 
@@ -48,24 +41,21 @@ def by_outcome(found: dict[str, dict[str, str]], outcome: str) -> set[str]:
 
 async def prepared(place: Place) -> dict[str, int]:
     """Create topics and register schemas; return the ids by topic."""
-    assert (await asyncio.to_thread(lambda: place.run("topics", "apply"))).returncode == 0
-    registered = await asyncio.to_thread(lambda: place.run("schemas", "register", "--json"))
+    assert (await place.ran("topics", "apply")).returncode == 0
+    registered = await place.ran("schemas", "register", "--json")
     ids: dict[str, int] = json.loads(registered.stdout)
     return {name.removesuffix("-value"): schema_id for name, schema_id in ids.items()}
 
 
 def write(place: Place, schema: str, topic: str, ids: dict[str, int], *data: dict[str, Any]) -> None:
     """Write records as the bridge would."""
-    name = f"{place.prefix}.{topic}"
-    codec = Codec(load(schema), ids[name])
-    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    codec = Codec(load(schema), ids[f"{place.prefix}.{topic}"])
     for datum in data:
-        producer.produce(name, codec.encode(datum), datum["feed"].encode())
-    assert producer.flush(20) == 0
+        place.write(topic, codec.encode(datum), datum["feed"])
 
 
 async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, clock_skew_seconds=-3.0)) as provider:
+    async with simulate(clock_skew_seconds=-3.0) as provider:
         code, found = await examined(place, provider.url)
         assert provider.connections == []
     assert by_outcome(found, "warn") == {"topics", "leadership"} | PLAIN
@@ -104,81 +94,21 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
     assert "proper 2 of 5" in found["checkpoint"]["message"]
     assert "cannot be reached" in found["provider"]["message"]
 
-    shown = await asyncio.to_thread(lambda: place.run("limits", "--recover", "50m", "--json"))
+    shown = await place.ran("limits", "--recover", "50m", "--json")
     assert shown.returncode == 0, shown.stderr
     found = json.loads(shown.stdout)
     assert (found["allowedNow"], len(found["attempts"])) == (False, 2)
     assert 2_999 < found["recoverySeconds"] <= 3_000
 
 
-async def test_what_would_stop_a_run_is_found(place: Place) -> None:
-    name = f"{place.prefix}.bets"
-    admin = place.admin()
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
-    other = {"type": "record", "name": "Other", "fields": [{"name": "a", "type": "string"}]}
-    with SchemaRegistryClient({"url": place.cluster.registry_url}) as registry:
-        registry.register_schema(f"{name}-value", Schema(json.dumps(other), "AVRO"))
-        registry.set_compatibility(f"{name}-value", "FULL_TRANSITIVE")
-    code, found = await examined(place)
-    assert code == 1
-    assert by_outcome(found, "fail") == {"topics", "registry"}
-    assert by_outcome(found, "trouble") == {"provider"}
-    assert (await examined(place, NOWHERE, "--startup"))[0] == 1
-    assert "cleanup.policy is delete, must be compact" in found["topics"]["message"]
-    assert "bridge topics apply" in found["topics"]["message"]
-    assert f"{name}-value: not compatible" in found["registry"]["message"]
-    assert found["checkpoint"]["message"] == "needs registry"
-    assert found["rights"]["outcome"] == "ok"
-
-
-async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -> None:
-    wrong = {
-        "KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1",
-        "FEED__BASE_URL": NOWHERE,
-        "FEED__AUTH": "bearer",
-        "FEED__AUTH_VALUE": "wr0ng-secret",
-    }
-    result = await asyncio.to_thread(lambda: place.run("doctor", **wrong))
-    assert result.returncode == 1
-    checks, _, legend = result.stdout.partition("\n\n")
-    assert legend.startswith("~ `bridge run` would start; not in order: ")
-    marks = {line.split()[1]: line[0] for line in checks.splitlines() if line[0] != " "}
-    assert {name for name, mark in marks.items() if mark == "~"} == {"kafka", "provider"}
-    fine = {
-        "settings",
-        "encryption",
-        "compiled",
-        "tokens",
-        "certificates",
-        "registry",
-    } - PLAIN
-    assert {name for name, mark in marks.items() if mark == "✓"} == fine
-    skipped = {
-        "topics",
-        "replicas",
-        "rights",
-        "bounds",
-        "leadership",
-        "transactions",
-        "feeds",
-        "checkpoint",
-        "rest",
-    } | {"published"}
-    assert {name for name, mark in marks.items() if mark == "-"} == skipped
-    assert "no broker answered" in result.stdout
-    assert "wr0ng-secret" not in result.stdout + result.stderr
-    awaited = await asyncio.to_thread(lambda: place.run("doctor", "--startup", **wrong))
-    assert awaited.returncode == 0, awaited.stdout
-
-
 async def test_the_gaps_of_every_feed_are_listed(place: Place) -> None:
     ids = await prepared(place)
-    none = await asyncio.to_thread(lambda: place.run("gaps"))
+    none = await place.ran("gaps")
     assert (none.returncode, none.stdout) == (0, "no gap has been declared\n")
     late = FeedGap("settlement-v4", 1_790_000_000, 1_790_086_400, Cause.TOO_OLD, 1_790_345_600.5)
     early = FeedGap("other", 1_780_000_000, 1_780_000_060, Cause.MISSING_IN_REPLAY, 1_780_000_100)
     write(place, "feed-gap", "gaps", ids, late.to_avro(), early.to_avro())
-    listed = await asyncio.to_thread(lambda: place.run("gaps", "--json"))
+    listed = await place.ran("gaps", "--json")
     first, second = json.loads(listed.stdout)
     assert (first["feed"], first["seconds"], first["cause"]) == ("other", 60, "MissingInReplay")
     assert (second["from"], second["seconds"], second["cause"]) == ("2026-09-21T14:13:20Z", 86_400, "TooOld")

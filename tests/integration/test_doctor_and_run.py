@@ -6,14 +6,12 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.feed.rate_limits import Attempt
@@ -21,15 +19,13 @@ from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge_sandbox.provider.faults import ClockJump, Garbage, Refuse
 from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
 from tests.faults.test_refused_member import stray
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 from tests.integration.rights import GROUP, ID, READ, TOPIC, WRITE, Right, denied
 from tests.integration.test_doctor import prepared, write
 from tests.integration.test_gaps import four_days_ago
 from tests.integration.test_schema_ids import ORDER
-from tests.integration.test_two_feeds import plant
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 MARKS = {"ok": "✓", "warn": "!", "trouble": "~", "fail": "✗", "skipped": "-"}
@@ -51,32 +47,67 @@ def table() -> list[Row]:
     return [Row(*found) for found in re.findall(r"^\| (.+?) \| (.+?) \| (\S) `(\w+)` \|$", body, re.M)]
 
 
-Prepared: TypeAlias = AbstractAsyncContextManager[tuple[dict[str, str], str]]
+Found: TypeAlias = tuple[dict[str, str], str]
 """The settings, and what both say."""
+Situation: TypeAlias = Callable[[Place, Simulator], AbstractAsyncContextManager[Found]]
+NOWHERE = "http://127.0.0.1:1"
+
+
+def given(words: str, **settings: str) -> Situation:
+    """A situation that these settings make."""
+
+    @asynccontextmanager
+    async def prepare(_place: Place, _feed: Simulator) -> AsyncIterator[Found]:
+        yield settings, words
+
+    return prepare
+
+
+def lacking(right: Right) -> Situation:
+    """A situation in which nobody has the right."""
+
+    @asynccontextmanager
+    async def prepare(place: Place, _feed: Simulator) -> AsyncIterator[Found]:
+        assert (await place.ran("topics", "apply")).returncode == 0
+        with denied(place, right):
+            # Of a group, several rights are asked for at once.
+            name, words = f"{place.prefix}.{right.name}", f"no right to {right.words(place.prefix)}"
+            yield {}, name if right.kind is GROUP else words
+
+    return prepare
+
+
+async def commit(
+    place: Place, at: float, ledger: Sequence[Attempt] = (), feed: str = "settlement-v4"
+) -> None:
+    """Write the checkpoint of a feed that has received a message."""
+    counters = Counters(received=1, pings=1)
+    checkpoint = Checkpoint(feed, int(at) - 30, State.LIVE, tuple(ledger), counters, at, "me")
+    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
 
 
 @asynccontextmanager
-async def unreadable_file(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def unreadable_file(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     name = "FEED__AUTH_VALUE_FILE"
     yield {"FEED__AUTH": "bearer", name: str(place.directory / "none")}, f"BRIDGE_{name}: cannot read"
 
 
 @asynccontextmanager
-async def refused_credential(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def refused_credential(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     feed.inflict(Refuse(status=401))
     assert await place.bridge(FEED__BASE_URL=feed.url).wait() == 3
     yield {}, "HTTP 401"
 
 
 @asynccontextmanager
-async def inconvertible(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def inconvertible(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     settings = {
         "FEED__ON_UNCONVERTED": "stop",
         "FEED__UNCONVERTED_MESSAGES": "5",
         "FEED__UNCONVERTED_SECONDS": "1",
     }
 
-    async with Simulator(SimulatorSettings(port=0, rate=0.01)) as silent:
+    async with simulate(rate=0.01) as silent:
 
         async def spoil() -> None:
             while True:
@@ -91,51 +122,40 @@ async def inconvertible(place: Place, feed: Simulator) -> AsyncIterator[tuple[di
 
 
 @asynccontextmanager
-async def another_clock(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def another_clock(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     feed.inflict(ClockJump(by=-600))
     yield {}, "behind ours"
 
 
 @asynccontextmanager
-async def undeclared_gap(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    yield {"FEED__START": four_days_ago()[1]}, "TooOld"
-
-
-@asynccontextmanager
-async def declared_gap(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def declared_gap(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     settings = {"FEED__START": four_days_ago()[1]}
     assert await place.bridge(FEED__BASE_URL=feed.url, **settings).wait() == 5
     yield settings, "TooOld"
 
 
 @asynccontextmanager
-async def future_position(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    later = time.time() + 3600
-    checkpoint = Checkpoint("settlement-v4", int(later) - 30, State.LIVE, (), Counters(), later, "me")
-    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
+async def future_position(place: Place, feed: Simulator) -> AsyncIterator[Found]:
+    await commit(place, time.time() + 3600)
     yield {}, "PositionInFuture"
 
 
 @asynccontextmanager
-async def wrong_topic(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    name = f"{place.prefix}.bets"
-    admin = place.admin()  # which must outlive its answers
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+async def wrong_topic(place: Place, feed: Simulator) -> AsyncIterator[Found]:
+    name = place.make_topic("bets", 2)
     yield {}, f"{name}: cleanup.policy is delete, must be compact"
 
 
 @asynccontextmanager
-async def lost_topic(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    bridge, name = place.bridge(FEED__BASE_URL=feed.url), f"{place.prefix}.bets"
+async def lost_topic(place: Place, feed: Simulator) -> AsyncIterator[Found]:
+    bridge = place.bridge(FEED__BASE_URL=feed.url)
     await until(lambda: bool(place.read("bets")), "bets")
     assert await bridge.end() == 0
-    admin = place.admin()
-    admin.delete_topics([name])[name].result(20)
-    yield {}, name
+    yield {}, place.delete_topic("bets")
 
 
 @asynccontextmanager
-async def other_schema(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def other_schema(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     subject = f"{place.prefix}.bets-value"
     other = {"type": "record", "name": "Other", "fields": [{"name": "a", "type": "string"}]}
     with SchemaRegistryClient({"url": place.cluster.registry_url}) as registry:
@@ -145,7 +165,7 @@ async def other_schema(place: Place, feed: Simulator) -> AsyncIterator[tuple[dic
 
 
 @asynccontextmanager
-async def other_registry(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def other_registry(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     before, after = FakeRegistry(), FakeRegistry()
     with served(before) as url:
         bridge = place.bridge(FEED__BASE_URL=feed.url, REGISTRY__URL=url)
@@ -159,74 +179,22 @@ async def other_registry(place: Place, feed: Simulator) -> AsyncIterator[tuple[d
 
 
 @asynccontextmanager
-async def other_feed(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    await plant(place, ("one", 1))
+async def other_feed(place: Place, feed: Simulator) -> AsyncIterator[Found]:
+    await commit(place, time.time(), feed="one")
     yield {}, "the feed one"
 
 
 @asynccontextmanager
-async def no_right_to_read_the_group(
-    place: Place, feed: Simulator
-) -> AsyncIterator[tuple[dict[str, str], str]]:
-    name = "settlement-v4.owner"
-    with denied(place, Right(READ, GROUP, name)):
-        yield {}, f"{place.prefix}.{name}"
-
-
-@asynccontextmanager
-async def no_right_to_write_the_topic(
-    place: Place, feed: Simulator
-) -> AsyncIterator[tuple[dict[str, str], str]]:
-    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
-    with denied(place, Right(WRITE, TOPIC, "bets")):
-        yield {}, f"no right to Write the topic {place.prefix}.bets"
-
-
-@asynccontextmanager
-async def no_right_to_write_with_the_id(
-    place: Place, feed: Simulator
-) -> AsyncIterator[tuple[dict[str, str], str]]:
-    with denied(place, right := Right(WRITE, ID, "settlement-v4")):
-        yield {}, f"no right to {right.words(place.prefix)}"
-
-
-@asynccontextmanager
-async def refused_session(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    yield (
-        {"KAFKA__SESSION_TIMEOUT_MS": "500", "KAFKA__HEARTBEAT_INTERVAL_MS": "100"},
-        "kafka.session_timeout_ms",
-    )
-
-
-@asynccontextmanager
-async def stray_member(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
+async def stray_member(place: Place, feed: Simulator) -> AsyncIterator[Found]:
+    assert (await place.ran("topics", "apply")).returncode == 0
     with stray(place, **{"partition.assignment.strategy": "range"}):
         yield {}, ""
 
 
 @asynccontextmanager
-async def no_kafka(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    yield {"KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1"}, "no broker answer"
-
-
-@asynccontextmanager
-async def no_registry(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    yield {"REGISTRY__URL": "http://127.0.0.1:1"}, "the schema registry at http://127.0.0.1:1 did not answer"
-
-
-@asynccontextmanager
-async def hanging_transaction(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    assert (await asyncio.to_thread(place.run, "topics", "apply")).returncode == 0
-    other = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "transactional.id": f"{place.prefix}.other",
-            "transaction.timeout.ms": 120_000,
-        }
-    )
-    other.init_transactions(30)
-    other.begin_transaction()
+async def hanging_transaction(place: Place, feed: Simulator) -> AsyncIterator[Found]:
+    assert (await place.ran("topics", "apply")).returncode == 0
+    other = place.open_transaction("other", transaction_timeout_ms=120_000)
     other.produce(f"{place.prefix}.checkpoints", b"?", b"other", 0)
     assert other.flush(30) == 0
     try:
@@ -236,25 +204,25 @@ async def hanging_transaction(place: Place, feed: Simulator) -> AsyncIterator[tu
 
 
 @asynccontextmanager
-async def used_limit(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
+async def used_limit(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     now = time.time()
-    ledger = tuple(Attempt(now - 60 + n, 600, False, now - 60 + n) for n in range(5))
-    checkpoint = Checkpoint("settlement-v4", int(now) - 30, State.LIVE, ledger, Counters(), now, "me")
-    write(place, "feed-checkpoint", "checkpoints", await prepared(place), checkpoint.to_avro())
+    await commit(place, now, [Attempt(now - 60 + n, 600, False, now - 60 + n) for n in range(5)])
     yield {}, "5 proper connection attempts in 5m"
 
 
-@asynccontextmanager
-async def no_provider(place: Place, feed: Simulator) -> AsyncIterator[tuple[dict[str, str], str]]:
-    yield {"FEED__BASE_URL": "http://127.0.0.1:1"}, "cannot be reached"
-
-
-SITUATIONS: dict[str, Callable[[Place, Simulator], Prepared]] = {
+NO_RIGHTS = READS_GROUP, WRITES_TOPIC, WRITES_WITH_ID = (
+    lacking(Right(READ, GROUP, "settlement-v4.owner")),
+    lacking(Right(WRITE, TOPIC, "bets")),
+    lacking(Right(WRITE, ID, "settlement-v4")),
+)
+SITUATIONS: dict[str, Situation] = {
     "a setting is missing or wrong, or a file cannot be used": unreadable_file,
     "the provider refuses the credential, and did so to the last run": refused_credential,
     "nothing of what comes can be converted, as at the last run": inconvertible,
     "the provider's clock and ours are too far apart": another_clock,
-    "the position, or `feed.start`, is older than what the provider can replay": undeclared_gap,
+    "the position, or `feed.start`, is older than what the provider can replay": given(
+        "TooOld", FEED__START=four_days_ago()[1]
+    ),
     "that gap was declared, and `feed.on_gap` is `stop`": declared_gap,
     "the position lies in the future: a clock was ahead": future_position,
     "a topic would lose data": wrong_topic,
@@ -262,18 +230,21 @@ SITUATIONS: dict[str, Callable[[Place, Simulator], Prepared]] = {
     "a schema is not compatible with what is registered": other_schema,
     "the registry is another one, or an older state of it": other_registry,
     "another feed uses the topics": other_feed,
-    "a right on the owner group is missing": no_right_to_read_the_group,
-    "the right to write a topic is missing": no_right_to_write_the_topic,
-    "the right to write with the transactional id is missing": no_right_to_write_with_the_id,
-    "the brokers do not allow the session time-out": refused_session,
+    "a right on the owner group is missing": READS_GROUP,
+    "the right to write a topic is missing": WRITES_TOPIC,
+    "the right to write with the transactional id is missing": WRITES_WITH_ID,
+    "the brokers do not allow the session time-out": given(
+        "kafka.session_timeout_ms", KAFKA__SESSION_TIMEOUT_MS="500", KAFKA__HEARTBEAT_INTERVAL_MS="100"
+    ),
     "what is no bridge is in the owner group": stray_member,
-    "no broker answers": no_kafka,
-    "the registry does not answer": no_registry,
+    "no broker answers": given("no broker answer", KAFKA__BOOTSTRAP_SERVERS="127.0.0.1:1"),
+    "the registry does not answer": given(
+        f"the schema registry at {NOWHERE} did not answer", REGISTRY__URL=NOWHERE
+    ),
     "a transaction of somebody else hangs in our topics": hanging_transaction,
     "the provider's limits are used up": used_limit,
-    "nothing answers at the provider's address": no_provider,
+    "nothing answers at the provider's address": given("cannot be reached", FEED__BASE_URL=NOWHERE),
 }
-GUARDED = (no_right_to_read_the_group, no_right_to_write_the_topic, no_right_to_write_with_the_id)
 
 
 def test_the_table_is_that_of_the_tests() -> None:
@@ -283,19 +254,21 @@ def test_the_table_is_that_of_the_tests() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, marks=pytest.mark.xdist_group("rights"), id=SITUATIONS[row.cause].__name__)
-        if SITUATIONS[row.cause] in GUARDED
-        else pytest.param(row, id=SITUATIONS[row.cause].__name__)
+        pytest.param(
+            row,
+            marks=[pytest.mark.xdist_group("rights")] if SITUATIONS[row.cause] in NO_RIGHTS else (),
+            id=row.cause,
+        )
         for row in table()
     ],
 )
 async def test_the_doctor_says_beforehand_what_a_run_does(row: Row, request: pytest.FixtureRequest) -> None:
     prepare = SITUATIONS[row.cause]
-    place: Place = request.getfixturevalue("guarded" if prepare in GUARDED else "place")
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed, prepare(place, feed) as (given, words):
+    place: Place = request.getfixturevalue("guarded" if prepare in NO_RIGHTS else "place")
+    async with simulate() as feed, prepare(place, feed) as (given, words):
         settings = {"FEED__BASE_URL": feed.url, **given}
         connected = len(feed.connections)
-        ran = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))
+        ran = await place.ran("doctor", "--json", **settings)
         assert len(feed.connections) == connected
         found = {finding["check"]: finding for finding in json.loads(ran.stdout)}[row.check]
         assert (MARKS[found["outcome"]], words in found["message"]) == (row.mark, True), found

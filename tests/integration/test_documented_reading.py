@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import bridge.reader
+from bridge_sandbox.cluster import Cluster
 from tests.bets import BARE_BET
 from tests.harness import PATIENCE, Place
 from tests.integration.test_exports import NOW, Written, item
@@ -87,8 +88,10 @@ def test_the_examples_are_found() -> None:
     assert {"reading.md, with the bridge", "reading.md, without it", "bridge.reader"} <= {*DOCUMENTED}
 
 
-def some_bets(place: Place) -> Written:
+@pytest.fixture(scope="module")
+def bets(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Three bets with an item each, a name of theirs, and an empty dead letter."""
+    place = Place(cluster, "documented", tmp_path_factory.mktemp("documented"))
     written = Written(place)
     for number in range(3):
         written.bet(f"bet-{number}", NOW + number, selections=[item(11, 5)])
@@ -103,17 +106,16 @@ def some_bets(place: Place) -> Written:
     written.produce(written.topics.translations.name, f"selection:{names['id']}", value)
     written.produce(written.topics.deadletters.name, "letter", b"", headers=[("reason", "why")])
     written.flush()
-    return written
+    return place
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_an_example_runs_and_prints(name: str, place: Place, tmp_path: Path) -> None:
-    some_bets(place)
+def test_an_example_runs_and_prints(name: str, bets: Place, tmp_path: Path) -> None:
     (tmp_path / "bridge.toml").touch()
     ran = subprocess.run(
         [sys.executable, "-c", RUNNER],
-        input=DOCUMENTED[name].replace('"settlement.', f'"{place.prefix}.'),
-        env={**os.environ, **place.environment(), "PYTHONPATH": str(ROOT)},
+        input=DOCUMENTED[name].replace('"settlement.', f'"{bets.prefix}.'),
+        env={**os.environ, **bets.environment(), "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -134,8 +136,7 @@ KCAT = shutil.which("kcat")
 
 
 @pytest.mark.skipif(KCAT is None, reason="kcat is not installed: what reading.md shows of it is not run")
-def test_what_is_shown_of_kcat_runs(place: Place) -> None:
-    some_bets(place)
+def test_what_is_shown_of_kcat_runs(bets: Place) -> None:
     version = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout
     setup = next(line for line in PAGE.splitlines() if line.startswith("kafka="))
     lines = [line for line in PAGE.splitlines() if line.startswith("kcat -")]
@@ -143,10 +144,10 @@ def test_what_is_shown_of_kcat_runs(place: Place) -> None:
     for line in lines:
         if "avro" in line and "Avro" not in version:
             continue
-        script = f"{setup}\n{line}".replace("settlement.", f"{place.prefix}.")
+        script = f"{setup}\n{line}".replace("settlement.", f"{bets.prefix}.")
         ran = subprocess.run(
             ["bash", "-c", script],
-            env={**os.environ, **place.environment(), "BET": "bet-1", "SINCE": str(NOW)},
+            env={**os.environ, **bets.environment(), "BET": "bet-1", "SINCE": str(NOW)},
             capture_output=True,
             text=True,
             timeout=PATIENCE,

@@ -37,8 +37,7 @@ async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:
         assert await early.ended() == 1
         assert f"there is no topic {place.prefix}.bets" in early.text()
     async with Simulator(DISORDERLY) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, TOPICS__PARTITIONS="1")
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed, TOPICS__PARTITIONS="1")
         assert_exact(await place.settled(feed, bridge))
         await publish_names(place, feed)
         await asyncio.to_thread(lambda: abort(place, misnamed(place)))

@@ -8,10 +8,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge_sandbox.provider.faults import Forget
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, assert_exact, until
+from tests.harness import Place, assert_exact, simulate
 
 DAY = 86_400
 
@@ -34,25 +31,9 @@ def unix(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Place) -> None:
-    position, start = four_days_ago()
-    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start, FEED__ON_GAP="continue")
-        await until(lambda: "Live" in bridge.states(), "live")
-        assert_exact(await place.settled(feed, bridge))
-        assert await bridge.end() == 0
-        [attempt] = feed.connections
-        assert (attempt.kind, feed.breaches) == ("large", [])
-    [gap] = gaps(place)
-    assert (unix(gap["from"]), unix(gap["to"])) == (position, attempt.revision)
-    assert (gap["feed"], gap["cause"]) == ("settlement-v4", "TooOld")
-    assert 0 <= unix(gap["to"]) - (attempt.at - 3 * DAY) < 40
-    assert '"on_gap":"continue"' in bridge.text()
-
-
 async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place) -> None:
     position, start = four_days_ago()
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+    async with simulate() as feed:
         for _ in range(2):
             bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start)
             assert await bridge.wait() == 5
@@ -63,8 +44,7 @@ async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place)
             assert place.checkpoint()["state"] == "StoppedOnGap"
             assert unix(gap["to"]) == place.checkpoint()["revision"]
         assert feed.connections == []
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__ON_GAP="continue")
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed, FEED__ON_GAP="continue")
         assert_exact(await place.settled(feed, bridge))
         shown: list[int] = []
         """Gaps on the page, the former owner's too."""
@@ -79,19 +59,3 @@ async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place)
         first, second = gaps(place)
         assert (first, second["from"]) == (gap, gap["to"])
         assert unix(second["to"]) == feed.connections[0].revision
-
-
-async def test_a_provider_that_forgets_in_silence_is_found_out(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=10)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
-        await until(lambda: place.checkpoint()["newestSettlement"] is not None, "a commit")
-        bridge.kill()
-        before = place.checkpoint()
-        feed.inflict(Forget())
-        again = place.bridge(FEED__BASE_URL=feed.url)
-        assert await again.wait() == 5
-        assert not feed.breaches
-    [gap] = gaps(place)
-    assert (unix(gap["from"]), gap["cause"]) == (before["revision"], "MissingInReplay")
-    assert unix(gap["to"]) >= unix(before["newestSettlement"])

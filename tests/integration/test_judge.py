@@ -19,7 +19,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import PATIENCE, Place, until
+from tests.harness import PATIENCE, Place
 from tests.judge import Anomaly, Case, Report, judge, missing, visible
 
 SCALE = 100
@@ -51,7 +51,7 @@ async def test_planted_anomalies_are_seen_and_nothing_else(
         chosen = {"FEED__BASE_URL": feed.url, "LIMITS__SCALE": str(SCALE)}
         for is_last in (False, False, True):
             bridge = place.bridge(**chosen)
-            await until(lambda: "Live" in bridge.states(), "live")  # noqa: B023
+            await bridge.reaches("Live")
             await asyncio.to_thread(post, feed, "/faults/garbage", count=6)
             if not is_last:
                 await asyncio.to_thread(post, feed, "/faults/drop", abort=True)
@@ -97,22 +97,13 @@ def plant(place: Place) -> Producer:
     without a transaction. Returns a producer whose transaction stays open.
     """
     bet, checkpoint, letter = (place.read(topic)[0] for topic in ("bets", "checkpoints", "deadletters"))
-    common = {
-        "bootstrap.servers": place.cluster.bootstrap_servers,
-        "partitioner": "murmur2_random",
-        "log_level": 0,
-    }
 
     def write(producer: Producer, message: Message, value: bytes | None) -> None:
         at = message.timestamp()[1]
         producer.produce(message.topic() or "", value, message.key(), timestamp=at, headers=message.headers())
         assert producer.flush(60) == 0
 
-    with_transactions = [Producer({**common, "transactional.id": f"{place.prefix}.{n}"}) for n in range(2)]
-    for producer in with_transactions:
-        producer.init_transactions(60)
-        producer.begin_transaction()
-    planted, _ = with_transactions
+    planted, left_open = (place.open_transaction(str(number)) for number in range(2))
     write(planted, bet, bet.value())
     planted.abort_transaction(60)
     planted.begin_transaction()
@@ -120,9 +111,9 @@ def plant(place: Place) -> Producer:
     write(planted, bet, with_payout(place, bet.value() or b"", -1.5))
     write(planted, checkpoint, checkpoint.value())
     planted.commit_transaction(60)
-    write(Producer(common), letter, (letter.value() or b"")[:-1])
-    write(with_transactions[1], checkpoint, checkpoint.value())
-    return with_transactions[1]
+    write(place.producer(), letter, (letter.value() or b"")[:-1])
+    write(left_open, checkpoint, checkpoint.value())
+    return left_open
 
 
 def with_payout(place: Place, value: bytes, payout: float) -> bytes:

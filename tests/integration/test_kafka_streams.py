@@ -24,8 +24,7 @@ async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:
         assert await early.ended() == 1
         assert f"there is no topic {place.prefix}.bets" in early.text()
     async with Simulator(PROVIDER) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed)
         assert_exact(await place.settled(feed, bridge))
         truth = Truth.of(feed)
         await publish_names(place, feed)

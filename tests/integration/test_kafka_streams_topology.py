@@ -176,36 +176,23 @@ def test_a_name_counts_from_when_it_is_there(topology: Topology) -> None:
     assert [row and row["selection"] for _, row in topology.rows()] == [None, None, "The first", None]
 
 
-def test_whatever_may_be_null_is_null(topology: Topology) -> None:
+MONEY: list[tuple[dict[str, int] | None, float, tuple[str | None, str]]] = [
+    ({"value": 1050, "precision": 2}, 784.1062000000001, ("10.50", "784.1062")),
+    ({"value": 9_007_199_254_740_993, "precision": 18}, 1e-9, ("0.009007199254740993", "0.00000000")),
+    ({"value": 80_000, "precision": 0}, 1e22, ("80000", "10000000000000000000000")),
+    ({"value": -5, "precision": 1}, -0.5, ("-0.5", "-0.5")),
+    (None, 100.0, (None, "100")),
+]
+
+
+def test_what_may_be_null_is_null_money_is_exact_and_any_time_is_one(topology: Topology) -> None:
     topology.name("market:7:8", en="market")
-    topology.bet("b", selections=[{**ITEM, "event": None}, {**ITEM, "market": None}])
+    topology.bet("nulls", selections=[{**ITEM, "event": None}, {**ITEM, "market": None}])
+    for number, (amount, payout, _) in enumerate(MONEY):
+        topology.bet(f"{number}", amount=amount and {**EURO, **amount}, payout=payout, selections=[ITEM])
+    topology.bet("early", settlementTime=-62_135_604_000_000_000, selections=[ITEM])
+    first, second, *money, early = (row or {} for _, row in topology.rows())
     nothing = dict.fromkeys(("currency", "stake", "result", "event", "market", "selection"))
-    for _, row in topology.rows():
-        assert row is not None
-        assert {name: row[name] for name in nothing} == nothing
-
-
-@pytest.mark.parametrize(
-    ("amount", "payout", "shown"),
-    [
-        ({"value": 1050, "precision": 2}, 784.1062000000001, ("10.50", "784.1062")),
-        ({"value": 9_007_199_254_740_993, "precision": 18}, 1e-9, ("0.009007199254740993", "0.00000000")),
-        ({"value": 80_000, "precision": 0}, 1e22, ("80000", "10000000000000000000000")),
-        ({"value": -5, "precision": 1}, -0.5, ("-0.5", "-0.5")),
-        (None, 100.0, (None, "100")),
-    ],
-)
-def test_money_is_exact(
-    topology: Topology, amount: dict[str, int] | None, payout: float, shown: tuple[str | None, str]
-) -> None:
-    topology.bet("b", amount=amount and {**EURO, **amount}, payout=payout, selections=[ITEM])
-    [(_, row)] = topology.rows()
-    assert row is not None
-    assert (row["stake"], row["payout"]) == shown
-
-
-def test_a_time_before_the_year_1_is_a_time(topology: Topology) -> None:
-    topology.bet("b", settlementTime=-62_135_604_000_000_000, selections=[ITEM])
-    [(_, row)] = topology.rows()
-    assert row is not None
-    assert row["settlementTime"] == "0000-12-31T22:00:00Z"
+    assert [{name: row[name] for name in nothing} for row in (first, second)] == [nothing] * 2
+    assert [(row["stake"], row["payout"]) for row in money] == [shown for *_, shown in MONEY]
+    assert early["settlementTime"] == "0000-12-31T22:00:00Z"

@@ -7,10 +7,8 @@ import asyncio
 import pytest
 
 from bridge_sandbox.provider.faults import Drop, Garbage, Refuse
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.browser import Tab, browser
-from tests.harness import Place, until
+from tests.harness import Place, simulate
 
 
 def says(identifier: str, text: str) -> str:
@@ -24,9 +22,8 @@ async def waits(tab: Tab, condition: str) -> None:
 @pytest.mark.long
 async def test_the_page_follows_a_bridge_from_live_to_refused_to_gone(place: Place) -> None:
     with browser() as tab:
-        async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
-            bridge = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")
-            await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        async with simulate() as feed:
+            bridge = await place.live(feed, WEB__SHOW_BETS="true")
             await asyncio.to_thread(tab.open, bridge.address() or "")
             await waits(tab, says("state", "Live"))
             await waits(tab, "document.querySelector('#bets li b')")

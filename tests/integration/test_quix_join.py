@@ -26,8 +26,7 @@ async def test_every_bet_comes_with_its_names_in_every_language(place: Place) ->
         assert f"there is no topic {place.prefix}.bets" in early.text()
         assert f"{place.prefix}.bets" not in place.admin().list_topics(timeout=10).topics
     async with Simulator(PROVIDER) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await place.live(feed)
         await publish_names(place, feed)
         before = Truth.of(feed)
         await asyncio.to_thread(lambda: abort(place, misnamed(place)))

@@ -6,11 +6,9 @@ import asyncio
 import itertools
 import json
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 from structlog.testing import capture_logs
 
@@ -50,14 +48,12 @@ def test_all_readers_report_a_mistyped_prefix(place: Place) -> None:
 
 
 def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Place) -> None:
-    checkpoints = topics.declare(prepared(place)).checkpoints.name
-    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    prepared(place)
     nobody = place.run("gaps", "--feed", "one")
     assert nobody.returncode == 2
     assert nobody.stderr.endswith(f"under {place.prefix}; no feed has a checkpoint yet\n")
     for feed in ("one", "two"):
-        producer.produce(checkpoints, b"a checkpoint", feed)
-    assert producer.flush(20) == 0
+        place.write("checkpoints", b"a checkpoint", feed)
     well, mistyped = (place.run("gaps", "--feed", feed) for feed in ("two", "tow"))
     assert (well.returncode, well.stdout) == (0, "no gap has been declared\n")
     assert (mistyped.returncode, mistyped.stdout) == (2, "")
@@ -98,18 +94,9 @@ class Tail:
         assert self.failed is None, self.failed
 
 
-def write(settings: Settings, value: bytes, keys: Iterable[str], partition: int = 0) -> None:
-    """Bets, one after the other."""
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
-    for key in keys:
-        producer.produce(topics.declare(settings).bets.name, value, key, partition)
-    assert producer.flush(20) == 0
-
-
 @pytest.mark.parametrize("longer", [True, False], ids=["longer", "shorter"])
 async def test_a_recreated_topic_is_followed_from_its_beginning(place: Place, longer: bool) -> None:
     settings, value = place_of_bets(place)
-    admin, bets = place.admin(), topics.declare(settings).bets
     with capture_logs() as lines:
 
         def reported() -> list[str]:
@@ -117,20 +104,21 @@ async def test_a_recreated_topic_is_followed_from_its_beginning(place: Place, lo
 
         tail = Tail(settings)
         for number in itertools.count():
-            write(settings, value, [f"old-{number}"])
+            place.write("bets", value, f"old-{number}", 0)
             if len(tail.seen) > 9:
                 break
             await asyncio.sleep(0.1)
         await until(lambda: tail.seen[-1] == f"old-{number}", "all old ones are shown")
-        admin.delete_topics([bets.name])[bets.name].result(30)
-        topics.ensure(admin, settings, topics.Topics.of_feed)
+        name = place.delete_topic("bets")
+        topics.ensure(place.admin(), settings, topics.Topics.of_feed)
         new = [f"new-{n}" for n in range(number + 12 if longer else 5)]
-        write(settings, value, new)
+        for key in new:
+            place.write("bets", value, key, 0)
         await until(lambda: set(new) <= {*tail.seen}, "all new ones are shown", so_far=lambda: str(tail.seen))
         # the client may have found the new topic's beginning before the reader looks
-        await until(lambda: reported() == [bets.name], "the log reports it", so_far=lambda: str(lines))
+        await until(lambda: reported() == [name], "the log reports it", so_far=lambda: str(lines))
         tail.end()
-    assert reported() == [bets.name]
+    assert reported() == [name]
 
 
 async def test_partitions_that_are_added_are_followed_from_their_beginning(place: Place) -> None:
@@ -138,15 +126,15 @@ async def test_partitions_that_are_added_are_followed_from_their_beginning(place
     name = topics.declare(settings).bets.name
     tail = Tail(settings)
     for number in itertools.count():
-        write(settings, value, [f"old-{number}"])
+        place.write("bets", value, f"old-{number}", 0)
         if tail.seen:
             break
         await asyncio.sleep(0.1)
     admin = place.admin()
     admin.create_partitions([NewPartitions(name, 8)])[name].result(30)
     await until(lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions) == 8, "all of them")
-    write(settings, value, ["new-6"], 6)
-    write(settings, value, ["new-7"], 7)
+    place.write("bets", value, "new-6", 6)
+    place.write("bets", value, "new-7", 7)
     await until(lambda: {"new-6", "new-7"} <= {*tail.seen}, "both", so_far=lambda: str(tail.seen))
     tail.end()
     assert len(tail.seen) == len({*tail.seen})
@@ -158,13 +146,13 @@ async def test_a_client_that_has_lost_its_brokers_is_replaced(
     settings, value = place_of_bets(place)
     tail = Tail(settings)
     for number in itertools.count():
-        write(settings, value, [f"old-{number}"])
+        place.write("bets", value, f"old-{number}", 0)
         if tail.seen:
             break
         await asyncio.sleep(0.1)
     await until(lambda: tail.seen[-1] == f"old-{number}", "all old ones are shown")
     monkeypatch.setattr(WatchedConsumer, "consume", lambda *_, **__: [])
-    write(settings, value, ["new-1"])
+    place.write("bets", value, "new-1", 0)
     with capture_logs() as lines:
         monkeypatch.setattr(WatchedConsumer, "stranded", property(lambda _: "lost" if lines == [] else ""))
         await until(lambda: lines != [], "the log reports it")
@@ -174,7 +162,7 @@ async def test_a_client_that_has_lost_its_brokers_is_replaced(
     assert len(tail.seen) == len({*tail.seen})
 
 
-def foreign(value: bytes, other: bytes) -> list[tuple[bytes | None, bytes | None]]:
+def foreign(value: bytes, other: bytes) -> list[tuple[bytes, bytes]]:
     """Keys and values of records that no bridge writes."""
     return [
         (b"b", b"{" * 900_000),
@@ -193,11 +181,9 @@ def test_foreign_records_are_skipped_and_logged(place: Place) -> None:
     with Registry(settings.registry) as registry:
         gap_id = registry.register(place.prefix)["feed-gap"]
     gap = Codec(load("feed-gap"), gap_id).encode(FeedGap("f", 1.0, 2.0, Cause.TOO_OLD, 3.0).to_avro())
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
-    for topic, ours, other in ((declared.bets.name, value, gap), (declared.gaps.name, gap, value)):
+    for topic, ours, other in (("bets", value, gap), ("gaps", gap, value)):
         for key, content in [(b"one", ours), *foreign(ours, other), (b"two", ours)]:
-            producer.produce(topic, content, key, 0)
-    assert producer.flush(20) == 0
+            place.write(topic, content, key, 0)
     for command, topic, keys in (
         (("tail", "--from-beginning", "--until-end", "--json"), declared.bets.name, ["one", "two"]),
         (("replay", "--json"), declared.bets.name, ["one", "two"]),
@@ -223,9 +209,7 @@ def test_foreign_records_are_skipped_and_logged(place: Place) -> None:
 def test_a_foreign_checkpoint_is_reported_with_its_place(place: Place) -> None:
     settings, _ = place_of_bets(place)
     name = topics.declare(settings).checkpoints.name
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
-    producer.produce(name, b"{}", settings.feed.name.encode())
-    assert producer.flush(20) == 0
+    place.write("checkpoints", b"{}", settings.feed.name)
     for command in (("checkpoint", "show"), ("limits",), ("run",)):
         ran = place.run(*command, FEED__BASE_URL="http://127.0.0.1:1")
         assert ran.returncode == 6, ran.stderr

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, assert_exact, simulate, until
 from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 from tests.recordings import write
+
+pytestmark = pytest.mark.long
 
 
 def published(place: Place) -> dict[bytes, list[bytes]]:
@@ -29,7 +33,7 @@ async def address_of(simulator: Bridge) -> str:
 
 
 async def test_what_a_topic_received_is_published_again(place: Place, tmp_path: Path) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=100, history_seconds=10, resettle=0.3)) as feed:
+    async with simulate(rate=100, history_seconds=10, resettle=0.3) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
@@ -50,8 +54,7 @@ async def test_what_a_topic_received_is_published_again(place: Place, tmp_path: 
     path = write(tmp_path / "bets.avro", data)
     async with Simulator(SimulatorSettings(port=0, bets=(path,), ping_seconds=0.5)) as feed:
         now = place.below("now")
-        bridge = now.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+        bridge = await now.live(feed)
         assert_exact(await now.settled(feed, bridge))
         assert not feed.breaches
         assert await bridge.end() == 0

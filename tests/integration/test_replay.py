@@ -11,14 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Message, Producer
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, assert_exact, until
+from tests.harness import Place, assert_exact, simulate
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "settled-bet.record.json"
 PARTITIONS = 6
@@ -44,7 +41,7 @@ def place_of(message: Message) -> tuple[int, int]:
     return message.partition() or 0, message.offset() or 0
 
 
-def prepared(place: Place, event_name: str = "Malmö – Gent") -> bytes:
+def prepared(place: Place) -> bytes:
     """A settled bet, as bytes that can be written to the place's topic, which is created."""
     applied = place.run("topics", "apply")
     assert applied.returncode == 0
@@ -52,7 +49,6 @@ def prepared(place: Place, event_name: str = "Malmö – Gent") -> bytes:
     registered = place.run("schemas", "register", "--json")
     assert registered.returncode == 0, registered.stderr
     datum = json.loads(EXAMPLE.read_text("utf-8"))
-    datum["selections"][0]["event"]["name"] = event_name
     schema_id = json.loads(registered.stdout)[f"{place.prefix}.bets-value"]
     return Codec(load("settled-bet"), schema_id).encode(datum)
 
@@ -62,16 +58,7 @@ class Writer:
 
     def __init__(self, place: Place, name: str) -> None:
         self._topic = f"{place.prefix}.bets"
-        self.producer = Producer(
-            {
-                "bootstrap.servers": place.cluster.bootstrap_servers,
-                "transactional.id": f"{place.prefix}.{name}",
-                "message.max.bytes": 10_000_000,
-                "log_level": 0,
-            }
-        )
-        self.producer.init_transactions(20)
-        self.producer.begin_transaction()
+        self.producer = place.open_transaction(name)
 
     def write(self, partition: int, key: str, value: bytes | None, at: float = 0) -> None:
         """Add a record with a timestamp in milliseconds."""
@@ -80,9 +67,8 @@ class Writer:
 
 
 async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=60, history_seconds=6, resettle=0.2)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
+    async with simulate(rate=60, history_seconds=6, resettle=0.2) as feed:
+        bridge = await place.live(feed)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
     bets = await asyncio.to_thread(place.read, "bets")
@@ -132,26 +118,6 @@ def test_other_transactions_neither_show_nor_hold_up(place: Place) -> None:
     assert shown == {**dict.fromkeys(visible, 1), "opened": PARTITIONS - 1, "hidden": PARTITIONS}
 
 
-def test_bets_come_by_time_however_they_are_spread(place: Place) -> None:
-    """Also with more bets than are read ahead, and another owner's clock behind; without tombstones.
-
-    A record of a clock that was 50 minutes ahead does not end its partition.
-    """
-    value = prepared(place, "x" * 1_500_000)
-    begin = time.time() * 1000 - 600_000
-    writer = Writer(place, "writer")
-    spread = {0: [0, 50, 51, 52], 1: [10, 11, 12, 90], 3: [5, 40, 33, 60, 57], 4: [15, 3_600, 16]}  # seconds
-    for partition, moments in spread.items():
-        writer.write(partition, "removed", None, begin + 20_000)
-        for at in moments:
-            writer.write(partition, f"{partition}-{at}", value, begin + at * 1000)
-    writer.producer.commit_transaction(20)
-    found = replayed(place, "--from", words(begin + 5_000), "--to", words(begin + 60_000))
-    assert [bet["key"] for bet in found] == [
-        *("3-5", "1-10", "1-11", "1-12", "4-15", "4-16", "3-40", "3-33", "0-50", "0-51", "0-52", "3-57")
-    ]
-
-
 def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> None:
     value, received = prepared(place), time.time() * 1000 - 3_600_000
     writer = Writer(place, "writer")
@@ -164,32 +130,13 @@ def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> Non
     assert [bet["key"] for bet in found] == ["0", "1", "2"]
 
 
-def test_what_cannot_be_replayed_says_why(place: Place) -> None:
-    for arguments, code, reason in (
-        (["--from", "noon"], 2, "'noon' is not a time"),
-        (["--from", "1h", "--to", "2h"], 2, "--from 1h is not before --to 2h"),
-        ([], 6, f"there is no topic {place.prefix}.bets. Run `bridge topics apply`"),
-    ):
-        ran = place.run("replay", *arguments)
-        assert (ran.returncode, ran.stdout) == (code, "")
-        assert reason in ran.stderr
-
-
 def test_records_of_no_time_are_shown_as_they_are(place: Place, tmp_path: Path) -> None:
-    value, topic = prepared(place), f"{place.prefix}.bets"
-    lax = ConfigEntry(
-        "message.timestamp.after.max.ms", str(2**63 - 1), incremental_operation=AlterConfigOpType.SET
-    )
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[lax])
-    client = place.admin()
-    [altered] = client.incremental_alter_configs([resource]).values()
-    altered.result()
-    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    value = prepared(place)
+    place.configure("bets", message_timestamp_after_max_ms=str(2**63 - 1))
     bet_id = json.loads(EXAMPLE.read_text("utf-8"))["betId"]
     extremes = [1, int(time.time()) * 10**9, 2**63 - 1]
     for at in extremes:
-        producer.produce(topic, value, bet_id.encode(), timestamp=at)
-    assert producer.flush(20) == 0
+        place.write("bets", value, bet_id.encode(), timestamp=at)
     assert [bet["timestamp"] for bet in replayed(place)] == extremes
     for number, form in enumerate(("table", "json", "csv", "parquet")):
         file = tmp_path / str(number)

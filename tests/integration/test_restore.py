@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from confluent_kafka import Producer
 from structlog.testing import capture_logs
 
 from bridge import clock
@@ -44,7 +43,7 @@ def test_a_deduplicator_is_restored_from_the_topic(place: Place) -> None:
         )
         for n in range(COUNT)
     ]
-    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "linger.ms": 5})
+    producer = place.producer(linger_ms=5)
     for n, value in enumerate(values):
         producer.produce(declared.bets.name, value, b"b%d" % n, n % 2, timestamp=int(now * 1000))
     producer.produce(declared.deadletters.name, b"{", b"letter", timestamp=int(now * 1000))
@@ -84,13 +83,7 @@ def test_an_open_transaction_delays_the_restore(
     settings = prepared(place)
     declared = topics.declare(settings)
     name = declared.deadletters.name
-    common = {"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0}
-    letters = Producer(common)
-    other = Producer(
-        {**common, "transactional.id": f"{place.prefix}.other", "transaction.timeout.ms": 30_000}
-    )
-    other.init_transactions(30)
-    other.begin_transaction()
+    letters, other = place.producer(), place.open_transaction("other", transaction_timeout_ms=30_000)
     now = time.time()
     for producer, key, at in (
         (letters, b"before", now - HOUR),

@@ -13,7 +13,6 @@ from typing import Any
 import fastavro
 import polars_avro
 import pytest
-from confluent_kafka import Producer
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
@@ -22,11 +21,9 @@ from bridge.reader import BETS, GAPS, read
 from bridge.registry import Registry
 from bridge.registry import client as registries
 from bridge_sandbox.cluster.downloads import class_path
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from examples.jars import compiled, java, joined
 from tests.bets import BARE_BET
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place, simulate, until
 from tests.integration.publishing import prepared
 from tests.older import FIELD
 
@@ -67,10 +64,8 @@ def test_old_and_new_consumers_read_each_others_records(
 
     old, new = (Codec(schema, id_) for schema, id_ in zip((current, newer()), ids, strict=True))
     values = old.encode(BARE_BET), new.encode(BARE_BET | {"betId": "c", "channel": "retail"})
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
     for key, value in zip("bc", values, strict=True):
-        producer.produce(f"{place.prefix}.bets", value, key, 0)
-    assert producer.flush(60) == 0
+        place.write("bets", value, key, 0)
 
     assert [bet.value for bet in read(BETS, settings=settings)] == [BARE_BET, BARE_BET | {"betId": "c"}]
     with Registry(settings.registry) as registry:
@@ -100,7 +95,7 @@ def test_old_and_new_consumers_read_each_others_records(
 
 @pytest.mark.parametrize("first", ["earlier", "current"])
 async def test_an_upgrade_and_a_rollback_publish_nothing_again(place: Place, first: str) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=40, history_seconds=5, resettle=0.2)) as feed:
+    async with simulate(rate=40, history_seconds=5, resettle=0.2) as feed:
 
         def start(version: str) -> Bridge:
             if version == "earlier":
@@ -108,11 +103,11 @@ async def test_an_upgrade_and_a_rollback_publish_nothing_again(place: Place, fir
             return place.bridge(FEED__BASE_URL=feed.url)
 
         bridge = start(first)
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         assert await bridge.end() == 0
         before = place.balanced_counters()
         bridge = start("current" if first == "earlier" else "earlier")
-        await until(lambda: "Live" in bridge.states(), "live")
+        await bridge.reaches("Live")
         await until(
             lambda: place.balanced_counters()["published"] > before["published"] + 40, "more", every=1
         )
@@ -140,11 +135,9 @@ def test_a_container_file_is_read_by_others(place: Place, tmp_path: Path) -> Non
     settings, full = prepared(place), json.loads(EXAMPLE.read_text("utf-8"))
     with Registry(settings.registry) as registry:
         codec = registry.codecs_of_owner(place.prefix).bets
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
     written = [full | {"betId": f"{number}", "settlementVersion": number} for number in range(3)]
     for datum in written:
-        producer.produce(f"{place.prefix}.bets", codec.encode(datum), datum["betId"], 0)
-    assert producer.flush(60) == 0
+        place.write("bets", codec.encode(datum), datum["betId"], 0)
     output = tmp_path / "bets.avro"
     ran = place.run("replay", "--output", str(output))
     assert ran.returncode == 0, ran.stderr

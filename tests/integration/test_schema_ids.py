@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 
 from bridge.avro.codec import schema_id_of
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 
 ORDER = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "string"}]}
 
 
 async def test_bets_whose_id_was_given_away_end_the_bridge(place: Place) -> None:
     before, after = FakeRegistry(), FakeRegistry()
-    async with Simulator(SimulatorSettings(port=0, rate=10, history_seconds=3)) as feed:
+    async with simulate(rate=10, history_seconds=3) as feed:
         with served(before) as url:
             bridge = place.bridge(FEED__BASE_URL=feed.url, REGISTRY__URL=url)
             await until(lambda: len(place.read("bets")) >= 30, "30 bets")
@@ -59,7 +57,7 @@ async def test_bets_whose_id_was_given_away_end_the_bridge(place: Place) -> None
 
 async def test_a_standby_that_registered_elsewhere_does_so_again(place: Place) -> None:
     fake = FakeRegistry()
-    async with Simulator(SimulatorSettings(port=0, rate=10, history_seconds=3)) as feed:
+    async with simulate(rate=10, history_seconds=3) as feed:
         with served(fake) as url:
             owner = place.bridge(FEED__BASE_URL=feed.url, REGISTRY__URL=url)
             await until(lambda: len(place.read("bets")) >= 10, "10 bets")
@@ -67,7 +65,7 @@ async def test_a_standby_that_registered_elsewhere_does_so_again(place: Place) -
             fake.subjects = {"orders-value": json.dumps(ORDER), **right}
             del fake.subjects[f"{place.prefix}.bets-value"]
             standby = place.bridge(FEED__BASE_URL=feed.url, REGISTRY__URL=url)
-            await until(lambda: "Standby" in standby.states(), "standby", so_far=standby.text)
+            await standby.reaches("Standby")
             fake.subjects = right
             assert await owner.end() == 0
             published = len(place.read("bets"))

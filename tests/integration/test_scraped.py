@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from bridge_sandbox.provider.faults import Drop, Garbage
 from bridge_sandbox.provider.rest.faults import RestFault
@@ -17,17 +16,6 @@ from tests.harness import Place, until
 from tests.integration.snapshots import LANGUAGES, SMALL, Jobs
 from tests.integration.test_gaps import four_days_ago
 from tests.time_lapse import TimeLapse
-
-
-def open_elsewhere(place: Place) -> Producer:
-    """Open a transaction in the topic of bets."""
-    settings = {"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0}
-    other = Producer({**settings, "transactional.id": f"{place.prefix}.other"})
-    other.init_transactions(20)
-    other.begin_transaction()
-    other.produce(f"{place.prefix}.bets", b"never visible", b"other")
-    assert other.flush(20) == 0
-    return other
 
 
 @pytest.mark.long
@@ -53,7 +41,7 @@ async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: 
             LIMITS__PROPER_CONNECTIONS="1",
         )
         lapse.pods["bridge"] = bridge
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         for job in ("translations", "currencies"):
             lapse.pods[job] = jobs.start(job, "--every", "2s")
         provider.inflict(Garbage(count=3))
@@ -61,7 +49,9 @@ async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: 
         for _ in range(8):
             provider.inject(bet.replace(b'{"data":{', b'{"data":{"new":1,'))
             await lapse.pass_by(30)
-        other = open_elsewhere(place)
+        other = place.open_transaction("other")
+        other.produce(f"{place.prefix}.bets", b"never visible", b"other")
+        assert other.flush(20) == 0
         await until(
             lambda: all(len(b.lines()) > 2 for b in lapse.pods.values()), "the jobs", so_far=bridge.text
         )
@@ -69,7 +59,7 @@ async def test_every_query_of_the_dashboard_is_answered(place: Place, tmp_path: 
         await until(lambda: lapse.scrapes.has(shown), "the transaction is seen", so_far=bridge.text)
         other.abort_transaction(20)
         provider.inflict(Drop())
-        await until(lambda: "WaitingForLimit" in bridge.states(), "waiting", so_far=bridge.text)
+        await bridge.reaches("WaitingForLimit")
         await lapse.pass_by(300)
     # Only while Kafka is slow (`tests/faults/test_pace.py`).
     lapse.scrapes.answer(tmp_path, [query for query in QUERIES if "kafka_bytes_per_second" not in query])

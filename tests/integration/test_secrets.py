@@ -12,7 +12,7 @@ import pytest
 from bridge_sandbox.provider.faults import Drop, Refuse
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place
 from tests.integration.snapshots import simulated
 from tests.processes import Process, start_python
 
@@ -42,10 +42,9 @@ def talkative(place: Place, feed: Simulator, auth: str, **settings: str) -> Brid
     return place.bridge("run", "-v", **common, **settings)
 
 
-@pytest.mark.parametrize("auth", ["bearer", "header", "query"])
+@pytest.mark.parametrize("auth", ["header", "query"])
 async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_path: Path, auth: str) -> None:
-    # No header can hold the last character, and no bearer token a blank.
-    secret = {"query": FEED, "header": FEED.replace("ü", "u"), "bearer": FEED.partition(" ")[0]}[auth]
+    secret = FEED if auth == "query" else FEED.replace("ü", "u")  # which no header can hold
     url = urlsplit(place.cluster.registry_url)
     registry = {"REGISTRY__USER": "us3r", "REGISTRY__PASSWORD": REGISTRY}
     if auth == "query":
@@ -65,9 +64,9 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
             KAFKA__SSL_KEYSTORE_PASSWORD_FILE=str(store),
             **registry,
         )
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         feed.inflict(Drop())
-        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        await bridge.reaches("Live", 2)
         served = [(await bridge.get(path)).text for path in ("/", "/metrics", "/healthz", "/readyz")]
         assert await bridge.end() == 0
     said = "\n".join([bridge.text(), *served])
@@ -77,8 +76,7 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
         assert [form for form in forms(value, "us3r") if form in said] == []
 
 
-@pytest.mark.parametrize("auth", ["bearer", "query"])
-async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path, auth: str) -> None:
+async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path) -> None:
     marker = "m4rker-of-all-secrets"
     file = tmp_path / "secret"
     file.write_text(marker)
@@ -92,11 +90,11 @@ async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path
         return start_python(["-m", *command], environment, stdout, stderr, work)
 
     place.start = start
-    async with guarded(auth, marker) as feed:
+    async with guarded("bearer", marker) as feed:
         bridge = talkative(
             place,
             feed,
-            auth,
+            "bearer",
             FEED__AUTH_VALUE_FILE=str(file),
             REGISTRY__USER="us3r",
             REGISTRY__PASSWORD=marker,
@@ -104,10 +102,10 @@ async def test_a_killed_run_leaves_no_secret_behind(place: Place, tmp_path: Path
             KAFKA__SASL_PASSWORD=marker,
             KAFKA__SSL_KEY_PASSWORD=marker,
         )
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await bridge.reaches("Live")
         feed.inflict(Refuse(seconds=60))
         feed.inflict(Drop())
-        await until(lambda: "BackingOff" in bridge.states(), "refused", so_far=bridge.text)
+        await bridge.reaches("BackingOff")
         bridge.kill()
     left = dict(left_in(place, FEED_TOPICS)) | {
         str(path): path.read_bytes() for path in files_in(tmp_path) - {file}

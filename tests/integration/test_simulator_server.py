@@ -17,16 +17,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.frames import Close
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser
-from bridge_sandbox.provider.faults import Clear, ClockJump, Drop, Refuse, Stall
+from bridge_sandbox.provider.faults import ClockJump, Drop, Refuse
 from bridge_sandbox.provider.rest.faults import RestFault
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.rest.tokens import SCOPES, Tokens
@@ -86,38 +84,6 @@ async def test_a_client_gets_the_whole_truth() -> None:
     assert len(truth) > 600
 
 
-async def test_a_refusal_can_be_a_close_code() -> None:
-    async with (
-        asyncio.timeout(60),
-        simulated(refusal="close", refusal_close_code=4029) as simulator,
-        connection(simulator) as first,
-        connection(simulator) as second,
-    ):
-        with pytest.raises(ConnectionClosed) as caught:
-            await second.recv()
-        assert caught.value.rcvd == Close(4029, "active: another connection is active")
-        await read(first, 1)
-
-
-async def test_the_second_can_replace_the_first() -> None:
-    async with simulated(second="replace") as simulator, connection(simulator) as first:
-        simulator.inflict(Stall())
-        await asyncio.sleep(0.05)
-        async with connection(simulator) as second, asyncio.timeout(60):
-            with pytest.raises(ConnectionClosed):
-                await drain(first)
-            simulator.inflict(Clear())
-            await read(second, 1)
-
-
-async def test_a_client_without_credentials_is_refused() -> None:
-    wanted = simulated(auth="header", auth_name="X-Key", auth_value=SecretStr("s3cret"))
-    async with wanted as simulator:
-        assert await refusal(simulator, additional_headers={"X-Key": "s3cretx"}) == 401
-        async with connection(simulator, additional_headers={"X-Key": "s3cret"}):
-            assert [attempt.status for attempt in simulator.connections] == [401, 101]
-
-
 async def test_a_client_that_ends_without_a_closing_handshake_frees_its_place() -> None:
     async with simulated() as simulator:
         socket = await connection(simulator)
@@ -165,18 +131,6 @@ async def test_a_client_that_does_not_read_holds_the_sender_up() -> None:
             got = await read(socket, 4000)
         truth = simulator.published()
         assert got == [next(truth).body for _ in got]
-
-
-async def test_pings_and_replies() -> None:
-    async with (
-        simulated(ping_seconds=0.05) as simulator,
-        connection(simulator, max_queue=None) as socket,
-        asyncio.timeout(60),
-    ):
-        while b'"pingId":"' not in (ping := await socket.recv(decode=False)):
-            pass
-        await socket.send(ping, text=True)
-    assert list(simulator.replies) == [ping.decode()]
 
 
 async def test_the_date_header_is_the_providers_clock() -> None:
@@ -256,13 +210,6 @@ async def test_faults_reach_the_feed() -> None:
             assert caught.value.rcvd is None
         assert [attempt["status"] for attempt in await page(provider, "/attempts")] == [101, 401, 101]
         assert await page(provider, "/breaches") == []
-
-
-async def test_a_taken_control_port_is_an_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
-            await simulated(control_port=port).__aenter__()
 
 
 async def test_the_control_endpoint_closes_if_the_feed_cannot_start(tmp_path: Path) -> None:
@@ -359,25 +306,17 @@ def test_the_command_says_what_it_plays_and_when_that_has_ended(tmp_path: Path) 
     assert ended.stderr.startswith(f"error: {path} is damaged at byte ")
 
 
-@pytest.mark.parametrize("option", ["--port", "--control-port", "--config"])
-def test_a_given_port_that_is_taken_is_an_error_with_its_holder(option: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--port", "--control-port"])
+def test_a_given_port_that_is_taken_is_an_error_with_its_holder(option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        (tmp_path / "provider.toml").write_text(f"port = {port}\n")
         command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", option, str(port)]
-        if option == "--config":
-            command[-4:] = [option, str(tmp_path / "provider.toml")]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     said = (
         rf"error: the simulator cannot start: port {port} is taken by \S+ \(pid {os.getpid()}\)\. Stop .+\n"
     )
     assert re.fullmatch(said, ended.stderr), ended.stderr
-
-
-async def test_a_default_port_that_is_taken_is_replaced() -> None:
-    async with Simulator(SimulatorSettings()) as first, Simulator(SimulatorSettings()) as second:
-        assert first.port != second.port
 
 
 # The REST side of the simulated provider on a loopback socket, asked by a plain HTTP client.

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bridge_sandbox.cluster.ports import free_port
 
+pytestmark = pytest.mark.long
 SECTION = "## A first session"
 MARK = "@@@"
 """What the shell prints between the outputs of two commands."""

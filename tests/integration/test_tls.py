@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from pathlib import Path
@@ -75,10 +74,10 @@ async def test_certificates_and_passwords_of_all_servers_are_rotated(place: Plac
                 **{k: v for section in ("FEED", "API", "REGISTRY") for k, v in keys.of(section).items()},
             }
             bridge, job = place.bridge(**given), place.bridge("currencies", "--every", "1s", **given)
-            await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+            await bridge.reaches("Live")
             published = '"snapshot published"'
             await until(lambda: published in job.text(), "the first snapshot", so_far=job.text)
-            doctor = await asyncio.to_thread(place.run, "doctor", "--startup", "--json", **given)
+            doctor = await place.ran("doctor", "--startup", "--json", **given)
             found = {one["check"]: one["outcome"] for one in json.loads(doctor.stdout)}
             assert doctor.returncode == 0, doctor.stdout
             assert (found["certificates"], found["registry"], found["rest"]) == ("warn", "ok", "ok")

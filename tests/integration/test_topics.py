@@ -7,67 +7,50 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
 )
 
-from bridge.config import FeedSettings, Settings, TopicsSettings
+from bridge.config import FeedSettings, TopicsSettings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan
 from bridge.records import topics
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 from tests.integration.publishing import settings_of
-
-
-def make(client: AdminClient, topic: str) -> None:
-    client.create_topics([NewTopic(topic, 1)])[topic].result(30)
 
 
 async def test_a_recreated_topic_has_another_id(place: Place) -> None:
     client, topic = place.admin(), f"{place.prefix}.anew"
     assert admin.topic_id(client, topic) is None
-    make(client, topic)
+    place.make_topic("anew")
     await until(lambda: admin.topic_id(client, topic) is not None, "it is there")
     first = admin.topic_id(client, topic)
     assert admin.topic_id(client, topic) == first
-    client.delete_topics([topic])[topic].result(30)
-    await until(lambda: admin.topic_id(client, topic) is None, "it is gone")
-    make(client, topic)
+    place.delete_topic("anew")
+    place.make_topic("anew")
     await until(lambda: admin.topic_id(client, topic) not in (first, None), "it is another")
     with pytest.raises(KafkaUnavailable, match=f"^looking for {topic}: no broker answered"):
         admin.topic_id(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), topic)
 
 
-def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
+def made_by_somebody(place: Place, config: dict[str, str]) -> None:
     """A topic of bets with these settings, beside others as declared."""
     settings = settings_of(place)
     bets = topics.declare(settings).bets
-    new = NewTopic(bets.name, bets.partitions, 1, config=bets.config | config)
     client = place.admin()
-    client.create_topics([new])[bets.name].result(30)
+    place.make_topic("bets", bets.partitions, bets.config | config)
     others = [change for change in topics.plan(client, topics.declare(settings)) if change.topic != bets]
     topics.apply(client, others, replication_factor=None)
-    return settings
 
 
-def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
+def refusal(place: Place, size: int, age: float = 0) -> str | None:
     """The broker's error for a record of that size and age."""
     delivered: list[Any] = []
-    producer = Producer(
-        {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 10**7, "log_level": 0}
-    )
+    producer = place.producer(message_max_bytes=10**7)
     producer.produce(
-        topics.declare(settings).bets.name,
+        f"{place.prefix}.bets",
         bytes(size),
         b"k",
         timestamp=round((time.time() - age) * 1000),
@@ -91,9 +74,9 @@ def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
 def test_apply_corrects_a_topic_that_would_lose_records(
     place: Place, config: dict[str, str], size: int, age: float, refused: str | None, harmful: bool
 ) -> None:
-    settings = made_by_somebody(place, config)
-    name = topics.declare(settings).bets.name
-    assert refusal(settings, size, age) == refused
+    made_by_somebody(place, config)
+    name = f"{place.prefix}.bets"
+    assert refusal(place, size, age) == refused
     [(setting, value)] = config.items()
     plan = place.run("topics", "plan")
     assert plan.returncode == 1
@@ -107,15 +90,13 @@ def test_apply_corrects_a_topic_that_would_lose_records(
     assert f"{name}: altered: {setting} is {value}, must be " in applied.stdout
     plan = place.run("topics", "plan")
     assert (plan.returncode, plan.stdout) == (0, "all topics match the settings\n")
-    assert refusal(settings, size, age) is None
+    assert refusal(place, size, age) is None
 
 
 def test_other_segments_than_wished_are_no_difference(place: Place) -> None:
     assert place.run("topics", "apply").returncode == 0
-    client, name = place.admin(), topics.declare(settings_of(place)).checkpoints.name
-    entry = ConfigEntry(name="segment.ms", value="7200000", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
-    client.incremental_alter_configs([resource])[resource].result(30)
+    name = f"{place.prefix}.checkpoints"
+    place.configure("checkpoints", segment_ms="7200000")
     plan = place.run("topics", "plan")
     assert plan.returncode == 0
     assert plan.stdout == f"{name}: accept: segment.ms is 7200000, better 3600000\n"
@@ -123,17 +104,7 @@ def test_other_segments_than_wished_are_no_difference(place: Place) -> None:
     assert place.run("topics", "plan").stdout == "all topics match the settings\n"
 
 
-def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
-    for config, stamp in (({}, 0), ({"message.timestamp.type": "LogAppendTime"}, 3600)):
-        settings = made_by_somebody(place, config)
-        assert refusal(settings, 1, 3600) is None
-        [record] = place.read("bets")
-        assert record.timestamp()[1] / 1000 == pytest.approx(time.time() - 3600 + stamp, abs=600)
-        client, name = place.admin(), topics.declare(settings).bets.name
-        client.delete_topics([name])[name].result(30)
-
-
-async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Place) -> None:
+def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Place) -> None:
     settings, client = settings_of(place), place.admin()
     declared = topics.ensure(client, settings, topics.Topics.of_feed)
     lost, bets = declared.checkpoints.name, declared.bets.name
@@ -142,14 +113,10 @@ async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Pla
         feed = settings.feed.model_copy(update={"start": start})
         topics.ensure(client, settings.model_copy(update={"feed": feed}), topics.Topics.of_feed)
 
-    async def delete() -> None:
-        client.delete_topics([lost])[lost].result(30)
-        await until(lambda: admin.topic_id(client, lost) is None, "it is gone")
-
-    await delete()
+    place.delete_topic("checkpoints")
     ensure()  # there is no bet either
-    assert refusal(settings, 1, age=3600) is None
-    await delete()
+    assert refusal(place, 1, age=3600) is None
+    place.delete_topic("checkpoints")
     with pytest.raises(TopologyError, match=f"^{lost} is gone, and {bets} has records"):
         ensure("2h")
     assert place.run("topics", "apply").returncode == 0
@@ -165,17 +132,14 @@ async def test_a_position_that_is_lost_is_not_taken_for_a_first_start(place: Pla
 
 
 async def test_a_standby_judges_the_topics_before_it_owns_the_feed(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
+    async with simulate() as feed:
         owner, standby = (place.bridge(FEED__BASE_URL=feed.url) for _ in range(2))
         await until(lambda: "Live" in owner.states() + standby.states(), "live")
         if "Live" in standby.states():
             owner, standby = standby, owner
-        await until(lambda: "Standby" in standby.states(), "standing by")
+        await standby.reaches("Standby")
         name = f"{place.prefix}.bets"
-        entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
-        client = place.admin()
-        client.incremental_alter_configs([resource])[resource].result(30)
+        place.configure("bets", cleanup_policy="delete")
         connections = len(feed.connections)
         assert await owner.end() == 0
         assert await standby.wait() == 6

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from bridge_sandbox.provider.rest.faults import RestFault
 from bridge_sandbox.provider.rest.routes import Endpoint
 from tests.harness import Place
@@ -41,15 +39,3 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
         assert topics.at_ends("translations", snapshot) == whole
         provider.rest.faults.clear()
         assert (await jobs.run(full=True)).written == 1
-
-
-@pytest.mark.parametrize(("status", "code"), [(401, 3), (404, 10)])
-async def test_a_failed_process(place: Place, status: int, code: int) -> None:
-    async with simulated(bets=8) as provider:
-        jobs = Jobs(place, provider)
-        provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, status=status))
-        failed = await jobs.command("translations")
-    assert (failed.returncode, failed.stdout) == (code, ""), failed.stderr
-    (line,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
-    assert "GET /api/translations/en/leagues" in line
-    assert Topics(place).snapshots("translations") == []

@@ -9,10 +9,8 @@ from datetime import datetime
 from bridge.config import RegistrySettings
 from bridge.registry import Registry
 from bridge_sandbox.provider.faults import Drop
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.fake_registry import FakeRegistry, served
-from tests.harness import Place, until
+from tests.harness import Place, simulate, until
 
 
 def metric(text: str, name: str) -> float:
@@ -22,11 +20,10 @@ def metric(text: str, name: str) -> float:
 
 
 async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5, ping_seconds=0.5)) as feed:
-        owner = place.bridge(FEED__BASE_URL=feed.url, WEB__SHOW_BETS="true")
-        await until(lambda: "Live" in owner.states(), "live")
+    async with simulate(history_seconds=5, ping_seconds=0.5) as feed:
+        owner = await place.live(feed, WEB__SHOW_BETS="true")
         standby = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Standby" in standby.states(), "standing by")
+        await standby.reaches("Standby")
         await asyncio.sleep(1.5)  # the status snapshot is renewed every second
         for bridge, state in ((owner, "Live"), (standby, "Standby")):
             for path in ("/healthz", "/readyz"):
@@ -48,7 +45,7 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
         assert page.count('<span class="small">settled ') == 10
         assert "Standing by" in (await standby.get("/")).text
         assert await owner.end() == 0
-        await until(lambda: "Live" in standby.states(), "taking over")
+        await standby.reaches("Live")
         assert await standby.end() == 0
 
 
@@ -56,7 +53,7 @@ async def test_a_registry_that_does_not_answer_is_named_while_the_bridge_starts(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         bridge = place.bridge(FEED__BASE_URL="http://127.0.0.1:1", REGISTRY__URL=url)
-        await until(lambda: "WaitingForKafka" in bridge.states(), "waiting", so_far=bridge.text)
+        await bridge.reaches("WaitingForKafka")
         await asyncio.sleep(1.5)
         health = (await bridge.get("/healthz")).json()
         assert health["reason"] == f"the schema registry at {url} has not answered yet"
@@ -69,7 +66,7 @@ async def test_a_load_balancer_without_its_registry_is_waited_for(place: Place) 
         Registry(RegistrySettings(url=url)).register(place.prefix)
         fake.refusal = lambda method, path: (404, b"<html>no backend</html>")
         bridge = place.bridge(FEED__BASE_URL="http://127.0.0.1:1", REGISTRY__URL=url)
-        await until(lambda: "WaitingForKafka" in bridge.states(), "waiting", so_far=bridge.text)
+        await bridge.reaches("WaitingForKafka")
         assert f"{url} answers" in bridge.text()
         assert "HTTP 404 and no JSON" in bridge.text()
         read_only = (422, {"error_code": 42205, "message": "read-only mode"})
@@ -80,11 +77,10 @@ async def test_a_load_balancer_without_its_registry_is_waited_for(place: Place) 
 
 
 async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Place) -> None:
-    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__PROPER_CONNECTIONS="1")
-        await until(lambda: "Live" in bridge.states(), "live")
+    async with simulate() as feed:
+        bridge = await place.live(feed, LIMITS__PROPER_CONNECTIONS="1")
         feed.inflict(Drop())
-        await until(lambda: "WaitingForLimit" in bridge.states(), "waiting")
+        await bridge.reaches("WaitingForLimit")
         await until(lambda: place.checkpoint()["reason"] == "1 proper connection attempt in 5m", "its reason")
         shown = place.checkpoint()
         assert (shown["state"], shown["until"] > shown["updatedAt"]) == ("WaitingForLimit", True)

@@ -86,23 +86,6 @@ def test_each_kind_of_an_operator_is_there() -> None:
     assert SPECS.keys() == OF_OPERATORS - {"KafkaTopic"}
 
 
-@pytest.mark.parametrize(
-    ("value", "places"),
-    [
-        ({"a": "x", "b": ["y"]}, []),
-        ({"a": "x", "b": ["y"], "c": 1}, []),
-        ({"a": "x", "b": ["y"], "d": 1}, ["/d"]),
-        ({"a": "x"}, ["/b"]),
-        ({"a": "x", "b": []}, ["/b: []"]),
-        ({"a": "x", "b": ["y", 2]}, ["/b/1: 2"]),
-        ({"a": True, "b": ["y"]}, ["/a: True"]),
-        (["a"], [": ['a']"]),
-    ],
-)
-def test_another_form_is_found(value: Any, places: list[str]) -> None:
-    assert unfit(value, {"a": str, "b": [str], "c?": int}) == places
-
-
 def test_the_alert_of_what_is_not_scraped_knows_the_job_of_the_monitor() -> None:
     [monitor] = of_kind("PodMonitor", RESOURCES)
     [down] = [alert["expr"] for alert in ALERTS if alert["alert"] == "SettlementTargetDown"]

@@ -192,9 +192,10 @@ def test_a_gap_is_told_for_an_hour_and_not_again(tmp_path: Path) -> None:
 
 
 def test_names_of_a_job_without_a_process_grow_old(tmp_path: Path) -> None:
-    series = {'bridge_snapshot_timestamp_seconds{snapshot="translations",pod="a"}': "0+15x720 stale"}
+    series = {'bridge_snapshot_timestamp_seconds{snapshot="translations",pod="a"}': "0+120x90 stale"}
     found = [{"snapshot": "translations"}]
-    fires(tmp_path, "SettlementNamesOld", series, {"4h": [], "9h": [], "9h10m": found, "3d": found})
+    times: dict[str, list[dict[str, str]]] = {"4h": [], "9h": [], "9h10m": found, "3d": found}
+    fires(tmp_path, "SettlementNamesOld", series, times, interval=120)
 
 
 def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:

@@ -151,30 +151,6 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
     await place.held.close()
 
 
-async def test_a_bridge_says_what_an_operator_has_to_type(tmp_path: Path) -> None:
-    place = Place(tmp_path, "-c", "raise SystemExit(6)")
-    place.held.may_end("bets", 6)
-    (await place.started()).log.write_text("… `bridge checkpoint set --revision 1790000000 --reason …` …")
-    await place.ended()
-    assert (place.held.asks_for, place.held.unexpected) == (1790000000, [])
-    assert place.history == ["started", "ended"]  # it is not started again at once
-    await place.held.close()
-
-
-@pytest.mark.parametrize(
-    ("events", "unexpected"),
-    [([], []), (["starting"], ["bridge-1 ended with -15"]), (["starting", "stopped"], [])],
-)
-async def test_a_bridge_that_listens_to_signals_does_not_die_of_one(
-    tmp_path: Path, events: list[str], unexpected: list[str]
-) -> None:
-    place = Place(tmp_path)
-    (await place.started()).log.write_text("".join(f'{{"event": "{event}"}}\n' for event in events))
-    place.held.take_down("one", kill=False)
-    await place.ended()
-    assert place.held.unexpected == unexpected
-
-
 async def test_a_bridge_that_does_not_end_is_reported_and_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,9 +13,7 @@ from bridge.config import Settings
 from bridge.ownership.group import Group, Member
 from bridge.records.topics import declare
 from tests.chaos.owners import Members
-from tests.harness import Place
 from tests.judge import Case, Report
-from tests.storm import operator
 from tests.storm import round as storm
 from tests.storm.operator import Hanging
 from tests.storm.plan import draw
@@ -84,32 +82,6 @@ def test_bridges_must_say_that_a_topic_is_another_where_records_can_lack(
     scene: Any = SimpleNamespace(made_anew={topic: 5.0}, moved_to=[], gaps=[None] * gaps)
     found = storm.troubles(0, None, 0, Report({}, {"excused": 0}, 1), scene)
     assert found == [f"all bridges: none has said that topics are others ({topic})"] * silent
-
-
-SKIPPED = (
-    "[2026-11-26 10:00:00,000] WARN [Transaction Marker Channel Manager 1]: Couldn't find leader endpoint "
-    "for partitions {} while trying to send transaction markers for storm.settlement-v4, these partitions "
-    "are likely deleted already and hence can be skipped (kafka.coordinator.transaction)\n"
-)
-
-
-def test_the_operator_ends_what_the_log_of_a_broker_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs = [SKIPPED.format("HashSet(storm.bets-3, storm.checkpoints-0)"), SKIPPED.format("[storm-2.bets-1]")]
-    servers = {}
-    for number, text in enumerate(logs, 1):
-        (tmp_path / f"kafka-{number}").write_text(f"another line\n{text}more\n")
-        servers[f"kafka-{number}"] = SimpleNamespace(name=f"kafka-{number}", log=tmp_path / f"kafka-{number}")
-    cluster: Any = SimpleNamespace(servers=servers, bootstrap_servers="unused:1")
-    place = Place(cluster, "storm", tmp_path)
-    assert place.markers_skipped() == {("storm.bets", 3), ("storm.checkpoints", 0)}
-    open_now = [("storm.bets", 2, 70), ("storm.bets", 3, 50)]
-    monkeypatch.setattr(operator, "hidden", lambda *_: (open_now, [], 0))
-    monkeypatch.setattr(operator, "first_times", lambda _, places: dict.fromkeys(places, 5.0))
-    client: Any = SimpleNamespace(list_topics=lambda **_: SimpleNamespace(topics=[]))
-    monkeypatch.setattr(Place, "admin", lambda _: client)
-    assert operator.left_open(place) == [("storm.bets", 3, 50, 5.0)]
 
 
 async def test_bridges_have_ended_before_they_are_judged(
