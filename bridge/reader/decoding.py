@@ -9,20 +9,11 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from confluent_kafka import Message
 
-from bridge.errors import ForeignRecord, SchemaError
-from bridge.formatting import is_time, parse_whole
-from bridge.reader.records import (
-    Bet,
-    Currency,
-    DeadLetter,
-    Gap,
-    Place,
-    Removed,
-    Snapshot,
-    Translation,
-    moment,
-)
-from bridge.records.message import at, headers_of, key_of, original_receipt
+from bridge.errors import SchemaError
+from bridge.reader.records import Bet, Currency, Gap, Snapshot, Translation
+from bridge.records.dead_letter import DeadLetter
+from bridge.records.message import at, headers_of, original_receipt, place_fields
+from bridge.records.place import Place, Removed, moment
 from bridge.registry import Registry
 
 T_co = TypeVar("T_co", bound=Place, covariant=True)
@@ -57,13 +48,7 @@ class MessageDecoder(Generic[T_co]):
         """
         value = message.value()
         try:
-            place: dict[str, Any] = {
-                "topic": message.topic(),
-                "partition": message.partition(),
-                "offset": message.offset(),
-                "timestamp": message.timestamp()[1],
-                "key": key_of(message).decode(),
-            }
+            place = place_fields(message)
             if value is None:
                 return Removed(**place)
             made = self._make(place, self._codec.decode(value) if self._codec else message)
@@ -129,22 +114,7 @@ def _snapshot(place: _Place, datum: _Datum) -> Snapshot:
 
 
 def _dead_letter(place: _Place, message: Message) -> DeadLetter:
-    headers = headers_of(message)
-    try:
-        revision, size = parse_whole(headers["revision"]), parse_whole(headers["size"])
-        if not is_time(revision) or size < 0:
-            raise ValueError(f"revision {revision}, size {size}")
-        return DeadLetter(
-            **place,
-            body=message.value() or b"",
-            kind=headers["kind"],
-            reason=headers["reason"],
-            feed=headers["feed"],
-            revision=revision,
-            size=size,
-        )
-    except (LookupError, ValueError) as error:
-        raise ForeignRecord(f"its headers are not those of a dead letter: {error!r}") from None
+    return DeadLetter.read(place, headers_of(message), message.value() or b"")
 
 
 def _time(micros: int) -> datetime:

@@ -35,6 +35,17 @@ def headers_of(message: Message) -> dict[str, str]:
     }
 
 
+def place_fields(message: Message) -> dict[str, Any]:
+    """Return the fields of a record's `Place`. Raises ForeignRecord as `key_of`."""
+    return {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": message.timestamp()[1],
+        "key": key_of(message).decode(),
+    }
+
+
 def place_of(message: Message) -> tuple[int, int]:
     """Return partition and offset of a record."""
     return message.partition() or 0, message.offset() or 0

@@ -8,7 +8,8 @@ import pytest
 
 from bridge.avro.schemas import load
 from bridge.reader import records
-from bridge.reader.records import SettledBet, moment
+from bridge.reader.records import SettledBet
+from bridge.records.place import moment
 
 PRIMITIVE = {"string": str, "long": int, "double": float, "boolean": bool, "null": type(None)}
 
