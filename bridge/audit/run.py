@@ -30,7 +30,7 @@ from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.counters import Counters
 from bridge.records.gap import Cause, FeedGap
-from bridge.records.message import decode, headers_of
+from bridge.records.message import headers_of, record_of
 from bridge.records.reach import differences
 from bridge.records.topics import DAY_MS, Topics
 from bridge.registry import Registry
@@ -191,8 +191,7 @@ class _Audit:
 
         self._scan(self._topics.checkpoints.name, take, start=starts)
         return dict(first) | {
-            name: Checkpoint.from_avro(decode(codec, message, message.value() or b""))
-            for name, message in values.items()
+            name: record_of(message, codec, Checkpoint.from_avro) for name, message in values.items()
         }
 
     def _compare_topics(self, feeds: Mapping[str, Checkpoint]) -> None:
