@@ -207,16 +207,6 @@ def test_an_impossible_number_is_named(path: str, number: float) -> None:
     assert str(caught.value).startswith(f"not a FeedCheckpoint: {field}: ")
 
 
-def test_an_undamaged_record_is_read_as_it_was_written() -> None:
-    for checkpoint in (
-        CHECKPOINT,
-        Checkpoint("f", 0, State.LIVE, ATTEMPTS * 5_000, Counters(), 0.0, "", newest=-62_135_596_800.0),
-    ):
-        read = Checkpoint.from_avro(CHECKPOINTS.decode(CHECKPOINTS.encode(checkpoint.to_avro())))
-        assert read == checkpoint
-    assert FeedGap.from_avro(GAP_CODEC.decode(WRITTEN["gap"])) == GAP
-
-
 @pytest.mark.parametrize("length", [b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\xfe\xff\xff\xff\x0f"])
 def test_a_length_that_is_a_lie_takes_no_memory(length: bytes) -> None:
     data = WRITTEN["checkpoint"]
