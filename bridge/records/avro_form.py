@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
-    """How a value is written, and read at a path. A null is None, whatever the form."""
+    """How a value is read at a path, and written. A null is None, whatever the form."""
 
-    write: Callable[[Any], Any]
-    read: Callable[[Any, str], Any]
+    read: Callable[[Any, str], Any] = lambda value, _: value
+    write: Callable[[Any], Any] = lambda value: value
     name: str = ""
     """The name in Avro, unless that is ours in camel case."""
 
@@ -42,10 +42,10 @@ def _checked(possible: Callable[[Any], bool], unit: int = 1) -> AvroField:
             raise SchemaError(f"{path}: {value!r} is impossible")
         return found
 
-    return AvroField(lambda value: value if unit == 1 else round(value * unit), read)
+    return AvroField(read, lambda value: value if unit == 1 else round(value * unit))
 
 
-PLAIN: Final = AvroField(lambda value: value, lambda value, _: value)
+PLAIN: Final = AvroField()
 """The same on both sides."""
 TIME: Final = _checked(is_time, MICROS)
 """Unix seconds on our side, microseconds in Avro."""
@@ -60,7 +60,7 @@ def within(least: float, most: float) -> AvroField:
 
 def symbol(of: type[Enum], **others: Enum) -> AvroField:
     """Return the form of an enum, whose values are its symbols; `others` are symbols that are only read."""
-    return AvroField(lambda member: member.value, lambda found, _: others.get(found) or of(found))
+    return AvroField(lambda found, _: others.get(found) or of(found), lambda member: member.value)
 
 
 class AvroForm(Generic[T]):
@@ -75,23 +75,24 @@ class AvroForm(Generic[T]):
         values = ((name, getattr(record, ours), field) for ours, name, field in self._fields)
         return {name: None if value is None else field.write(value) for name, value, field in values}
 
-    def from_avro(self, datum: Mapping[str, Any], path: str) -> T:
-        """Return the record of a datum.
+    def from_avro(self, datum: Mapping[str, Any], path: str, **others: Any) -> T:
+        """Return the record of a datum. `others` are fields that are not in it.
 
         Raises SchemaError for a value that no bridge writes; its text begins with `path`, the field follows.
         """
         values = ((ours, datum[name], path + name, field) for ours, name, field in self._fields)
-        return self._make(**{o: None if it is None else field.read(it, at) for o, it, at, field in values})
+        found = {ours: None if it is None else field.read(it, at) for ours, it, at, field in values}
+        return self._make(**found, **others)
 
     @property
     def one(self) -> AvroField:
         """The form of a field that is such a record."""
-        return AvroField(self.to_avro, lambda datum, path: self.from_avro(datum, f"{path}."))
+        return AvroField(lambda datum, path: self.from_avro(datum, f"{path}."), self.to_avro)
 
     @property
     def many(self) -> AvroField:
         """The form of a field that is an array of such records, on our side a tuple."""
         return AvroField(
-            lambda records: [self.to_avro(record) for record in records],
             lambda data, path: tuple(self.from_avro(it, f"{path}[{n}].") for n, it in enumerate(data)),
+            lambda records: [self.to_avro(record) for record in records],
         )

@@ -144,7 +144,7 @@ _ATTEMPT: Final = AvroForm(
     at=TIME,
     # A class that is unknown here counts as the strictest.
     initial=AvroField(
-        lambda initial: "Initial" if initial else "Proper", lambda found, _: found != "Proper", "class"
+        lambda found, _: found != "Proper", lambda initial: "Initial" if initial else "Proper", "class"
     ),
     recovery_seconds=within(0, LONGEST_SECONDS),
     answered_at=TIME,
