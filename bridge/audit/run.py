@@ -325,12 +325,11 @@ class _Audit:
         letters, none = self._letters, Counters()
         for name in sorted({*last, *letters.letters, *letters.redriven}):
             before, after = (feeds[name].counters if name in feeds else none for feeds in (first, last))
-            bounds = before.dead_lettered, after.dead_lettered
-            what = f"dead letters of {name}"
-            self._compare(Proof.DEAD_LETTERS, topic, what, letters.letters[name], bounds, complete)
-            bounds = before.redriven, after.redriven
-            what = f"marks of redriven dead letters of {name}"
-            self._compare(Proof.DEAD_LETTERS, topic, what, letters.redriven[name], bounds, complete)
+            for what, found, bounds in (
+                ("dead letters", letters.letters, (before.dead_lettered, after.dead_lettered)),
+                ("marks of redriven dead letters", letters.redriven, (before.redriven, after.redriven)),
+            ):
+                self._compare(Proof.DEAD_LETTERS, topic, f"{what} of {name}", found[name], bounds, complete)
 
     def _compare(
         self, proof: Proof, topic: str, what: str, found: int, bounds: tuple[int, int], complete: bool

@@ -226,21 +226,21 @@ def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[i
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CauseSummary:
-    """The dead letters of one cause."""
+class CauseSummary(NamedTuple):
+    """The dead letters of one cause, in order of receipt."""
 
     cause: DeadLetterCause
-    count: int
-    oversized: int
-    """How many of them are not kept whole."""
-    tried: int
-    """How many of them were redriven and failed again."""
-    first: float
-    """Unix seconds."""
-    last: float
-    sample: str
-    """Key of the last one."""
+    letters: Sequence[Letter]
+
+    @property
+    def oversized(self) -> int:
+        """How many of them are not kept whole."""
+        return sum(not letter.is_whole for letter in self.letters)
+
+    @property
+    def tried(self) -> int:
+        """How many of them were redriven and failed again."""
+        return sum(letter.tries > 0 for letter in self.letters)
 
 
 def by_cause(letters: Iterable[Letter]) -> list[CauseSummary]:
@@ -248,32 +248,20 @@ def by_cause(letters: Iterable[Letter]) -> list[CauseSummary]:
     causes: dict[DeadLetterCause, list[Letter]] = {}
     for letter in letters:
         causes.setdefault(cause_of(letter.reason), []).append(letter)
-    summaries = [
-        CauseSummary(
-            cause,
-            len(found),
-            sum(not letter.is_whole for letter in found),
-            sum(letter.tries > 0 for letter in found),
-            found[0].received,
-            found[-1].received,
-            found[-1].key,
-        )
-        for cause, found in causes.items()
-    ]
-    return sorted(summaries, key=lambda summary: -summary.count)
+    return sorted(map(CauseSummary._make, causes.items()), key=lambda summary: -len(summary.letters))
 
 
 def cause_as_json(summary: CauseSummary) -> dict[str, Any]:
-    """Return a summary for scripts."""
+    """Return a summary for scripts; the sample is the key of the last letter."""
     return {
         "field": summary.cause.field or None,
         "reason": summary.cause.reason,
-        "count": summary.count,
+        "count": len(summary.letters),
         "oversized": summary.oversized,
         "tried": summary.tried,
-        "first": format_utc(summary.first),
-        "last": format_utc(summary.last),
-        "sample": summary.sample,
+        "first": format_utc(summary.letters[0].received),
+        "last": format_utc(summary.letters[-1].received),
+        "sample": summary.letters[-1].key,
     }
 
 
@@ -281,14 +269,15 @@ def causes_as_lines(summaries: Sequence[CauseSummary], redriven: int) -> str:
     """Return the open dead letters for people; `redriven` is the number of those that are not open."""
     lines = []
     for summary in summaries:
-        cause = summary.cause
-        lines.append(f"{summary.count:,}  {cause.field or 'the whole message'}: {cause.reason}")
-        span = f"first {format_utc(summary.first)}, last {format_utc(summary.last)}"
-        notes = [f"sample {summary.sample[:KEY_SHOWN]}"]
+        cause, letters = summary
+        lines.append(f"{len(letters):,}  {cause.field or 'the whole message'}: {cause.reason}")
+        first, last = letters[0], letters[-1]
+        notes = [f"sample {last.key[:KEY_SHOWN]}"]
         notes += [f"{summary.oversized:,} oversized"] if summary.oversized else []
         notes += [f"{summary.tried:,} failed again"] if summary.tried else []
+        span = f"first {format_utc(first.received)}, last {format_utc(last.received)}"
         lines.append(f"    {span}; {', '.join(notes)}")
-    count = sum(summary.count for summary in summaries)
+    count = sum(len(summary.letters) for summary in summaries)
     lines.append(f"{count:,} open, {redriven:,} redriven")
     return "\n".join(lines)
 
