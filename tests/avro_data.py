@@ -7,7 +7,9 @@ hundred times as fast as Hypothesis would draw each.
 from __future__ import annotations
 
 import io
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from enum import IntEnum, StrEnum
 from importlib.util import module_from_spec, spec_from_file_location
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -25,10 +27,25 @@ Pool: TypeAlias = Mapping[str, list[Any]]
 
 FOREIGN: Final = object()
 """A value of no Avro type."""
+
+
+class Number(IntEnum):
+    """An int of a subclass."""
+
+    SEVEN = 7
+
+
+class Text(StrEnum):
+    """A str of a subclass, and a symbol."""
+
+    RED = "RED"
+
+
 JUNK: Final = [
     *(None, True, 0, -1, 1.5, float("nan"), 2**31, -(2**31) - 1, 2**63, -(2**63) - 1, 2**64, 10**400),
     *("", "x", "RED", "1.5", "\ud800", b"", b"ab", bytearray(b"ab")),
     *([], [1], ["x"], (), (1,), ("x", 2), {}, {"a": 1}, {1: "a"}, {"a": "b"}, range(2), FOREIGN),
+    *(Number.SEVEN, Text.RED, OrderedDict(b="é", a="x"), [("a", 1)]),
 ]
 POOL: Final = st.fixed_dictionaries(
     {

@@ -56,10 +56,10 @@ class BetsCheck:
         self._partition = self._number = 0
         self._passes = 1
         self._table = DigestTable(_ROW.size)
-        self._unreadable: dict[bytes, AuditFinding] = {}
+        self._unreadable = DigestTable(_PLACE.size)
         """The records that cannot be read and are the last of their keys so far, by the hash of the key."""
-        self._further = DigestTable(_PLACE.size)
-        """The same beyond the first `MOST_SHOWN`, without their errors."""
+        self._shown: dict[int, AuditFinding] = {}
+        """What is told of some of them, at most `MOST_SHOWN` at a time, by their offsets."""
         self.records = 0
         """Readable records."""
         self.first: dict[int, tuple[int, int]] = {}
@@ -93,7 +93,7 @@ class BetsCheck:
         hour = self._findings.hour(at)
         hour.bets += 1
         self._wanted.discard(settled_at)
-        if self._unreadable or len(self._further):
+        if len(self._unreadable):
             self._is_superseded(digest)
         if bet_id != key:
             text = f"the value is of the bet {bet_id.decode()}"
@@ -105,14 +105,11 @@ class BetsCheck:
 
     def end(self) -> None:
         """End the pass."""
-        for found in self._unreadable.values():
-            self._findings.violate(found)
-        self._unreadable.clear()
-        further = self._further
-        while further.first < further.end:
-            offset, at = _PLACE.unpack(further.payload(further.first))
-            if further.drop() is not None and offset >= 0:
-                self._findings.violate(self._one_of_many(offset, at))
+        table = self._unreadable
+        while table.first < table.end:
+            offset, at = _PLACE.unpack(table.payload(table.first))
+            if table.drop() is not None and offset >= 0:
+                self._findings.violate(self._told(offset, at))
 
     def conclude(self) -> None:
         """End the last partition."""
@@ -150,24 +147,25 @@ class BetsCheck:
         if isinstance(error, SchemaNotFound):  # a bet for all we know: a later one may be its repetition
             self._findings.violate(found)
             return
-        kept = digest in self._unreadable or len(self._unreadable) < MOST_SHOWN
-        if kept and not self._further.find(digest):
-            self._unreadable[digest] = found
-        else:
-            self._further.put(digest, _PLACE.pack(found.offset, found.at))
+        if row := self._unreadable.find(digest):
+            self._shown.pop(_PLACE.unpack(self._unreadable.payload(row))[0], None)
+        if len(self._shown) < MOST_SHOWN:
+            self._shown[found.offset or 0] = found
+        self._unreadable.put(digest, _PLACE.pack(found.offset, found.at))
 
     def _is_superseded(self, digest: bytes) -> None:
-        found = self._unreadable.pop(digest, None)
-        if found is None and (row := self._further.find(digest)):
-            offset, at = _PLACE.unpack(self._further.payload(row))
+        if row := self._unreadable.find(digest):
+            offset, at = _PLACE.unpack(self._unreadable.payload(row))
             if offset >= 0:
-                self._further.put(digest, _PLACE.pack(-1, 0))
-                found = self._one_of_many(offset, at)
-        if found is not None:
-            self._findings.warn(found._replace(text=f"{found.text} (a later record of the key can be read)"))
+                self._unreadable.put(digest, _PLACE.pack(-1, 0))
+                found = self._told(offset, at)
+                text = f"{found.text} (a later record of the key can be read)"
+                self._findings.warn(found._replace(text=text))
 
-    def _one_of_many(self, offset: int, at: int) -> AuditFinding:
-        return self._place(Proof.UNREADABLE, "it cannot be read", None, offset, at)
+    def _told(self, offset: int, at: int) -> AuditFinding:
+        """Return what is told of a record that cannot be read."""
+        found = self._shown.pop(offset, None)
+        return found or self._place(Proof.UNREADABLE, "it cannot be read", None, offset, at)
 
     def _place(self, proof: Proof, text: str, key: bytes | None, offset: int, at: int) -> AuditFinding:
         name = None if key is None else key.decode("utf-8", "replace")

@@ -15,34 +15,28 @@ MOST_SHOWN = 100
 
 
 class Proof(Enum):
-    """What is proven. docs/decisions/0024-audit.md says what each can and cannot show."""
+    """What is proven, in `words`. docs/decisions/0024-audit.md says what each can and cannot show."""
 
-    IDENTITY = "identity"
-    """received + redriven = the sum of all outcomes, in every checkpoint."""
-    COUNTERS = "counters"
-    """No counter goes back from checkpoint to checkpoint of a feed."""
-    POSITION = "position"
-    """No position goes back, unless declared."""
-    GAP = "gap"
-    """No position moves forward without a message or a gap."""
-    AHEAD = "ahead"
-    """No checkpoint is ahead of its data."""
-    PUBLISHED = "published"
-    """As many bets are in the topic as were published."""
-    DEAD_LETTERS = "deadletters"
-    """As many dead letters are in the topic as were counted."""
-    VERSION = "version"
-    """No bet goes back to an earlier version."""
-    DOUBLED = "doubled"
-    """No bet is published twice in a row with the same content."""
-    UNREADABLE = "unreadable"
-    """The last record of each key can be read."""
-    KEY = "key"
-    """The key of a bet is its betId."""
-    TOPICS = "topics"
-    """The topics are those that were written, and have the ends that the last checkpoint names."""
-    PARTITION = "partition"
-    """A bet is in the partition of its key."""
+    IDENTITY = "identity", "each received message has one outcome"
+    COUNTERS = "counters", "no counter goes back"
+    POSITION = "position", "no position goes back undeclared"
+    GAP = "gap", "every gap is declared"
+    AHEAD = "ahead", "no checkpoint is ahead of its data"
+    PUBLISHED = "published", "every published bet is there"
+    DEAD_LETTERS = "deadletters", "every dead letter is there"
+    VERSION = "version", "no bet goes back"
+    DOUBLED = "doubled", "no bet is doubled"
+    UNREADABLE = "unreadable", "the last record of each key can be read"
+    KEY = "key", "the key is the betId"
+    TOPICS = "topics", "topics are those that were written, and as long"
+    PARTITION = "partition", "each bet is in its key's partition"
+
+    words: str
+
+    def __new__(cls, value: str, words: str) -> Proof:
+        proof = object.__new__(cls)
+        proof._value_, proof.words = value, words
+        return proof
 
 
 class AuditFinding(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.records.dead_letter import DeadLetterKind, RedriveOutcome
 
-_COUNTED = {DeadLetterKind.ERROR.value, DeadLetterKind.OVERSIZED.value}
+_COUNTED = {DeadLetterKind.ERROR, DeadLetterKind.OVERSIZED}
 
 
 class LettersCheck:
@@ -32,9 +32,9 @@ class LettersCheck:
         if kind in _COUNTED and feed:
             self.letters[feed] += 1
             self._findings.hour(place.at or 0).dead_letters += 1
-        elif kind == DeadLetterKind.REDRIVE.value and feed:
+        elif kind == DeadLetterKind.REDRIVE and feed:
             if headers.get("outcome") != RedriveOutcome.FAILED.value:
                 self.redriven[feed] += 1
-        elif kind != DeadLetterKind.SAMPLE.value:
+        elif kind != DeadLetterKind.SAMPLE:
             text = "not a dead letter of a bridge: its headers lack a kind and a feed"
             self._findings.warn(place._replace(proof=Proof.DEAD_LETTERS, text=text))

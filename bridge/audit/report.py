@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from bridge.audit.findings import HOUR_MS, AuditFinding, Hour, Proof
 from bridge.audit.run import Audited
-from bridge.formatting import format_duration, format_utc, plural
+from bridge.formatting import camel_case, format_duration, format_utc, plural
 
 MOST_ROWS = 48
 """Hours that people are shown: the last ones, and all with violations."""
-_WORDS = {
-    Proof.IDENTITY: "each received message has one outcome",
-    Proof.COUNTERS: "no counter goes back",
-    Proof.POSITION: "no position goes back undeclared",
-    Proof.GAP: "every gap is declared",
-    Proof.AHEAD: "no checkpoint is ahead of its data",
-    Proof.PUBLISHED: "every published bet is there",
-    Proof.DEAD_LETTERS: "every dead letter is there",
-    Proof.VERSION: "no bet goes back",
-    Proof.DOUBLED: "no bet is doubled",
-    Proof.UNREADABLE: "the last record of each key can be read",
-    Proof.KEY: "the key is the betId",
-    Proof.TOPICS: "topics are those that were written, and as long",
-    Proof.PARTITION: "each bet is in its key's partition",
-}
 
 
 def audit_as_json(audited: Audited) -> dict[str, Any]:
@@ -55,14 +41,7 @@ def audit_as_json(audited: Audited) -> dict[str, Any]:
         "shown": [_finding_as_json(found) for found in findings.violations],
         "warnings": [_finding_as_json(found) for found in findings.warnings],
         "hours": [
-            {
-                "hour": _hour(number),
-                "bets": hour.bets,
-                "corrections": hour.corrections,
-                "deadLetters": hour.dead_letters,
-                "gaps": hour.gaps,
-                "violations": hour.violations,
-            }
+            {"hour": _hour(number)} | {camel_case(name): count for name, count in asdict(hour).items()}
             for number, hour in sorted(findings.hours.items())
         ],
     }
@@ -83,14 +62,14 @@ def _finding_as_json(found: AuditFinding) -> dict[str, Any]:
 def audit_as_lines(audited: Audited) -> str:
     """Return the result for people: hours, proofs, and the first violation at the end."""
     findings = audited.findings
-    width = max(len(words) for words in _WORDS.values())
+    width = max(len(proof.words) for proof in Proof)
     lines = [*_table(findings.hours), ""]
     for proof in Proof:
         count, warned = findings.counts[proof], findings.warned[proof]
         result = plural(count, "violation") if count else "warning" if warned else "ok"
         if unproven := findings.unproven.get(proof):
             result += f"; not shown in full: {unproven}"
-        lines.append(f"{_WORDS[proof]:<{width}}  {result}")
+        lines.append(f"{proof.words:<{width}}  {result}")
     lines.append("")
     lines += [f"warning: {_finding_as_line(found)}" for found in findings.warnings[:10]]
     if findings.violations:

@@ -30,7 +30,7 @@ from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.counters import Counters
 from bridge.records.gap import Cause, FeedGap
-from bridge.records.message import decode, headers_of
+from bridge.records.message import headers_of, record_of
 from bridge.records.reach import differences
 from bridge.records.topics import DAY_MS, Topics
 from bridge.registry import Registry
@@ -191,8 +191,7 @@ class _Audit:
 
         self._scan(self._topics.checkpoints.name, take, start=starts)
         return dict(first) | {
-            name: Checkpoint.from_avro(decode(codec, message, message.value() or b""))
-            for name, message in values.items()
+            name: record_of(message, codec, Checkpoint.from_avro) for name, message in values.items()
         }
 
     def _compare_topics(self, feeds: Mapping[str, Checkpoint]) -> None:
@@ -326,12 +325,11 @@ class _Audit:
         letters, none = self._letters, Counters()
         for name in sorted({*last, *letters.letters, *letters.redriven}):
             before, after = (feeds[name].counters if name in feeds else none for feeds in (first, last))
-            bounds = before.dead_lettered, after.dead_lettered
-            what = f"dead letters of {name}"
-            self._compare(Proof.DEAD_LETTERS, topic, what, letters.letters[name], bounds, complete)
-            bounds = before.redriven, after.redriven
-            what = f"marks of redriven dead letters of {name}"
-            self._compare(Proof.DEAD_LETTERS, topic, what, letters.redriven[name], bounds, complete)
+            for what, found, bounds in (
+                ("dead letters", letters.letters, (before.dead_lettered, after.dead_lettered)),
+                ("marks of redriven dead letters", letters.redriven, (before.redriven, after.redriven)),
+            ):
+                self._compare(Proof.DEAD_LETTERS, topic, f"{what} of {name}", found[name], bounds, complete)
 
     def _compare(
         self, proof: Proof, topic: str, what: str, found: int, bounds: tuple[int, int], complete: bool

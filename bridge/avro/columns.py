@@ -47,12 +47,16 @@ class Column:
         raise NotImplementedError
 
 
-class Booleans(Column):
-    """`values` has a byte a value."""
+class _Values(Column):
+    """What columns without parts share: `values`, one after the other."""
 
     def __init__(self, *, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
         self.values: Final = BytesWriter()
+
+
+class Booleans(_Values):
+    """A byte a value."""
 
     def add(self, value: bool) -> None:
         """Add a value."""
@@ -63,12 +67,8 @@ class Booleans(Column):
         self.values.append(0)
 
 
-class Longs(Column):
+class Longs(_Values):
     """Integers of 64 bits: numbers, times in microseconds, or indices of symbols."""
-
-    def __init__(self, *, nullable: bool = False) -> None:
-        super().__init__(nullable=nullable)
-        self.values: Final = BytesWriter()
 
     def add(self, value: i64) -> None:
         """Add a value."""
@@ -79,12 +79,8 @@ class Longs(Column):
         write_i64_le(self.values, 0)
 
 
-class Doubles(Column):
+class Doubles(_Values):
     """Floating-point numbers of 64 bits."""
-
-    def __init__(self, *, nullable: bool = False) -> None:
-        super().__init__(nullable=nullable)
-        self.values: Final = BytesWriter()
 
     def add(self, value: float) -> None:
         """Add a value."""
@@ -95,12 +91,11 @@ class Doubles(Column):
         write_f64_le(self.values, 0.0)
 
 
-class Strings(Column):
+class Strings(_Values):
     """Texts in UTF-8, one after the other; `ends` has where each ends, 32 bits."""
 
     def __init__(self, *, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
-        self.values: Final = BytesWriter()
         self.ends: Final = BytesWriter()
         self._end: i32 = 0
 

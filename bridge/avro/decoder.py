@@ -12,7 +12,7 @@ from __future__ import annotations
 from sys import intern
 from typing import Any, Final
 
-from librt.strings import read_f32_le, read_f64_le
+from librt.strings import read_f32_le, read_f64_le, read_i64_le
 from mypy_extensions import i64
 
 from bridge.avro.columns import Booleans, Column, Doubles, Lists, Longs, Maps, Strings, Structs
@@ -23,6 +23,8 @@ _TEXTS: Final = ("string", "bytes")
 _NAMED: Final = ("record", "error", "enum", "fixed")
 _TOO_EARLY: Final = "it ends too early"
 _LOW_BITS: Final[i64] = 0x7FFF_FFFF_FFFF_FFFF
+_HIGH_BITS: Final[i64] = -0x7F7F_7F7F_7F7F_7F80
+"""The highest bit of each of eight bytes."""
 
 
 class Decoder:
@@ -43,22 +45,6 @@ class Decoder:
         source = _Input(data, at)
         try:
             found = self._root.read(source)
-        except IndexError:
-            raise ValueError(_TOO_EARLY) from None
-        source.end()
-        return found
-
-    def number(self, data: bytes, at: i64) -> i64:
-        """Return the only field of the reader's schema, a long. Raises as `read`."""
-        source, root, found = _Input(data, at), self._root, 0
-        assert isinstance(root, _RecordReader)
-        try:
-            for field in root._fields:
-                if field.name is None:
-                    field.node.skip(source)
-                else:
-                    assert isinstance(field.node, _LongReader)
-                    found = source.long()
         except IndexError:
             raise ValueError(_TOO_EARLY) from None
         source.end()
@@ -272,12 +258,23 @@ def _pass_over(program: bytes, pc: i64, data: bytes, at: i64) -> i64:  # noqa: C
             else:
                 if not 0 <= number <= size - at:
                     raise ValueError(f"a length below zero: {number}" if number < 0 else _TOO_EARLY)
-                if code == 4:  # TEXT
-                    text = data[at : at + number]
-                    if not text.isascii():
-                        text.decode("utf-8")
+                if code == 4 and not _is_ascii(data, at, at + number):  # TEXT
+                    data[at : at + number].decode("utf-8")
                 at += number
                 pc += 1
+
+
+def _is_ascii(data: bytes, at: i64, end: i64) -> bool:
+    """Return whether text is ASCII, as nearly all is, without making an object of it."""
+    while at + 8 <= end:
+        if read_i64_le(data, at) & _HIGH_BITS:
+            return False
+        at += 8
+    while at < end:
+        if data[at] > 127:
+            return False
+        at += 1
+    return True
 
 
 def _pass_over_items(program: bytes, pc: i64, data: bytes, at: i64, length: i64) -> i64:

@@ -34,7 +34,7 @@ class Restored:
             self._other(message)
         else:
             try:
-                version: int = self._versions.number(value, HEADER_BYTES)
+                version: int = self._versions.read(value, HEADER_BYTES)["settlementVersion"]
             except ValueError:
                 self._other(message)
                 return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -20,14 +20,14 @@ from bridge.kafka.pace import KafkaPace
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.records import topics
 from bridge.records.dead_letter import (
+    DeadLetter,
     DeadLetterCause,
     DeadLetterKind,
-    LetterHeaders,
-    MarkHeaders,
+    RedriveMark,
     RedriveOutcome,
     cause_of,
 )
-from bridge.records.message import SkippedRecords, at, headers_of, key_of, place_of
+from bridge.records.message import SkippedRecords, at, headers_of, place_fields, place_of
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -38,27 +38,18 @@ KEY_SHOWN = 12
 EVER = Window(0, None)
 
 
-@dataclass(slots=True)
-class Letter:
-    """A dead letter, without its bytes, and what has become of it. Times are Unix seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter(DeadLetter):
+    """A dead letter that is no sample, without its bytes, and what has become of it.
 
-    key: str
-    """SHA-256 of the message, in hex."""
-    kind: DeadLetterKind
-    """ERROR or OVERSIZED."""
-    reason: str
-    """The reason of the last try."""
-    received: float
-    revision: int
-    size: int
-    """Bytes of the message."""
-    partition: int
-    offset: int
+    Its `reason` is that of the last try.
+    """
+
     tries: int = 0
     outcome: RedriveOutcome | None = None
     """The outcome of the last try; None before the first."""
     redriven: float | None = None
-    """When it was last tried."""
+    """When it was last tried, Unix seconds."""
 
     @property
     def open(self) -> bool:
@@ -66,21 +57,35 @@ class Letter:
         return self.outcome in (None, RedriveOutcome.FAILED)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all of its bytes are in its record."""
+        return self.kind is DeadLetterKind.ERROR
+
+    @property
     def place(self) -> tuple[int, int]:
         """Partition and offset."""
         return self.partition, self.offset
 
-    def merge_repeat(self, found: LetterHeaders, place: tuple[int, int]) -> bool:
-        """Take over another letter of the same message. Return whether only that one has all of its bytes.
+    def after(self, mark: RedriveMark) -> Letter:
+        """Return it after a try."""
+        failed = mark.outcome is RedriveOutcome.FAILED
+        reason = mark.reason or self.reason if failed else self.reason
+        return replace(self, outcome=mark.outcome, tries=mark.tries, redriven=mark.redriven, reason=reason)
 
-        The later receipt counts: other content of the bet may have come between. What has all bytes is kept.
+    def repeated_by(self, other: Letter) -> Letter:
+        """Return it after another letter of the same message. What has all bytes is kept.
+
+        The later receipt counts: other content of the bet may have come between.
         """
-        self.received, self.revision = found.received, found.revision
-        was_whole, is_whole = self.kind is DeadLetterKind.ERROR, found.kind is DeadLetterKind.ERROR
-        if is_whole or not was_whole:
-            self.kind, self.reason, self.size = found.kind, found.reason, found.size
-            self.partition, self.offset = place
-        return is_whole and not was_whole
+        kept = other if other.is_whole or not self.is_whole else self
+        return replace(
+            kept,
+            received=other.received,
+            revision=other.revision,
+            tries=self.tries,
+            outcome=self.outcome,
+            redriven=self.redriven,
+        )
 
 
 class Filter(NamedTuple):
@@ -146,32 +151,30 @@ def read_letters(
     return sorted(filter(wanted.wants, letters.values()), key=lambda one: (one.received, one.place))
 
 
-def letter_after(message: Message, feed: str, letters: Mapping[str, Letter]) -> Letter | None:
-    """Return the feed's letter in a record, None if its bytes are not new. A mark changes the one before it.
+def letter_after(message: Message, feed: str, letters: dict[str, Letter]) -> Letter | None:
+    """Return the feed's letter in a record, None if its bytes are not new: then the one in `letters` changes.
 
     Raises ForeignRecord for a record that no bridge has written.
     """
     headers = headers_of(message)
     if headers.get("feed", feed) != feed:
         return None
-    key = key_of(message).decode()
-    if not _DIGEST.fullmatch(key):
+    place = place_fields(message)
+    if not _DIGEST.fullmatch(place["key"]):
         raise ForeignRecord("its key is not a SHA-256")
-    known = letters.get(key)
-    if headers.get("kind") == DeadLetterKind.REDRIVE.value:
-        mark = MarkHeaders.read(headers)
+    known = letters.get(place["key"])
+    if headers.get("kind") == DeadLetterKind.REDRIVE:
+        mark = RedriveMark.read(headers)
         if known is not None:
-            known.outcome, known.tries, known.redriven = mark.outcome, mark.tries, mark.redriven
-            if mark.outcome is RedriveOutcome.FAILED:
-                known.reason = mark.reason or known.reason
+            letters[known.key] = known.after(mark)
         return None
-    found = LetterHeaders.read(headers)
+    found = Letter.read(place, headers, b"")
     if found.kind is DeadLetterKind.SAMPLE:
         return None
-    place = place_of(message)
-    if known is not None and known.open:
-        return known if known.merge_repeat(found, place) else None
-    return Letter(key, found.kind, found.reason, found.received, found.revision, found.size, *place)
+    if known is None or not known.open:
+        return found
+    letters[known.key] = known.repeated_by(found)
+    return letters[known.key] if found.is_whole and not known.is_whole else None
 
 
 def bet_id(body: bytes) -> str | None:
@@ -223,21 +226,21 @@ def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[i
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CauseSummary:
-    """The dead letters of one cause."""
+class CauseSummary(NamedTuple):
+    """The dead letters of one cause, in order of receipt."""
 
     cause: DeadLetterCause
-    count: int
-    oversized: int
-    """How many of them are not kept whole."""
-    tried: int
-    """How many of them were redriven and failed again."""
-    first: float
-    """Unix seconds."""
-    last: float
-    sample: str
-    """Key of the last one."""
+    letters: Sequence[Letter]
+
+    @property
+    def oversized(self) -> int:
+        """How many of them are not kept whole."""
+        return sum(not letter.is_whole for letter in self.letters)
+
+    @property
+    def tried(self) -> int:
+        """How many of them were redriven and failed again."""
+        return sum(letter.tries > 0 for letter in self.letters)
 
 
 def by_cause(letters: Iterable[Letter]) -> list[CauseSummary]:
@@ -245,32 +248,20 @@ def by_cause(letters: Iterable[Letter]) -> list[CauseSummary]:
     causes: dict[DeadLetterCause, list[Letter]] = {}
     for letter in letters:
         causes.setdefault(cause_of(letter.reason), []).append(letter)
-    summaries = [
-        CauseSummary(
-            cause,
-            len(found),
-            sum(letter.kind is DeadLetterKind.OVERSIZED for letter in found),
-            sum(letter.tries > 0 for letter in found),
-            found[0].received,
-            found[-1].received,
-            found[-1].key,
-        )
-        for cause, found in causes.items()
-    ]
-    return sorted(summaries, key=lambda summary: -summary.count)
+    return sorted(map(CauseSummary._make, causes.items()), key=lambda summary: -len(summary.letters))
 
 
 def cause_as_json(summary: CauseSummary) -> dict[str, Any]:
-    """Return a summary for scripts."""
+    """Return a summary for scripts; the sample is the key of the last letter."""
     return {
         "field": summary.cause.field or None,
         "reason": summary.cause.reason,
-        "count": summary.count,
+        "count": len(summary.letters),
         "oversized": summary.oversized,
         "tried": summary.tried,
-        "first": format_utc(summary.first),
-        "last": format_utc(summary.last),
-        "sample": summary.sample,
+        "first": format_utc(summary.letters[0].received),
+        "last": format_utc(summary.letters[-1].received),
+        "sample": summary.letters[-1].key,
     }
 
 
@@ -278,14 +269,15 @@ def causes_as_lines(summaries: Sequence[CauseSummary], redriven: int) -> str:
     """Return the open dead letters for people; `redriven` is the number of those that are not open."""
     lines = []
     for summary in summaries:
-        cause = summary.cause
-        lines.append(f"{summary.count:,}  {cause.field or 'the whole message'}: {cause.reason}")
-        span = f"first {format_utc(summary.first)}, last {format_utc(summary.last)}"
-        notes = [f"sample {summary.sample[:KEY_SHOWN]}"]
+        cause, letters = summary
+        lines.append(f"{len(letters):,}  {cause.field or 'the whole message'}: {cause.reason}")
+        first, last = letters[0], letters[-1]
+        notes = [f"sample {last.key[:KEY_SHOWN]}"]
         notes += [f"{summary.oversized:,} oversized"] if summary.oversized else []
         notes += [f"{summary.tried:,} failed again"] if summary.tried else []
+        span = f"first {format_utc(first.received)}, last {format_utc(last.received)}"
         lines.append(f"    {span}; {', '.join(notes)}")
-    count = sum(summary.count for summary in summaries)
+    count = sum(len(summary.letters) for summary in summaries)
     lines.append(f"{count:,} open, {redriven:,} redriven")
     return "\n".join(lines)
 
@@ -329,7 +321,7 @@ def letter_as_lines(letter: Letter, message: Message) -> str:
         f"place     {message.topic()} partition {letter.partition} offset {letter.offset}",
         f"received  {format_utc(letter.received)}, at position {letter.revision}",
         f"bet       {bet_id(body) or 'not readable'}",
-        f"kind      {letter.kind.value}, {letter.size:,} bytes",
+        f"kind      {letter.kind}, {letter.size:,} bytes",
         f"reason    {headers_of(message)['reason']}",
     ]
     if letter.outcome is not None and letter.redriven is not None:

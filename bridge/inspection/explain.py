@@ -26,7 +26,7 @@ from bridge.reader.money import format_payout, format_stake
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.dead_letter import DeadLetterKind
-from bridge.records.message import decode, headers_of
+from bridge.records.message import headers_of, record_of
 from bridge.registry import Registry
 from bridge.stored.checkpoint_reader import RETIRED, SUCCEEDS
 
@@ -320,10 +320,9 @@ def _commits(settings: Settings, times: Sequence[float]) -> list[list[_Commit]]:
         codec = registry.codec("feed-checkpoint")
 
         def take(message: Message) -> None:
-            value = message.value()
-            if value is not None:
+            if message.value() is not None:
                 try:
-                    found = Checkpoint.from_avro(decode(codec, message, value))
+                    found = record_of(message, codec, Checkpoint.from_avro)
                 except SchemaError:
                     return  # `bridge checkpoint show` reports it
                 headers = headers_of(message)

@@ -13,7 +13,7 @@ from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.records import topics
 from bridge.records.gap import FeedGap
-from bridge.records.message import SkippedRecords, decode
+from bridge.records.message import SkippedRecords, record_of
 from bridge.registry import Registry
 
 
@@ -32,9 +32,9 @@ def read_gaps(settings: Settings, feed: str | None) -> list[FeedGap]:
         codec = registry.codec("feed-gap")
 
         def take(message: Message) -> None:
-            if (value := message.value()) is not None:
+            if message.value() is not None:
                 try:
-                    gaps.append(FeedGap.from_avro(decode(codec, message, value)))
+                    gaps.append(record_of(message, codec, FeedGap.from_avro))
                 except SchemaError as error:
                     foreign.add(error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i32_le
 from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 _MASK: Final = 0xFFFFFFFF
@@ -22,7 +23,8 @@ def _murmur2(data: bytes) -> i64:
     found: i64 = _SEED ^ size
     at: i64 = 0
     while at < whole:
-        k = _times(_little_endian(data, at, at + 4))
+        word = i64(read_i32_le(data, at))
+        k = _times(word & _MASK)
         found = _times(found) ^ _times(k ^ (k >> 24))
         at += 4
     if whole < size:

@@ -23,17 +23,9 @@ from bridge.reader.decoding import (
 )
 from bridge.reader.names import ItemNames, LegNames, Names
 from bridge.reader.reading import changes, read
-from bridge.reader.records import (
-    Bet,
-    Currency,
-    DeadLetter,
-    Gap,
-    Place,
-    Removed,
-    SettledBet,
-    Snapshot,
-    Translation,
-)
+from bridge.reader.records import Bet, Currency, Gap, SettledBet, Snapshot, Translation
+from bridge.records.dead_letter import DeadLetter
+from bridge.records.place import Place, Removed
 
 __all__ = [
     "BETS",

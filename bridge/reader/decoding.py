@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from confluent_kafka import Message
 
-from bridge.errors import ForeignRecord, SchemaError
-from bridge.formatting import is_time, parse_whole
-from bridge.reader.records import (
-    Bet,
-    Currency,
-    DeadLetter,
-    Gap,
-    Place,
-    Removed,
-    Snapshot,
-    Translation,
-    moment,
-)
-from bridge.records.message import at, headers_of, key_of, original_receipt
+from bridge.errors import SchemaError
+from bridge.reader.records import Bet, Currency, Gap, Snapshot, Translation
+from bridge.records.avro_form import PLAIN, AvroField, AvroForm
+from bridge.records.dead_letter import DeadLetter
+from bridge.records.message import at, headers_of, original_receipt, place_fields
+from bridge.records.place import Place, Removed, moment
 from bridge.registry import Registry
 
 T_co = TypeVar("T_co", bound=Place, covariant=True)
@@ -57,13 +49,7 @@ class MessageDecoder(Generic[T_co]):
         """
         value = message.value()
         try:
-            place: dict[str, Any] = {
-                "topic": message.topic(),
-                "partition": message.partition(),
-                "offset": message.offset(),
-                "timestamp": message.timestamp()[1],
-                "key": key_of(message).decode(),
-            }
+            place = place_fields(message)
             if value is None:
                 return Removed(**place)
             made = self._make(place, self._codec.decode(value) if self._codec else message)
@@ -78,85 +64,46 @@ def _bet(place: _Place, datum: Any) -> Bet:
     return Bet(**place, value=datum)
 
 
-def _translation(place: _Place, datum: _Datum) -> Translation:
-    return Translation(
-        **place,
-        kind=datum["kind"],
-        id=datum["id"],
-        event_id=datum["eventId"],
-        sport_id=datum["sportId"],
-        region_id=datum["regionId"],
-        league_id=datum["leagueId"],
-        competitor_ids=datum["competitorIds"],
-        market_type_id=datum["marketTypeId"],
-        texts=datum["translations"],
-        snapshot_id=datum["snapshotId"],
-    )
-
-
-def _currency(place: _Place, datum: _Datum) -> Currency:
-    return Currency(
-        **place,
-        symbol=datum["symbol"],
-        type=datum["type"],
-        precision=datum["precision"],
-        snapshot_id=datum["snapshotId"],
-    )
-
-
-def _gap(place: _Place, datum: _Datum) -> Gap:
-    return Gap(
-        **place,
-        feed=datum["feed"],
-        start=_time(datum["from"]),
-        end=_time(datum["to"]),
-        cause=datum["cause"],
-        detected_at=_time(datum["detectedAt"]),
-    )
-
-
-def _snapshot(place: _Place, datum: _Datum) -> Snapshot:
-    return Snapshot(
-        **place,
-        job=datum["job"],
-        id=datum["id"],
-        finished_at=_time(datum["finishedAt"]),
-        complete=datum["scope"] == "Complete",
-        languages=tuple(datum["languages"]),
-        kinds=tuple(datum["kinds"]),
-        ends={end["partition"]: end["offset"] for end in datum["ends"]},
-    )
-
-
 def _dead_letter(place: _Place, message: Message) -> DeadLetter:
-    headers = headers_of(message)
-    try:
-        revision, size = parse_whole(headers["revision"]), parse_whole(headers["size"])
-        if not is_time(revision) or size < 0:
-            raise ValueError(f"revision {revision}, size {size}")
-        return DeadLetter(
-            **place,
-            body=message.value() or b"",
-            kind=headers["kind"],
-            reason=headers["reason"],
-            feed=headers["feed"],
-            revision=revision,
-            size=size,
-        )
-    except (LookupError, ValueError) as error:
-        raise ForeignRecord(f"its headers are not those of a dead letter: {error!r}") from None
+    return DeadLetter.read(place, headers_of(message), message.value() or b"")
 
 
-def _time(micros: int) -> datetime:
+def _form(of: type[T_co], **others: AvroField) -> Callable[[_Place, _Datum], T_co]:
+    """Return what makes records of a type: its fields are those of the schema, but for `others`."""
+    own = [field.name for field in fields(of) if field.name not in Place.__slots__]
+    form = AvroForm(of, **(dict.fromkeys(own, PLAIN) | others))
+    return lambda place, datum: form.from_avro(datum, f"not a {of.__name__}: ", **place)
+
+
+def _time(micros: int, path: str) -> datetime:
     """Return a time that a bridge has read from its clock. Raises SchemaError for one that is none."""
     if (found := moment(micros)) is None:
-        raise SchemaError(f"{micros} microseconds are not a time between the years 1 and 9999")
+        raise SchemaError(f"{path}: {micros} microseconds are not a time between the years 1 and 9999")
     return found
 
 
+_TIME: Final = AvroField(_time)
+_TUPLE: Final = AvroField(lambda found, _: tuple(found))
+_ENDS: Final = AvroField(lambda found, _: {end["partition"]: end["offset"] for end in found})
+
 BETS: Final = Topic("bets", "settled-bet", _bet)
-TRANSLATIONS: Final = Topic("translations", "translation", _translation)
-CURRENCIES: Final = Topic("currencies", "currency", _currency)
-GAPS: Final = Topic("gaps", "feed-gap", _gap)
-SNAPSHOTS: Final = Topic("snapshots", "snapshot", _snapshot)
+TRANSLATIONS: Final = Topic(
+    "translations", "translation", _form(Translation, texts=PLAIN.called("translations"))
+)
+CURRENCIES: Final = Topic("currencies", "currency", _form(Currency))
+GAPS: Final = Topic(
+    "gaps", "feed-gap", _form(Gap, start=_TIME.called("from"), end=_TIME.called("to"), detected_at=_TIME)
+)
+SNAPSHOTS: Final = Topic(
+    "snapshots",
+    "snapshot",
+    _form(
+        Snapshot,
+        finished_at=_TIME,
+        complete=AvroField(lambda scope, _: scope == "Complete", name="scope"),
+        languages=_TUPLE,
+        kinds=_TUPLE,
+        ends=_ENDS,
+    ),
+)
 DEAD_LETTERS: Final = Topic("deadletters", None, _dead_letter)

@@ -10,9 +10,9 @@ from threading import Event
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
 from bridge.reader.decoding import MessageDecoder, T_co, Topic
-from bridge.reader.records import Removed
 from bridge.reader.source import Start, Until, polls
 from bridge.records.message import SkippedRecords
+from bridge.records.place import Removed
 from bridge.registry import Registry
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import TypedDict
 
 from bridge.clock import MICROS
-from bridge.formatting import EPOCH
 from bridge.reader.money import payout_of, stake_of
+from bridge.records.place import Place, moment
 
 
 class EventInfo(TypedDict):
@@ -108,30 +108,6 @@ class SettledBet(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a record is. `timestamp` is that of the record, in milliseconds since 1970."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: str
-
-    @property
-    def written_at(self) -> datetime | None:
-        """The timestamp: of most bets and of dead letters the time of receipt, by the bridge's clock.
-
-        None for one that Python's datetime cannot hold, as of a copy in other units.
-        """
-        return moment(self.timestamp * 1000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removed(Place):
-    """A tombstone: the key has no value any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bet(Place):
     """A settlement of a bet. The record with the highest offset of a key is the one that counts."""
 
@@ -225,24 +201,6 @@ class Gap(Place):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter(Place):
-    """A message that could not be converted, or a sample of one with an unknown field.
-
-    `body` is the original message, of an oversized one its head; `kind` is error, oversized or sample.
-    The mark of a redrive has no value, so `changes` yields it as `Removed`, although the letter stays.
-    """
-
-    body: bytes
-    kind: str
-    reason: str
-    feed: str
-    revision: int
-    """The position at receipt, Unix seconds: a replay from there repeats the message."""
-    size: int
-    """Bytes of the original."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(Place):
     """A committed snapshot of the translations or the currencies.
 
@@ -258,11 +216,3 @@ class Snapshot(Place):
     """The kinds of names that it has; empty for currencies, and of an older bridge, for all."""
     ends: Mapping[int, int]
     """Partition → the first offset that is not part of it."""
-
-
-def moment(micros: int) -> datetime | None:
-    """Return a time of an Avro value; None if Python's datetime cannot hold it, such as 0001-01-01+02:00."""
-    try:
-        return EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        return None

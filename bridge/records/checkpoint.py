@@ -6,23 +6,21 @@ both or neither.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from itertools import chain
-from math import inf, isfinite
+from functools import partial
+from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
 from bridge.avro.codec import Codec
-from bridge.clock import MICROS
-from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
-from bridge.formatting import camel_case, is_time
 from bridge.kafka.batch import Header, Reached, Record
+from bridge.records.avro_form import PLAIN, REVISION, TIME, AvroField, AvroForm, symbol, within
 from bridge.records.counters import Counters
-from bridge.records.reach import TopicReach, impossible_reach
+from bridge.records.reach import REACH, TopicReach
 
 _counts = attrgetter(*(counter.name for counter in fields(Counters)))
 
@@ -133,133 +131,54 @@ class Checkpoint:
 
     def to_avro(self) -> dict[str, Any]:
         """Return the datum of the Avro record `FeedCheckpoint`."""
-        return {
-            "feed": self.feed,
-            "revision": self.revision,
-            "starting": self.starting,
-            "betsSchema": self.bets_schema,
-            "state": self.state.value,
-            "connections": [
-                {
-                    "at": _micros(attempt.at),
-                    "class": "Initial" if attempt.initial else "Proper",
-                    "recoverySeconds": attempt.recovery_seconds,
-                    "answeredAt": _micros(attempt.answered_at),
-                    "refused": attempt.refused,
-                    "retryAt": _micros(attempt.retry_at),
-                }
-                for attempt in self.ledger
-            ],
-            "counters": dict(zip(_AVRO_COUNTERS, _counts(self.counters), strict=True)),
-            "updatedAt": _micros(self.updated_at),
-            "owner": self.owner,
-            "reason": self.reason,
-            "since": _micros(self.since),
-            "until": _micros(self.until),
-            "newestSettlement": _micros(self.newest),
-            "skewSeconds": self.skew,
-            "catchUp": self.catch_up
-            and {
-                "position": _micros(self.catch_up.position),
-                "rate": self.catch_up.rate,
-                "remainingSeconds": self.catch_up.remaining,
-            },
-            "moved": self.moved
-            and {
-                "at": _micros(self.moved.at),
-                "by": self.moved.by,
-                "from": self.moved.start,
-                "to": self.moved.end,
-                "reason": self.moved.reason,
-            },
-            "topics": [topic.to_avro() for topic in self.topics],
-        }
+        return _FORM.to_avro(self)
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Checkpoint:
-        """Return the checkpoint of such a datum.
+        """Return the checkpoint of such a datum. Raises SchemaError as `AvroForm.from_avro`."""
+        return _FORM.from_avro(datum, "not a FeedCheckpoint: ")
 
-        Raises SchemaError, with the field, for a number that no bridge writes: with it, the limits would be
-        computed wrongly, or the next checkpoint could not be written.
-        """
-        checkpoint = cls(
-            feed=datum["feed"],
-            revision=datum["revision"],
-            state=_state(datum["state"]),
-            ledger=tuple(
-                Attempt(
-                    at=c["at"] / MICROS,
-                    recovery_seconds=c["recoverySeconds"],
-                    initial=c["class"] != "Proper",
-                    answered_at=_seconds(c["answeredAt"]),
-                    refused=c["refused"],
-                    retry_at=_seconds(c["retryAt"]),
-                    own=False,
-                )
-                for c in datum["connections"]
-            ),
-            counters=Counters(*(datum["counters"][name] for name in _AVRO_COUNTERS)),
-            updated_at=datum["updatedAt"] / MICROS,
-            owner=datum["owner"],
-            reason=datum["reason"],
-            since=_seconds(datum["since"]),
-            until=_seconds(datum["until"]),
-            newest=_seconds(datum["newestSettlement"]),
-            skew=datum["skewSeconds"],
-            catch_up=datum["catchUp"]
-            and CatchUp(
-                _seconds(datum["catchUp"]["position"]),
-                datum["catchUp"]["rate"],
-                datum["catchUp"]["remainingSeconds"],
-            ),
-            moved=(moved := datum["moved"])
-            and Move(moved["at"] / MICROS, moved["by"], moved["from"], moved["to"], moved["reason"]),
-            topics=tuple(map(TopicReach.from_avro, datum["topics"])),
-            starting=datum["starting"],
-            bets_schema=datum["betsSchema"],
-        )
-        for field, number in chain(checkpoint._impossible(), impossible_reach(checkpoint.topics)):
-            raise SchemaError(f"not a FeedCheckpoint: {field}: {number!r} is impossible")
-        return checkpoint
 
-    def _impossible(self) -> Iterator[tuple[str, float]]:
-        """Yield the fields that hold an impossible number, by their names in Avro."""
-        times: list[tuple[str, float | None]] = [
-            ("revision", self.revision),
-            ("updatedAt", self.updated_at),
-            ("since", self.since),
-            ("until", self.until),
-            ("newestSettlement", self.newest),
-        ]
-        numbers: list[tuple[str, float | None, float, float]] = [
-            ("skewSeconds", self.skew, -LONGEST_SECONDS, LONGEST_SECONDS),
-        ]
-        for index, attempt in enumerate(self.ledger):
-            name = f"connections[{index}]"
-            times += [
-                (f"{name}.at", attempt.at),
-                (f"{name}.answeredAt", attempt.answered_at),
-                (f"{name}.retryAt", attempt.retry_at),
-            ]
-            numbers.append((f"{name}.recoverySeconds", attempt.recovery_seconds, 0, LONGEST_SECONDS))
-        for counter, count in zip(_AVRO_COUNTERS, _counts(self.counters), strict=True):
-            numbers.append((f"counters.{counter}", count, 0, MOST_COUNTED))
-        if self.catch_up is not None:
-            times.append(("catchUp.position", self.catch_up.position))
-            numbers.append(("catchUp.rate", self.catch_up.rate, 0, inf))
-            numbers.append(("catchUp.remainingSeconds", self.catch_up.remaining, 0, inf))
-        if self.moved is not None:
-            times += [
-                ("moved.at", self.moved.at),
-                ("moved.from", self.moved.start),
-                ("moved.to", self.moved.end),
-            ]
-        for name, time in times:
-            if time is not None and not is_time(time):
-                yield name, time
-        for name, number, least, most in numbers:
-            if number is not None and not (isfinite(number) and least <= number <= most):
-                yield name, number
+_ATTEMPT: Final = AvroForm(
+    partial(Attempt, own=False),
+    at=TIME,
+    # A class that is unknown here counts as the strictest.
+    initial=AvroField(
+        lambda found, _: found != "Proper", lambda initial: "Initial" if initial else "Proper", "class"
+    ),
+    recovery_seconds=within(0, LONGEST_SECONDS),
+    answered_at=TIME,
+    refused=PLAIN,
+    retry_at=TIME,
+)
+_CATCH_UP: Final = AvroForm(
+    CatchUp, position=TIME, rate=within(0, inf), remaining=within(0, inf).called("remainingSeconds")
+)
+_MOVE: Final = AvroForm(
+    Move, at=TIME, by=PLAIN, start=REVISION.called("from"), end=REVISION.called("to"), reason=PLAIN
+)
+_COUNTERS: Final = AvroForm(Counters, **{it.name: within(0, MOST_COUNTED) for it in fields(Counters)})
+_FORM: Final = AvroForm(
+    Checkpoint,
+    feed=PLAIN,
+    revision=REVISION,
+    starting=PLAIN,
+    bets_schema=PLAIN,
+    # Avro reads a state newer than the schema as Unknown; a reader enters its own anyway.
+    state=symbol(State, Unknown=State.CONNECTING),
+    ledger=_ATTEMPT.many.called("connections"),
+    counters=_COUNTERS.one,
+    updated_at=TIME,
+    owner=PLAIN,
+    reason=PLAIN,
+    since=TIME,
+    until=TIME,
+    newest=TIME.called("newestSettlement"),
+    skew=within(-LONGEST_SECONDS, LONGEST_SECONDS).called("skewSeconds"),
+    catch_up=_CATCH_UP.one,
+    moved=_MOVE.one,
+    topics=REACH.many,
+)
 
 
 def checkpoint_record(
@@ -269,19 +188,3 @@ def checkpoint_record(
     at = int(checkpoint.updated_at * 1000)
     value = codec.encode(checkpoint.to_avro())
     return Record(topic, checkpoint.feed.encode(), value, at, headers, partition=0)
-
-
-_AVRO_COUNTERS = tuple(camel_case(counter.name) for counter in fields(Counters))
-
-
-def _state(symbol: str) -> State:
-    """Avro reads a state newer than the schema as `Unknown`. The reader enters its own state anyway."""
-    return State.CONNECTING if symbol == "Unknown" else State(symbol)
-
-
-def _micros(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * MICROS)
-
-
-def _seconds(micros: int | None) -> float | None:
-    return None if micros is None else micros / MICROS

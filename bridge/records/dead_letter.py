@@ -27,8 +27,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from enum import Enum
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any, Final, NamedTuple, Self
 
 from bridge.errors import ForeignRecord
 from bridge.feed.received import Oversized, Received
@@ -36,13 +37,14 @@ from bridge.formatting import is_time, parse_unix, parse_whole, shortened
 from bridge.kafka.batch import Header, Record
 from bridge.kafka.partitioner import partition_of
 from bridge.records.message import RECEIVED
+from bridge.records.place import Place
 
 _REASON_BYTES = 2_000
 MOST_TRIES: Final = 2**31
 """More than a letter is ever redriven."""
 
 
-class DeadLetterKind(Enum):
+class DeadLetterKind(StrEnum):
     """What a record of the topic is."""
 
     ERROR = "error"
@@ -132,76 +134,78 @@ def is_sample(letter: Record) -> bool:
     return ("kind", DeadLetterKind.SAMPLE.value) in (letter.headers or [])
 
 
-def redrive_mark(
-    topic: str,
-    key: bytes,
-    outcome: RedriveOutcome,
-    *,
-    feed: str,
-    at: float,
-    tries: int,
-    reason: str = "",
-    bet: tuple[bytes, int] | None = None,
-    partitions: int = 1,
-) -> Record:
-    """Return the mark of a redriven dead letter. `bet` is its betId and settlementVersion."""
-    headers: list[Header] = [
-        ("kind", DeadLetterKind.REDRIVE.value),
-        ("outcome", outcome.value),
-        ("tries", str(tries)),
-        ("redriven", f"{at:.6f}"),
-        ("feed", feed),
-    ]
-    if reason:
-        headers.append(("reason", _cut(reason)))
-    if bet is not None:
-        headers += [("bet", bet[0]), ("version", str(bet[1]))]
-    partition = partition_of(key, partitions)
-    return Record(topic, key, None, int(at * 1000), headers, partition)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter(Place):
+    """A message that could not be converted, or a sample of one with an unknown field.
 
+    `body` is the original message, of an oversized one its head. The mark of a redrive has no value, so
+    `bridge.reader.changes` yields it as `Removed`, although the letter stays.
+    """
 
-class LetterHeaders(NamedTuple):
-    """The headers of a dead letter, as above."""
-
+    body: bytes
     kind: DeadLetterKind
     """Not REDRIVE."""
     reason: str
     feed: str
     revision: int
+    """The position at receipt, Unix seconds: a replay from there repeats the message."""
     received: float
+    """When it was received, Unix seconds."""
     size: int
+    """Bytes of the original."""
 
     @classmethod
-    def read(cls, headers: Mapping[str, str]) -> LetterHeaders:
-        """Read the headers of a record. Raises ForeignRecord for any that no bridge has written."""
+    def read(cls, place: Mapping[str, Any], headers: Mapping[str, str], body: bytes) -> Self:
+        """Return the dead letter in a record. Raises ForeignRecord for headers that no bridge has written."""
         try:
-            kind, revision, size = (
-                DeadLetterKind(headers["kind"]),
-                parse_whole(headers["revision"]),
-                parse_whole(headers["size"]),
-            )
+            kind = DeadLetterKind(headers["kind"])
+            revision, size = parse_whole(headers["revision"]), parse_whole(headers["size"])
             if kind is DeadLetterKind.REDRIVE or not is_time(revision) or size < 0:
-                raise ValueError(f"kind {kind.value}, revision {revision}, size {size}")
+                raise ValueError(f"kind {kind}, revision {revision}, size {size}")
             return cls(
-                kind, headers["reason"], headers["feed"], revision, parse_unix(headers[RECEIVED]), size
+                **place,
+                body=body,
+                kind=kind,
+                reason=headers["reason"],
+                feed=headers["feed"],
+                revision=revision,
+                received=parse_unix(headers[RECEIVED]),
+                size=size,
             )
         except (LookupError, ValueError) as error:
             raise _no_headers("dead letter", error) from None
 
 
-class MarkHeaders(NamedTuple):
-    """The headers of the mark of a redriven dead letter, as above, without those of the bet."""
+class RedriveMark(NamedTuple):
+    """The mark of a redriven dead letter."""
 
     outcome: RedriveOutcome
     tries: int
     redriven: float
     feed: str
-    reason: str
+    reason: str = ""
     """Empty if there is none."""
+    bet: tuple[bytes, int] | None = None
+    """betId and settlementVersion; not read."""
+
+    def record(self, topic: str, key: bytes, partitions: int = 1) -> Record:
+        """Return its record, for the letter of this key in a topic with so many partitions."""
+        headers: list[Header] = [
+            ("kind", DeadLetterKind.REDRIVE.value),
+            ("outcome", self.outcome.value),
+            ("tries", str(self.tries)),
+            ("redriven", f"{self.redriven:.6f}"),
+            ("feed", self.feed),
+        ]
+        if self.reason:
+            headers.append(("reason", _cut(self.reason)))
+        if self.bet is not None:
+            headers += [("bet", self.bet[0]), ("version", str(self.bet[1]))]
+        return Record(topic, key, None, int(self.redriven * 1000), headers, partition_of(key, partitions))
 
     @classmethod
-    def read(cls, headers: Mapping[str, str]) -> MarkHeaders:
-        """Read the headers of a record. Raises ForeignRecord for any that no bridge has written."""
+    def read(cls, headers: Mapping[str, str]) -> RedriveMark:
+        """Return the mark in the headers of a record. Raises ForeignRecord as `DeadLetter.read`."""
         try:
             outcome, tries = RedriveOutcome(headers["outcome"]), parse_whole(headers["tries"])
             if not 0 <= tries < MOST_TRIES:

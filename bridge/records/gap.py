@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from bridge.avro.codec import Codec
-from bridge.clock import MICROS
-from bridge.errors import SchemaError
-from bridge.formatting import is_time
 from bridge.kafka.batch import Record
+from bridge.records.avro_form import PLAIN, TIME, AvroForm, symbol
 
 
 class Cause(Enum):
@@ -51,27 +49,22 @@ class FeedGap:
 
     def to_avro(self) -> dict[str, Any]:
         """Return the datum of the Avro record `FeedGap`."""
-        return {
-            "feed": self.feed,
-            "from": round(self.start * MICROS),
-            "to": round(self.end * MICROS),
-            "cause": self.cause.value,
-            "detectedAt": round(self.detected_at * MICROS),
-        }
+        return _FORM.to_avro(self)
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> FeedGap:
-        """Return the gap of such a datum. Raises SchemaError, with the field, for a time that is none."""
-        for name in ("from", "to", "detectedAt"):
-            if not is_time(datum[name] / MICROS):
-                raise SchemaError(f"not a FeedGap: {name}: {datum[name]} is impossible")
-        return cls(
-            feed=datum["feed"],
-            start=datum["from"] / MICROS,
-            end=datum["to"] / MICROS,
-            cause=Cause(datum["cause"]),
-            detected_at=datum["detectedAt"] / MICROS,
-        )
+        """Return the gap of such a datum. Raises SchemaError as `AvroForm.from_avro`."""
+        return _FORM.from_avro(datum, "not a FeedGap: ")
+
+
+_FORM: Final = AvroForm(
+    FeedGap,
+    feed=PLAIN,
+    start=TIME.called("from"),
+    end=TIME.called("to"),
+    cause=symbol(Cause),
+    detected_at=TIME,
+)
 
 
 def gap_record(topic: str, codec: Codec, gap: FeedGap) -> Record:

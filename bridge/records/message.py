@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import Message
 
@@ -12,6 +12,7 @@ from bridge.errors import ForeignRecord, SchemaError
 from bridge.formatting import parse_unix
 from bridge.log import get
 
+T = TypeVar("T")
 RECEIVED: Final = "received"
 """Header with the time of receipt: of dead letters, and of bets that were redriven."""
 
@@ -35,6 +36,17 @@ def headers_of(message: Message) -> dict[str, str]:
     }
 
 
+def place_fields(message: Message) -> dict[str, Any]:
+    """Return the fields of a record's `Place`. Raises ForeignRecord as `key_of`."""
+    return {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": message.timestamp()[1],
+        "key": key_of(message).decode(),
+    }
+
+
 def place_of(message: Message) -> tuple[int, int]:
     """Return partition and offset of a record."""
     return message.partition() or 0, message.offset() or 0
@@ -53,10 +65,13 @@ def original_receipt(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
-    """Decode a message's value. Raises SchemaError or ForeignRecord, which name the record's place."""
+def record_of(message: Message, codec: Codec, make: Callable[[dict[str, Any]], T]) -> T:
+    """Return what `make` makes of the datum of a message.
+
+    Raises SchemaError or ForeignRecord, which name the record's place.
+    """
     try:
-        return codec.decode(value)
+        return make(codec.decode(message.value() or b""))
     except SchemaError as error:
         raise at(message, error) from None
 

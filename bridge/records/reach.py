@@ -7,15 +7,16 @@ its partitions, and both are compared wherever a checkpoint is relied on (decisi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from math import inf
+from typing import Final, NamedTuple
 
-from bridge.clock import MICROS
 from bridge.errors import TopologyError
-from bridge.formatting import is_time, plural
+from bridge.formatting import plural
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.batch import Reached
+from bridge.records.avro_form import PLAIN, TIME, AvroForm, within
 
 WHAT_TO_TYPE: Final = "`bridge doctor` says what is lost, and what to type"
 
@@ -59,22 +60,10 @@ class TopicReach:
             partitions[number] = partitions[number]._replace(end=end, newest=newest / 1000)
         return replace(self, partitions=tuple(partitions))
 
-    def to_avro(self) -> dict[str, Any]:
-        """Return the datum of the Avro record `TopicReach`."""
-        partitions = [
-            {**p._asdict(), "newest": None if p.newest is None else round(p.newest * MICROS)}
-            for p in self.partitions
-        ]
-        return {"name": self.name, "id": self.id, "partitions": partitions}
 
-    @classmethod
-    def from_avro(cls, datum: Mapping[str, Any]) -> TopicReach:
-        """Return the reach of such a datum."""
-        partitions = (
-            PartitionReach(p["end"], None if p["newest"] is None else p["newest"] / MICROS, p["start"])
-            for p in datum["partitions"]
-        )
-        return cls(datum["name"], datum["id"], tuple(partitions))
+_PARTITION: Final = AvroForm(PartitionReach, end=within(0, inf), newest=TIME, start=within(0, inf))
+REACH: Final = AvroForm(TopicReach, name=PLAIN, id=PLAIN, partitions=_PARTITION.many)
+"""That of a topic in a checkpoint."""
 
 
 def as_seen(name: str, seen: TopicSeen) -> TopicReach:
@@ -87,18 +76,6 @@ def as_seen(name: str, seen: TopicSeen) -> TopicReach:
 def used_partitions(topics: Sequence[TopicReach]) -> dict[str, int]:
     """Return by topic among how many partitions keys are placed: fewer than it has, if some were added."""
     return {topic.name: len(topic.partitions) for topic in topics}
-
-
-def impossible_reach(topics: Sequence[TopicReach]) -> Iterator[tuple[str, float]]:
-    """Yield the fields that hold an impossible number, by their names in Avro."""
-    for index, topic in enumerate(topics):
-        for number, (end, newest, start) in enumerate(topic.partitions):
-            name = f"topics[{index}].partitions[{number}]"
-            for field, offset in (("end", end), ("start", start)):
-                if offset < 0:
-                    yield f"{name}.{field}", offset
-            if newest is not None and not is_time(newest):
-                yield f"{name}.newest", newest
 
 
 def same_kind(name: str, known: Sequence[TopicReach]) -> TopicReach | None:

@@ -25,7 +25,7 @@ from bridge.kafka.batch import Batch, Header, Record
 from bridge.kafka.partitioner import partition_of
 from bridge.log import get
 from bridge.records import topics
-from bridge.records.dead_letter import DeadLetterKind, RedriveOutcome, cause_of, redrive_mark
+from bridge.records.dead_letter import RedriveMark, RedriveOutcome, cause_of
 from bridge.records.message import RECEIVED
 from bridge.records.reach import used_partitions
 from bridge.registry import Registry
@@ -106,7 +106,7 @@ class _Work:
 
         found = read_letters(settings, wanted, convert, visible=visible)
         meant = {letter.key: letter for letter in found if letter.open}
-        whole = [key for key, letter in meant.items() if letter.kind is DeadLetterKind.ERROR]
+        whole = [key for key, letter in meant.items() if letter.is_whole]
         self.report = RedriveReport(oversized=len(meant) - len(whole))
         self.letters = [meant[key] for key in in_order(whole, versions)]
         """Those whose bytes are there."""
@@ -140,18 +140,9 @@ def _commit(
             key, _, _, value = decision.bet
             original: Header = (RECEIVED, f"{letter.received:.6f}")
             batch.add(Record(bets, key, value, timestamp, [original], partition_of(key, partitions[bets])))
-        mark = redrive_mark(
-            letters_topic,
-            letter.key.encode(),
-            decision.outcome,
-            feed=last.feed,
-            at=now,
-            tries=letter.tries + 1,
-            reason=decision.reason,
-            bet=decision.bet and decision.bet[:2],
-            partitions=partitions[letters_topic],
-        )
-        batch.add(mark)
+        bet = decision.bet and decision.bet[:2]
+        mark = RedriveMark(decision.outcome, letter.tries + 1, now, last.feed, decision.reason, bet)
+        batch.add(mark.record(letters_topic, letter.key.encode(), partitions[letters_topic]))
     checkpoint = replace(last, counters=counters, updated_at=now, owner=owned.owner_id)
     assert checkpoint.follows(last), "the checkpoint would go back"
     owned.commit(batch, checkpoint)

@@ -23,6 +23,14 @@ from bridge.records.dead_letter import RedriveOutcome, identity
 from bridge.records.topics import largest_bet
 
 T = TypeVar("T")
+_COUNTERS: Final = {
+    RedriveOutcome.PUBLISHED: "published",
+    RedriveOutcome.DUPLICATE: "duplicates",
+    RedriveOutcome.STALE: "stale",
+    RedriveOutcome.PING: "pings",
+    RedriveOutcome.EMPTY: "empty",
+}
+"""Outcome → the counter of it, unless it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +46,10 @@ class RedriveDecision:
 
     def add_to(self, counters: Counters) -> None:
         """Count the letter under its new outcome; one that failed remains what it was."""
-        match self.outcome:
-            case RedriveOutcome.FAILED:
-                return
-            case RedriveOutcome.PUBLISHED:
-                counters.published += 1
-                counters.corrections += self.correction
-            case RedriveOutcome.DUPLICATE:
-                counters.duplicates += 1
-            case RedriveOutcome.STALE:
-                counters.stale += 1
-            case RedriveOutcome.PING:
-                counters.pings += 1
-            case RedriveOutcome.EMPTY:
-                counters.empty += 1
-        counters.redriven += 1
+        if (name := _COUNTERS.get(self.outcome)) is not None:
+            setattr(counters, name, getattr(counters, name) + 1)
+            counters.corrections += self.correction and self.outcome is RedriveOutcome.PUBLISHED
+            counters.redriven += 1
 
 
 class Model:

@@ -15,7 +15,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.reader import OffsetProgress, TopicScan
 from bridge.log import get
 from bridge.records import topics
-from bridge.records.message import SkippedRecords, at, decode, key_of
+from bridge.records.message import SkippedRecords, at, key_of, record_of
 from bridge.registry import Registry
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.state import JobState
@@ -60,7 +60,7 @@ def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Sna
     if (found := last_record(settings, job, visible=visible)) is None:
         return None
     with Registry(settings.registry) as registry:
-        return Snapshot.from_avro(decode(registry.codec("snapshot"), found, found.value() or b""))
+        return record_of(found, registry.codec("snapshot"), Snapshot.from_avro)
 
 
 class JobStorage:

@@ -20,7 +20,7 @@ from bridge.formatting import format_utc
 from bridge.kafka import admin
 from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
 from bridge.records.checkpoint import Checkpoint
-from bridge.records.message import at, key_of, received_at
+from bridge.records.message import key_of, received_at, record_of
 from bridge.records.topics import Topics
 
 LOOKBACK = 1_000
@@ -190,10 +190,7 @@ class CheckpointReader:
 
     def _read(self, message: Message) -> Checkpoint:
         """Return a checkpoint. Raises SchemaError, with the record's place."""
-        try:
-            return Checkpoint.from_avro(self._codec.decode(message.value() or b""))
-        except SchemaError as error:
-            raise at(message, error) from None
+        return record_of(message, self._codec, Checkpoint.from_avro)
 
     def _is_checkpoint(self, message: Message) -> bool:
         try:

@@ -12,7 +12,7 @@ from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.kafka.reader import TopicScan, with_fresh_clients
 from bridge.records.gap import FeedGap
-from bridge.records.message import decode
+from bridge.records.message import record_of
 from bridge.records.topics import declare
 
 
@@ -26,7 +26,7 @@ def gaps_since(settings: Settings, codec: Codec, since: float, give_up: Callable
 
     def take(message: Message) -> None:
         try:
-            gap = FeedGap.from_avro(decode(codec, message, message.value() or b""))
+            gap = record_of(message, codec, FeedGap.from_avro)
         except SchemaError:  # `bridge gaps` tells it
             return
         if gap.feed == settings.feed.name:

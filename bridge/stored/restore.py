@@ -24,8 +24,7 @@ from bridge.records.topics import Topics
 
 LETTERS = 10_000
 """Dead letters that are restored at least: each is read whole."""
-SAMPLE = DeadLetterKind.SAMPLE.value.encode()
-REDRIVE = DeadLetterKind.REDRIVE.value.encode()
+SAMPLE, REDRIVE = DeadLetterKind.SAMPLE.encode(), DeadLetterKind.REDRIVE.encode()
 
 
 class PublishedBets(NamedTuple):

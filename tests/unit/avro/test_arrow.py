@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bridge.avro.arrow import Rows
 from bridge.avro.codec import Codec
+from bridge.errors import SchemaError
 from tests.avro_data import OWN, POOL, Maker, Pool, Schema, schemas
 
 
@@ -38,11 +39,16 @@ def test_rows_have_the_values_of_their_records(schema: Schema, pool: Pool, seed:
     except NotImplementedError:
         return
     values = [codec.encode(maker.exact()) for _ in range(20)]
+    try:
+        expected = [decoded(codec.decode(value)) for value in values]
+    except SchemaError as error:
+        # Of items without bytes nobody knows whether their number is a lie. No schema of ours has them.
+        assert "items in fewer bytes" in str(error)  # noqa: PT017
+        return
     for value in values:
         rows.add(value)
     assert rows.is_full
     found = rows.take()
     found.validate(full=True)
     assert not rows.is_full
-    expected = [decoded(codec.decode(value)) for value in values]
     assert repr([decoded(plain(row)) for row in found.to_pylist()]) == repr(expected)

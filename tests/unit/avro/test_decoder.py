@@ -98,11 +98,14 @@ def test_an_impossible_length_branch_or_number_is_an_error(before: Any, body: by
         read(schema, body)
 
 
-def test_text_that_is_passed_over_is_checked_on_request() -> None:
+@pytest.mark.parametrize("at", [0, 3, 7, 8, 12])
+def test_text_that_is_passed_over_is_checked_on_request(at: int) -> None:
     schema = record({"name": "a", "type": ["null", "string"]}, {"name": "n", "type": "long"})
-    assert read(schema, b"\x02\x02\xff\x0e") == 7
+    text = b"x" * at + b"\xff" + b"x" * (12 - at)
+    assert read(schema, b"\x02\x1a" + text + b"\x0e") == 7
     with pytest.raises(UnicodeDecodeError):
-        read(schema, b"\x02\x02\xff\x0e", strict=True)
+        read(schema, b"\x02\x1a" + text + b"\x0e", strict=True)
+    assert read(schema, b"\x02\x1a" + "é".encode() * 6 + b"x\x0e", strict=True) == 7
 
 
 def test_a_union_of_many_branches_is_passed_over() -> None:

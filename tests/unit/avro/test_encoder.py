@@ -1,10 +1,10 @@
-"""The encoder writes each type as the Avro specification says, and refuses other values."""
+"""What the encoder makes of a schema: defaults, names, and types that it does not know.
+
+That values are written and refused as by fastavro is shown in tests/property/test_encoder.py.
+"""
 
 from __future__ import annotations
 
-import struct
-from collections import OrderedDict
-from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Any
 
@@ -26,95 +26,29 @@ POINT = {
 }
 
 
-class Number(IntEnum):
-    """An int of a subclass."""
-
-    SEVEN = 7
-
-
-class Text(StrEnum):
-    """A str of a subclass."""
-
-    RED = "RED"
-
-
 def encoded(schema: Any, datum: object, header: bytes = b"") -> bytes:
     return Encoder(parse_schema(schema), header).encode(datum)
 
 
 @pytest.mark.parametrize(
-    ("schema", "datum", "expected"),
+    ("schema", "unusual"),
     [
-        ("boolean", True, b"\x01"),
-        ("boolean", False, b"\x00"),
-        ("long", 0, b"\x00"),
-        ("long", -1, b"\x01"),
-        ("long", 63, b"\x7e"),
-        ("long", -64, b"\x7f"),
-        ("long", 64, b"\x80\x01"),
-        ("long", Number.SEVEN, b"\x0e"),
-        ("long", 2**62, b"\x80" * 9 + b"\x01"),
-        ("long", 2**63 - 1, b"\xfe" + b"\xff" * 8 + b"\x01"),
-        ("long", -(2**63), b"\xff" * 9 + b"\x01"),
-        ("double", -0.0, struct.pack("<d", -0.0)),
-        ("double", 2**60, struct.pack("<d", 2**60)),
-        ("string", "", b"\x00"),
-        ("string", "é€😀", b"\x12" + "é€😀".encode()),
-        ("string", "x" * 64, b"\x80\x01" + b"x" * 64),
-        (COLOUR, "GREEN", b"\x02"),
-        (COLOUR, Text.RED, b"\x00"),
-        (["null", "long"], None, b"\x00"),
-        (["null", "long"], 1, b"\x02\x02"),
-        (["long", "null"], None, b"\x02"),
-        (["long", "null"], 1, b"\x00\x02"),
-        ({"type": "array", "items": "long"}, [], b"\x00"),
-        ({"type": "array", "items": "long"}, [1, 2], b"\x04\x02\x04\x00"),
-        ({"type": "map", "values": "long"}, {}, b"\x00"),
-        ({"type": "map", "values": "long"}, OrderedDict(b=1, a=2), b"\x04\x02b\x02\x02a\x04\x00"),
-        ({"type": "string"}, "a", b"\x02a"),
+        ("boolean", 1),
+        ({"type": "array", "items": "string"}, ("a",)),
+        ({"type": "map", "values": "long"}, MappingProxyType({"a": 1})),
     ],
 )
-def test_each_type_is_written_as_the_specification_says(schema: Any, datum: object, expected: bytes) -> None:
-    assert encoded(schema, datum, b"head") == b"head" + expected
+def test_what_fastavro_takes_for_another_type_is_refused(schema: Any, unusual: object) -> None:
+    with pytest.raises(ValueError, match=r"^$"):
+        encoded(schema, unusual)
 
 
 @pytest.mark.parametrize(
-    ("schema", "datum"),
-    [
-        ("boolean", 1),
-        ("boolean", None),
-        ("long", True),
-        ("long", "1"),
-        ("long", 2**63),
-        ("long", -(2**63) - 1),
-        ("long", 2**64 + 1),
-        ("long", -(2**80)),
-        ("long", 1.0),
-        ("double", "NaN"),
-        ("double", None),
-        ("double", False),
-        ("double", 10**400),
-        ("string", b"ab"),
-        ("string", "\ud800"),
-        (COLOUR, "BLUE"),
-        (COLOUR, 0),
-        (COLOUR, ["RED"]),
-        (["null", "long"], "1"),
-        ({"type": "array", "items": "string"}, "ab"),
-        ({"type": "array", "items": "string"}, ("a",)),
-        ({"type": "array", "items": "string"}, ["a", None]),
-        ({"type": "map", "values": "long"}, [("a", 1)]),
-        ({"type": "map", "values": "long"}, {1: 1}),
-        ({"type": "map", "values": "long"}, MappingProxyType({"a": 1})),
-        (POINT, {}),
-        (POINT, {"x": None}),
-        (POINT, [("x", 1)]),
-        (POINT, None),
-    ],
+    ("number", "expected"),
+    [(63, b"\x7e"), (-64, b"\x7f"), (64, b"\x80\x01"), (2**63 - 1, b"\xfe" + b"\xff" * 8 + b"\x01")],
 )
-def test_values_not_exactly_of_the_type_are_refused(schema: Any, datum: object) -> None:
-    with pytest.raises((ValueError, OverflowError)):
-        encoded(schema, datum)
+def test_a_number_takes_as_many_bytes_as_it_needs(number: int, expected: bytes) -> None:
+    assert encoded("long", number, b"head") == b"head" + expected
 
 
 def test_a_record_is_its_fields_in_the_order_of_the_schema() -> None:

@@ -137,24 +137,6 @@ def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("change", [{"name": "Amount"}, {"size": 16}])
-def test_a_decimal_keeps_the_type_below_it(tmp_path: Path, change: dict[str, Any]) -> None:
-    decimal = {"type": "fixed", "name": "Money", "doc": "M.", "size": 8, "logicalType": "decimal"}
-    first, second = (added(decimal | {"precision": 18} | more) for more in ({}, change))
-    write(tmp_path, second, first, second)
-    (problem,) = problems(tmp_path)
-    assert "SettledBet.x: was fixed settlement.Money of 8 bytes (decimal) and is fixed" in problem
-
-
-def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
-    second = added("long")
-    write(tmp_path, second, GOOD, second)
-    assert problems(tmp_path) == [
-        "settled-bet.avsc: is not compatible with history/settled-bet/v1.avsc: SettledBet.x: one version "
-        "lacks it, and the other has no default"
-    ]
-
-
 def test_a_version_does_not_add_a_field_and_drop_another(tmp_path: Path) -> None:
     nested = {"type": "record", "name": "In", "doc": "I.", "fields": []}
     field = {"type": ["null", "long"], "default": None, "doc": "D."}

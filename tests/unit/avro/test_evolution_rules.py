@@ -22,6 +22,7 @@ def enum(*symbols: str, **more: Any) -> dict[str, Any]:
     return {"type": "enum", "name": "E", "symbols": list(symbols)} | more
 
 
+MONEY = {"type": "fixed", "name": "Money", "size": 8, "logicalType": "decimal", "precision": 18}
 TREE = {"type": "record", "name": "T", "fields": [{"name": "next", "type": ["null", "T"]}]}
 DEEPER = {"type": "record", "name": "T", "fields": [*TREE["fields"], {"name": "b", "type": "long"}]}
 
@@ -64,7 +65,11 @@ def test_compatible(current: dict[str, Any], released: dict[str, Any]) -> None:
             of({"type": "fixed", "name": "F", "size": 5}),
             "R.a: was fixed F of 5 bytes and is fixed F of 4 bytes",
         ),
-        (of("long"), record(), "R.a: one version lacks it"),
+        *(
+            (of(MONEY | change), of(MONEY), "R.a: was fixed Money of 8 bytes (decimal) and is fixed ")
+            for change in ({"name": "Amount"}, {"size": 16})
+        ),
+        (of("long"), record(), "R.a: one version lacks it, and the other has no default"),
         (record(), of(["null", "long"]), "R.a: one version lacks it"),
         (of(record(name="S")), of(record(name="Z")), "R.a: was record Z and is record S"),
         (record(name="Z"), record(), "Z: was record R and is record Z"),

@@ -1,4 +1,7 @@
-"""A hash table and a queue in one."""
+"""How a hash table numbers its rows, and what memory it takes.
+
+That it is an ordered dictionary is shown in tests/property/test_hash_table.py.
+"""
 
 from __future__ import annotations
 
@@ -15,54 +18,12 @@ def key(name: object) -> bytes:
     return blake2b(str(name).encode(), digest_size=KEY_BYTES).digest()
 
 
-def get(table: DigestTable, name: object) -> bytes | None:
-    """Return the payload of a key."""
-    row = table.find(key(name))
-    return table.payload(row) if row else None
-
-
-def test_what_was_put_is_found() -> None:
-    table = DigestTable(2)
-    table.put(key("a"), b"aa")
-    table.put(key("b"), b"bb")
-    assert (get(table, "a"), get(table, "b"), get(table, "c"), len(table)) == (b"aa", b"bb", None, 2)
-
-
 def test_rows_are_numbered_from_one() -> None:
     table = DigestTable(1)
     table.put(key("a"), b"1")
     table.put(key("b"), b"2")
     assert [table.find(key(name)) for name in "abc"] == [1, 2, 0]
     assert (table.first, table.end) == (1, 3)
-
-
-def test_the_oldest_row_is_dropped_first() -> None:
-    table = DigestTable(1)
-    for name in "abc":
-        table.put(key(name), name.encode())
-    assert table.drop() == key("a")
-    assert (get(table, "a"), get(table, "b"), len(table), table.first) == (None, b"b", 2, 2)
-
-
-def test_a_key_that_is_put_again_is_young_again() -> None:
-    table = DigestTable(1)
-    for name, payload in (("a", b"1"), ("b", b"2"), ("a", b"3")):
-        table.put(key(name), payload)
-    assert (get(table, "a"), len(table)) == (b"3", 2)
-    assert [table.drop(), table.drop(), get(table, "a"), table.drop()] == [None, key("b"), b"3", key("a")]
-    assert len(table) == 0
-
-
-def test_keys_that_share_the_bits_of_the_index_are_distinguished() -> None:
-    table = DigestTable(1)
-    keys = [b"same!" + b"%011d" % n for n in range(50)]
-    for n, each in enumerate(keys):
-        table.put(each, b"%c" % n)
-    assert [table.payload(table.find(each)) for each in keys] == [b"%c" % n for n in range(50)]
-    assert table.find(b"same!" + b"%011d" % 50) == 0
-    for each in keys[:25]:
-        assert table.drop() == each
-    assert [table.find(each) > 0 for each in keys] == [False] * 25 + [True] * 25
 
 
 @pytest.mark.parametrize("order", [1, -1])

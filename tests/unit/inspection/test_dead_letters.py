@@ -30,8 +30,20 @@ AT = 1_790_000_000.0
 
 
 def letter(number: int = 0, reason: str = "data.x[0]: wrong, got 1", size: int = 100, **more: Any) -> Letter:
-    kind = more.pop("kind", DeadLetterKind.ERROR)
-    return Letter(f"{number:064x}", kind, reason, AT + number, 17, size, 1, number, **more)
+    given: dict[str, Any] = {
+        "kind": DeadLetterKind.ERROR,
+        "reason": reason,
+        "received": AT + number,
+        "size": size,
+    } | more
+    place: dict[str, Any] = {
+        "topic": "t",
+        "partition": 1,
+        "offset": number,
+        "timestamp": 0,
+        "key": f"{number:064x}",
+    }
+    return Letter(**place, **given, body=b"", feed="f", revision=17)
 
 
 def record(body: bytes) -> Message:
@@ -44,8 +56,10 @@ def test_a_letter_that_comes_again_was_received_by_the_later_time() -> None:
     again = Received(b"", AT + 500)
     headers = dead_letter("t", again, DeadLetterKind.ERROR, "data.x: wrong", feed="f", revision=18).headers
     message = Message("t", 2, 9, known.key.encode(), headers=headers)
-    assert letter_after(message, "f", {known.key: known}) is None
-    assert (known.received, known.revision, known.place) == (AT + 500, 18, (2, 9))
+    letters = {known.key: known}
+    assert letter_after(message, "f", letters) is None
+    found = letters[known.key]
+    assert (found.received, found.revision, found.place) == (AT + 500, 18, (2, 9))
 
 
 def test_letters_are_open_until_they_are_redriven() -> None:

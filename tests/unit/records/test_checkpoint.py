@@ -8,9 +8,11 @@ import pytest
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
+from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
 from bridge.records.checkpoint import Checkpoint, Move, State
 from bridge.records.counters import Counters
+from bridge.records.reach import PartitionReach, TopicReach
 
 CODEC = Codec(load("feed-checkpoint"), 3)
 CHECKPOINT = Checkpoint(
@@ -35,13 +37,25 @@ CHECKPOINT = Checkpoint(
     ),
     updated_at=1_790_000_090.123456,
     owner="host:1:abc",
+    reason="why",
+    since=1_789_999_991.0,
+    until=1_790_000_009.0,
+    newest=1_789_999_998.0,
+    skew=-0.5,
+    catch_up=CatchUp(1_789_997_000.0, 1234.5, 60.5),
     moved=Move(1_789_999_999.5, "somebody@host", 1_789_000_000, 1_788_000_000, "resent"),
+    topics=(TopicReach("t.bets", "id", (PartitionReach(7, 1_790_000_000.5, 3), PartitionReach())),),
+    starting=True,
+    bets_schema=9,
 )
 
 
 @pytest.mark.parametrize("state", State)
 def test_every_field_survives_avro_in_each_state(state: State) -> None:
-    for checkpoint in (replace(CHECKPOINT, state=state), replace(CHECKPOINT, state=state, moved=None)):
+    least = Checkpoint(
+        "f", 0, state, CHECKPOINT.ledger * 5_000, Counters(), 0.0, "", newest=-62_135_596_800.0
+    )
+    for checkpoint in (replace(CHECKPOINT, state=state), least):
         assert Checkpoint.from_avro(CODEC.decode(CODEC.encode(checkpoint.to_avro()))) == checkpoint
 
 

@@ -11,11 +11,11 @@ from bridge.kafka.partitioner import partition_of
 from bridge.records.dead_letter import (
     DeadLetterCause,
     DeadLetterKind,
+    RedriveMark,
     RedriveOutcome,
     cause_of,
     dead_letter,
     identity,
-    redrive_mark,
 )
 
 BODY = b'{"data":\xff}'
@@ -74,17 +74,7 @@ def test_a_reason_has_a_cause(reason: str, field: str, what: str) -> None:
 
 
 def test_a_mark_has_no_value() -> None:
-    mark = redrive_mark(
-        "t",
-        b"key",
-        RedriveOutcome.STALE,
-        feed="f",
-        at=AT,
-        tries=2,
-        reason="a later one",
-        bet=(b"b", 3),
-        partitions=6,
-    )
+    mark = RedriveMark(RedriveOutcome.STALE, 2, AT, "f", "a later one", (b"b", 3)).record("t", b"key", 6)
     assert (mark.topic, mark.key, mark.value, mark.partition) == ("t", b"key", None, partition_of(b"key", 6))
     assert mark.timestamp == 1_790_000_000_123
     assert dict(mark.headers or []) == {
@@ -97,5 +87,5 @@ def test_a_mark_has_no_value() -> None:
         "bet": b"b",
         "version": "3",
     }
-    bare = redrive_mark("t", b"key", RedriveOutcome.PING, feed="f", at=AT, tries=1)
+    bare = RedriveMark(RedriveOutcome.PING, 1, AT, "f").record("t", b"key")
     assert dict(bare.headers or []).keys() == {"kind", "outcome", "tries", "redriven", "feed"}

@@ -22,6 +22,15 @@ PATIENCE = 1e6
 """Seconds after which no reader is still to be waiting for what never comes: millions of tries."""
 
 
+def never() -> bool:
+    """Not give up."""
+    return False
+
+
+def nobody(_: str) -> None:
+    """Hear no status."""
+
+
 @dataclass
 class Log:
     """Partitions with a few records each, one a second from 1970 on, and their readers."""

@@ -14,7 +14,7 @@ from bridge.records.counters import Counters
 from bridge.stored import checkpoint_reader
 from bridge.stored.checkpoint_reader import CheckpointReader
 from tests.bets import BARE_BET
-from tests.unit.stored.log import NEVER, Log
+from tests.unit.stored.log import NEVER, Log, never, nobody
 
 SCHEMAS = {7: load("settled-bet"), 8: load("feed-checkpoint")}
 BET = Codec(SCHEMAS[7], 7).encode(BARE_BET)
@@ -29,14 +29,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 def checkpoints_in(log: Log, feed: str) -> CheckpointReader:
     settings = Settings(feed=FeedSettings(name=feed))
     return CheckpointReader(settings, topics.declare(settings), SCHEMAS.__getitem__, log.clock)
-
-
-def never() -> bool:
-    return False
-
-
-def nobody(_: str) -> None:
-    pass
 
 
 def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

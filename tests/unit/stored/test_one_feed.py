@@ -18,7 +18,7 @@ from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.stored import checkpoint_reader
 from bridge.stored.checkpoint_reader import RETIRED, CheckpointReader
-from tests.unit.stored.log import Log
+from tests.unit.stored.log import Log, never, nobody
 
 SCHEMA = load("feed-checkpoint")
 CODEC = Codec(SCHEMA, 8)
@@ -57,7 +57,7 @@ class Prefix:
         settings = Settings(feed=FeedSettings(name=feed))
         reader = CheckpointReader(settings, topics.declare(settings), lambda _: SCHEMA, self.log.clock)
         try:
-            reader.refuse_other_feeds(lambda: False, lambda _: None, ignoring=ignoring)
+            reader.refuse_other_feeds(never, nobody, ignoring=ignoring)
         except TopologyError as error:
             return str(error)
         return ""

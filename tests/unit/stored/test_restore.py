@@ -27,7 +27,7 @@ from bridge.stored import restore
 from bridge.stored.reach_reader import ReachReader
 from bridge.stored.restore import PublishedReader
 from tests.bets import BARE_BET
-from tests.unit.stored.log import NEVER, Log
+from tests.unit.stored.log import NEVER, Log, never, nobody
 
 SCHEMAS = {7: load("settled-bet"), 8: load("feed-checkpoint")}
 EXAMPLE = Path(__file__).parents[3] / "examples" / "settled-bet.message.json"
@@ -46,14 +46,6 @@ def published_in(log: Log, by_id: Callable[[int], Schema] = SCHEMAS.__getitem__)
     settings = Settings(feed=FeedSettings(name="f"))
     bets = Codec(load("settled-bet"), 7, by_id)
     return PublishedReader(settings, topics.declare(settings), bets, log.clock)
-
-
-def never() -> bool:
-    return False
-
-
-def nobody(_: str) -> None:
-    pass
 
 
 def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
