@@ -21,10 +21,11 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import EPOCH, format_utc
-from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, Skip, join_parquet
+from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets
 from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, as_text
 from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients
+from bridge.reader.batches import NamesIn, Skip
 from bridge.records import topics
 from bridge.records.message import at
 
@@ -174,11 +175,8 @@ class Export:
         saved, replay.save_seconds = self.bets, PART_SECONDS
 
         def begun() -> ParquetSink:
-            names = self._names_in(replay)
-            part = self._part(self._parts + 1)
-            return ParquetSink(
-                part, load("settled-bet"), replay.codec, _skipping(replay), names=names, flat=self._flat
-            )
+            part, names = self._part(self._parts + 1), self._names_in(replay)
+            return parquet_of_bets(part, replay.codec, _skipping(replay), names, flat=self._flat)
 
         sink = begun()
 
