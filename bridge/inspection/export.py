@@ -22,7 +22,7 @@ from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import EPOCH, format_utc
 from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets
-from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, as_text
+from bridge.inspection.formats import CSV_FIELDS, Format, NamesOf, as_text, csv_sink, json_sink
 from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients
 from bridge.reader.batches import NamesIn, Skip
@@ -168,8 +168,10 @@ class Export:
             case "avro":
                 return AvroSink(file, load("settled-bet"), replay.codec, _skipping(replay), head=head)
             case "csv":
-                return CsvSink(file, self._names, head=head)
-        return JsonSink(file, self._names)
+                if self._names is None:
+                    replay.read_only(CSV_FIELDS)
+                return csv_sink(file, self._names, head=head)
+        return json_sink(file, self._names)
 
     def _run_parquet(self, replay: Replay) -> None:
         saved, replay.save_seconds = self.bets, PART_SECONDS

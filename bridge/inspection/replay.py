@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Message
 
+from bridge.avro.schemas import Fields
 from bridge.config import Settings, parse_time
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, naming_option
 from bridge.formatting import format_utc
@@ -16,7 +17,8 @@ from bridge.inspection.merging import Merging
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan, TopicWatch
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
+from bridge.kafka.topic_watch import TopicWatch
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import MessageDecoder
 from bridge.records import topics
@@ -162,6 +164,10 @@ class Replay:
         assert isinstance(found, Bet)
         return found
 
+    def read_only(self, fields: Fields) -> None:
+        """Yield bets with only these fields, among them those that a selection asks for."""
+        self._decoder = MessageDecoder(BETS, self._registry, fields)
+
     def leave_out(self, error: SchemaError) -> None:
         """Count a message that no bridge has written. Raises the error if the registry lacks a schema."""
         if self._strict and isinstance(error, SchemaNotFound):
@@ -169,6 +175,7 @@ class Replay:
         self._foreign.add(error)
 
     def _found(self) -> Iterator[tuple[Bet, Message]]:
+        selection = None if self._selection.is_by_key else self._selection
         for messages in self._merged():
             for message in messages:
                 if self._is_interrupted:
@@ -179,7 +186,7 @@ class Replay:
                 except SchemaError as error:
                     self.leave_out(error)
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
-                if isinstance(bet, Bet) and self._selection.wants(bet):
+                if isinstance(bet, Bet) and (selection is None or selection.wants(bet)):
                     yield bet, message
 
     def interrupt(self) -> None:

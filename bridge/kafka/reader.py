@@ -27,6 +27,7 @@ from bridge.kafka.cursor import Cursor
 from bridge.kafka.errors import BlockedByOpenTransaction, KafkaUnavailable, Stalled, denied, lacks_right
 from bridge.kafka.open_transactions import RecordPlace, first_times, what_to_do
 from bridge.kafka.outage import outage
+from bridge.kafka.topic_watch import POLL_SECONDS, TopicWatch
 from bridge.log import get
 from bridge.registry import RegistryUnavailable
 
@@ -34,8 +35,16 @@ T = TypeVar("T")
 
 RETRY_SECONDS = 0.5
 ASK_SECONDS = 10.0
-CONSUME_SECONDS = 0.02
-"""How long a client waits for a full batch: it does so even where only a few records are left."""
+STALL_SECONDS = 30.0
+"""A client that receives nothing for this long is replaced."""
+IN_VAIN_SECONDS = 60.0
+"""A command gives up when nothing comes for this long: one answer may be megabytes, and the link thin."""
+STALL_SECONDS = 30.0
+"""A client that receives nothing for this long is replaced."""
+IN_VAIN_SECONDS = 60.0
+"""A command gives up when nothing comes for this long: one answer may be megabytes, and the link thin."""
+FOLLOW_SECONDS = 0.2
+"""How long a client that follows a topic waits for a full batch."""
 STALL_SECONDS = 30.0
 """A client that receives nothing for this long is replaced."""
 IN_VAIN_SECONDS = 60.0
@@ -156,56 +165,6 @@ def _refuse(topic: str, error: KafkaError) -> None:
         raise TopologyError(f"reading {topic}: {text}")
 
 
-class TopicWatch:
-    """Notices that a topic is recreated, or gets more partitions, while it is read.
-
-    Who `follows` it reads it for ever: added partitions, too, and a recreated topic from its beginning.
-    """
-
-    def __init__(self, *, follows: bool, poll_seconds: float = FOLLOW_SECONDS) -> None:
-        self.follows = follows
-        self.poll_seconds = poll_seconds if follows else CONSUME_SECONDS
-        """How long a client waits for a full batch."""
-        self.recreated = 0
-        """How often the topic was recreated: what comes is of another topic than what came."""
-        self._id: str | None = None
-        self._is_missing = False
-        """Whether no broker knew the topic when it was asked last."""
-        self._looked_at = time.monotonic()
-
-    def begin(self, client: AdminClient, topic: str) -> None:
-        """Remember which topic it is."""
-        self._id = admin.topic_id(client, topic)
-
-    def changed(self, client: AdminClient, cursor: Cursor, topic: str) -> Cursor | None:
-        """Return from where to read a topic that has changed, None for one that has not.
-
-        Raises TopologyError if one that is read to its end is gone or recreated, KafkaUnavailable.
-        """
-        if time.monotonic() - self._looked_at < LOOK_SECONDS:
-            return None
-        self._looked_at = time.monotonic()
-        found = admin.topic_id(client, topic)
-        count = 0 if found is None else admin.partition_count(client, topic)
-        was_missing, self._is_missing = self._is_missing, found is None
-        # One answer says little: a broker that has just started may not know of it yet.
-        if not self.follows and (was_missing if found is None else found != self._id):
-            raise TopologyError(f"{topic} was deleted or recreated while it was read")
-        if found is None:
-            if not was_missing:
-                get().warning("topic deleted, waiting until it is recreated", topic=topic)
-            return None
-        if found != self._id:
-            get().warning("topic recreated, reading it from the beginning", topic=topic)
-            self._id = found
-            self.recreated += 1
-            return cursor_over(topic, [0] * count, [inf] * count)
-        if self.follows and (added := count - len(cursor.places)) > 0:
-            starts = [*(place.offset for place in cursor.places), *[0] * added]
-            return cursor_over(topic, starts, [inf] * count)
-        return None
-
-
 class _Advance:
     """How far a scan has come, in sums of offsets, and whether it still does."""
 
@@ -303,7 +262,7 @@ class TopicScan:
         return self._tries(settings, self._polls, stop)
 
     def resume(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
-        """Read to the end, unless `give_up`, asked every CONSUME_SECONDS or so, says so first.
+        """Read to the end, unless `give_up`, asked every POLL_SECONDS or so, says so first.
 
         Raises Stalled when nothing comes for `stall_seconds`, KafkaUnavailable, TopologyError (also when the
         topic has lost its end), and what `take` raises.
@@ -365,7 +324,7 @@ class TopicScan:
         self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]
     ) -> Iterator[Iterator[Message]]:
         cursor, begun = self.set_out(client), self.clock().monotonic
-        seconds = self.watch.poll_seconds if self.watch else CONSUME_SECONDS
+        seconds = self.watch.poll_seconds if self.watch else POLL_SECONDS
         if left := cursor.left:
             clients.warm_up(consumer, self.topic)
             consumer.assign(left)
@@ -409,8 +368,8 @@ class TopicScan:
             self._report(cursor, reached)
         if reason := getattr(consumer, "stranded", ""):
             raise Stalled(reason)
-        if self.watch is not None and (other := self.watch.changed(client, cursor, self.topic)):
-            self.cursor = other
+        if self.watch is not None and (starts := self.watch.changed(client, cursor.places, self.topic)):
+            self.cursor = cursor_over(self.topic, starts, [inf] * len(starts))
             raise Stalled(f"{self.topic} has changed")  # the client has cached what it was like
         if outage.throttled:
             self._advance.moved_at = now

@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
-from bridge.kafka.reader import TopicWatch
+from bridge.kafka.topic_watch import TopicWatch
 from bridge.reader.decoding import TRANSLATIONS
 from bridge.reader.records import Bet, BetBuilderItem, Market, SettledBetItem
 from bridge.reader.source import scan_of

@@ -14,7 +14,8 @@ from bridge import clock
 from bridge.config import Settings
 from bridge.errors import SettingsError
 from bridge.kafka import admin
-from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan, TopicWatch
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
+from bridge.kafka.topic_watch import TopicWatch
 from bridge.reader.records import Snapshot
 
 Start: TypeAlias = Literal["start", "end"] | datetime | timedelta | Mapping[int, int] | Snapshot

@@ -11,7 +11,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import TopologyError
-from bridge.kafka import reader
+from bridge.kafka import topic_watch
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.reader import BETS, Place, changes, names, source
 from bridge.reader.source import polls
@@ -65,7 +65,7 @@ def test_a_client_is_replaced_as_soon_as_one_can_be_made(log: Log, monkeypatch: 
 def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
     log: Log, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr(reader, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(topic_watch, "LOOK_SECONDS", 0)
     reading = polls(NOWHERE, "bets", "start", None, None)
 
     def found() -> list[tuple[int | None, int | None]]:
@@ -91,7 +91,7 @@ def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
 def test_a_topic_that_seems_gone_for_a_moment_is_not_read_again(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(topic_watch, "LOOK_SECONDS", 0)
     follows = polls(NOWHERE, "bets", "start", None, None)
     ends = polls(NOWHERE, "bets", "start", "end", None)
     assert sum(len([*next(follows)]) for _ in range(6)) == 10
@@ -131,7 +131,7 @@ def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log)
 
 
 def test_names_that_a_recreated_topic_lacks_are_forgotten(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(topic_watch, "LOOK_SECONDS", 0)
     monkeypatch.setattr(names, "LOOK_SECONDS", 0)
     codec = Codec(load("translation"), 7, lambda _: load("translation"))
     monkeypatch.setattr(
