@@ -345,7 +345,7 @@ class TopicScan:
     def _set_out(self, client: AdminClient) -> Cursor:
         count = admin.partition_count(client, self.topic)
         if self.watch is not None:
-            self.watch.begin(client, self.topic)
+            self.watch.begin(client, self.topic, self.clock)
         if self.ends is not None:
             ends = [self.ends.get(p, 0) for p in range(count)]
         else:
@@ -368,7 +368,9 @@ class TopicScan:
             self._report(cursor, reached)
         if reason := getattr(consumer, "stranded", ""):
             raise Stalled(reason)
-        if self.watch is not None and (starts := self.watch.changed(client, cursor.places, self.topic)):
+        if self.watch is not None and (
+            starts := self.watch.changed(client, self.topic, cursor.places, self.clock)
+        ):
             self.cursor = cursor_over(self.topic, starts, [inf] * len(starts))
             raise Stalled(f"{self.topic} has changed")  # the client has cached what it was like
         if outage.throttled:

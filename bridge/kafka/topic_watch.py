@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Final
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from bridge.clock import Clock
 from bridge.errors import TopologyError
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
@@ -37,20 +37,23 @@ class TopicWatch:
         self._id: str | None = None
         self._is_missing = False
         """Whether no broker knew the topic when it was asked last."""
-        self._looked_at = time.monotonic()
+        self._looked_at = 0.0
+        """Monotonic time at which the topic was asked for last."""
         self._passed = 0
         """Sum of offsets at that time."""
 
-    def begin(self, client: AdminClient, topic: str) -> None:
+    def begin(self, client: AdminClient, topic: str, clock: Clock) -> None:
         """Remember which topic it is."""
-        self._id = admin.topic_id(client, topic)
+        self._id, self._looked_at = admin.topic_id(client, topic), clock().monotonic
 
-    def changed(self, client: AdminClient, places: Sequence[TopicPartition], topic: str) -> list[int] | None:
+    def changed(
+        self, client: AdminClient, topic: str, places: Sequence[TopicPartition], clock: Clock
+    ) -> list[int] | None:
         """Return from which offsets to read a topic that has changed, None if it has not.
 
         Raises TopologyError if one that is read to its end is gone or recreated, KafkaUnavailable.
         """
-        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+        if clock().monotonic - self._looked_at < LOOK_SECONDS:
             return None
         passed, self._passed = self._passed, sum([place.offset for place in places])
         try:
@@ -61,7 +64,7 @@ class TopicWatch:
                 return None
             raise
         finally:
-            self._looked_at = time.monotonic()
+            self._looked_at = clock().monotonic
         was_missing, self._is_missing = self._is_missing, found is None
         # One answer says little: a broker that has just started may not know of it yet.
         if not self.follows and (was_missing if found is None else found != self._id):
