@@ -19,6 +19,7 @@ from confluent_kafka import Message
 from librt.strings import BytesWriter
 
 from bridge.avro.codec import HEADER_BYTES, Codec
+from bridge.avro.columns import Booleans
 from bridge.avro.encoder import write_bytes, write_long
 from bridge.avro.schemas import Schema, load
 from bridge.clock import MICROS
@@ -143,15 +144,14 @@ def parquet_of_bets(
 
 def _bets(rows: Any, *, flat: bool) -> Any:
     """Return a table of a batch of bets, with their money as decimals."""
-    from pyarrow import compute as pc
-
-    table = _table(rows)
-    amount = rows["amount"]
-    precisions = pc.if_else(amount.is_valid(), amount.field("precision"), None)
+    table, amount = _table(rows), rows["amount"]
+    # Unlike `field`, null where the amount is.
+    values, scales = (amount.flatten()[amount.type.get_field_index(n)] for n in ("value", "precision"))
+    precisions = scales.to_pylist()
     money = {
-        "stake": _stakes(amount.field("value"), precisions),
-        "exactPayout": _payouts(rows["payout"], precisions),
-        "exactPartialRefund": _payouts(rows["partialRefund"], precisions),
+        "stake": _stakes(values, precisions),
+        "exactPayout": _payouts(rows["payout"].to_pylist(), precisions),
+        "exactPartialRefund": _payouts(rows["partialRefund"].to_pylist(), precisions),
         "receivedAt": rows["timestamp"],
     }
     place = table.column_names.index("key")
@@ -191,36 +191,46 @@ def _received(message: Message) -> int:
     return written_at(message) if original is None else round(original * MICROS)
 
 
-def _stakes(values: Any, precisions: Any) -> Any:
+def _stakes(values: Any, precisions: Sequence[int | None]) -> Any:
     """Return numbers × 10^-precision as decimals; null without a precision, or where they do not fit."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
     found = pa.nulls(len(values), _decimal())
     digits = values.cast(pa.decimal128(19, 0)).buffers()
-    for precision in pc.unique(precisions).drop_null().to_pylist():
+    for precision in {each for each in precisions if each is not None}:
         if 0 <= precision <= _SCALE:  # the same digits, read with another scale, always fit
             scaled = pa.Array.from_buffers(pa.decimal128(19, precision), len(values), digits).cast(_decimal())
         elif -_SCALE <= precision < 0:
-            scaled = _exactly([Decimal(value).scaleb(-precision) for value in values.to_pylist()])
+            scaled = _exactly([Decimal(value or 0).scaleb(-precision) for value in values.to_pylist()])
         else:
             continue
-        found = pc.if_else(pc.fill_null(pc.equal(precisions, precision), False), scaled, found)
+        found = pc.if_else(_equal(precisions, precision), scaled, found)
     return found
 
 
-def _payouts(values: Any, precisions: Any) -> Any:
-    """Return what `payout_of` makes of payouts as decimals, null where they do not fit."""
-    import pyarrow as pa
-    from pyarrow import compute as pc
+def _equal(values: Sequence[int | None], wanted: int) -> Any:
+    from bridge.avro.arrow import array_of
 
-    pairs = zip(values.to_pylist(), precisions.to_pylist(), strict=True)
-    texts = [payout_text(value, precision) if value else "0" for value, precision in pairs]
+    column = Booleans()
+    for value in values:
+        column.add(value == wanted)
+    return array_of("boolean", column)
+
+
+def _payouts(values: Sequence[float], precisions: Sequence[int | None]) -> Any:
+    """Return what `payout_of` makes of payouts as decimals, null where they do not fit."""
+    from pyarrow import ArrowInvalid
+
+    from bridge.avro.arrow import texts
+
+    pairs = zip(values, precisions, strict=True)
+    found = [payout_text(value, precision) if value else "0" for value, precision in pairs]
     # A text of too many digits becomes another number, without an error (pyarrow 26).
-    if pc.all(pc.less(pc.abs(values), _SURE)).as_py() is not False:
-        with suppress(pa.ArrowInvalid):  # of too many decimals
-            return pa.array(texts, pa.string()).cast(_decimal())
-    return _exactly([Decimal(text) for text in texts])
+    if all(-_SURE < value < _SURE for value in values):
+        with suppress(ArrowInvalid):  # of too many decimals
+            return texts(found).cast(_decimal())
+    return _exactly([Decimal(text) for text in found])
 
 
 def _exactly(values: Sequence[Decimal]) -> Any:

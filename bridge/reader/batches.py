@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
+from bridge.avro.columns import Lists, Longs, Strings
 from bridge.avro.schemas import Schema, load
 from bridge.config import Settings
 from bridge.config import load as load_settings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ROWS: Final = 10_000
 """Rows of a batch, unless it is asked for another number."""
+_MICROS: Final = {"type": "long", "logicalType": "timestamp-micros"}
 
 
 def read_batches(
@@ -97,13 +99,18 @@ class RowBatch:
         from bridge.avro.arrow import Rows
 
         self._rows: Rows = Rows(schema, codec, most)
-        self._places: list[tuple[str, int, int, int]] = []
-        self._texts: list[Sequence[str | None]] = []
-        """Of each row, the names of its items."""
+        self._begin()
         self._skip, self._time, self._names = skip, time, names
 
+    def _begin(self) -> None:
+        self._keys, self._times = Strings(), Longs(nullable=True)
+        self._partitions, self._offsets = Longs(), Longs()
+        self._texts = Strings(nullable=True)
+        self._items = Lists(self._texts)
+        """Of each row, the names of its items."""
+
     def __len__(self) -> int:
-        return len(self._places)
+        return int(self._offsets.rows)
 
     @property
     def is_full(self) -> bool:
@@ -115,32 +122,41 @@ class RowBatch:
         if (value := message.value()) is None:
             return False
         try:
-            key = key_of(message).decode()
+            key = key_of(message)
             names = self._names(message) if self._names else ()
             self._rows.add(value)
         except SchemaError as error:
             self._skip(message, error)
             return False
-        self._places.append((key, self._time(message), message.partition() or 0, message.offset() or 0))
+        self._keys.add(key)
+        if -(2**63) <= (time := self._time(message)) < 2**63:
+            self._times.add(time)
+        else:
+            self._times.add_null()
+        self._partitions.add(message.partition() or 0)
+        self._offsets.add(message.offset() or 0)
         if self._names:
-            self._texts.append(names)
+            for name in names:
+                if name is None:
+                    self._texts.add_null()
+                else:
+                    self._texts.add(name.encode())
+            self._items.close()
         return True
 
     def take(self) -> pyarrow.RecordBatch:
         """Return the records so far, and begin anew. Times that no timestamp holds are null."""
         import pyarrow as pa
 
-        rows, places, texts = self._rows.take(), self._places, self._texts
-        self._places, self._texts = [], []
-        keys, times, partitions, offsets = zip(*places, strict=True) if places else ((), (), (), ())
-        micros = [time if -(2**63) <= time < 2**63 else None for time in times]
-        return pa.record_batch(
-            {
-                **{field.name: rows.field(field.name) for field in rows.type},
-                "key": pa.array(keys, pa.string()),
-                "timestamp": pa.array(micros, pa.timestamp("us", tz="UTC")),
-                "partition": pa.array(partitions, pa.int32()),
-                "offset": pa.array(offsets, pa.int64()),
-                **({"names": pa.array(texts, pa.list_(pa.string()))} if self._names else {}),
-            }
-        )
+        from bridge.avro.arrow import array_of
+
+        rows = self._rows.take()
+        columns = {field.name: rows.field(field.name) for field in rows.type}
+        columns["key"] = array_of("string", self._keys)
+        columns["timestamp"] = array_of(["null", _MICROS], self._times)
+        columns["partition"] = array_of("long", self._partitions).cast(pa.int32())
+        columns["offset"] = array_of("long", self._offsets)
+        if self._names:
+            columns["names"] = array_of({"type": "array", "items": ["null", "string"]}, self._items)
+        self._begin()
+        return pa.record_batch(columns)
