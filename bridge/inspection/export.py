@@ -21,7 +21,7 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import EPOCH, format_utc
-from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets
+from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets, use_system_memory
 from bridge.inspection.formats import CSV_FIELDS, Format, NamesOf, as_text, csv_sink, json_sink
 from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients
@@ -174,6 +174,7 @@ class Export:
         return json_sink(file, self._names)
 
     def _run_parquet(self, replay: Replay) -> None:
+        use_system_memory()
         saved, replay.save_seconds = self.bets, PART_SECONDS
 
         def begun() -> ParquetSink:

@@ -250,6 +250,14 @@ def _decimal() -> Any:
     return pa.decimal128(38, _SCALE)
 
 
+def use_system_memory() -> None:
+    """Have pyarrow give back what it frees: its own pool keeps 40 MB."""
+    with suppress(ImportError):  # who writes a file says so
+        import pyarrow as pa
+
+        pa.set_memory_pool(pa.system_memory_pool())
+
+
 def join_parquet(parts: Sequence[Path], path: Path) -> None:
     """Make one Parquet file of several, a row group at a time."""
     import pyarrow as pa
