@@ -30,6 +30,7 @@ _SUBJECTS = {
     "learn": "job",
     "micro": "step",
     "limit": "part",
+    "replay": "what",
 }
 """What the lines of a benchmark differ in."""
 _LESS_IS_BETTER = frozenset({"latency", "start", "growth", "snapshots", "learn"})

@@ -440,7 +440,7 @@ def _names(settings: Settings, language: str | None) -> Iterator[NamesOf]:
 
 def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
     """Print bets on stdout; return how many."""
-    from bridge.inspection.formats import HEAD, CsvSink, JsonSink, as_line, as_text, fitting
+    from bridge.inspection.formats import HEAD, as_line, as_text, csv_sink, fitting, json_sink
 
     count = 0
     if form == "table":
@@ -452,7 +452,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
                 print_text(fitting(f"  {as_text(item) or 'no names'}", width))
         return count
     out = sys.stdout.buffer
-    sink = JsonSink(out, names) if form == "json" else CsvSink(out, names)
+    sink = json_sink(out, names) if form == "json" else csv_sink(out, names)
     for count, bet in enumerate(bets, 1):  # noqa: B007
         sink.write(bet)
         sink.flush()

@@ -21,10 +21,11 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import EPOCH, format_utc
-from bridge.inspection.files import AvroSink, NamesIn, ParquetSink, Skip, join_parquet
-from bridge.inspection.formats import CsvSink, Format, JsonSink, NamesOf, as_text
+from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets, use_system_memory
+from bridge.inspection.formats import CSV_FIELDS, Format, NamesOf, as_text, csv_sink, json_sink
 from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients
+from bridge.reader.batches import NamesIn, Skip
 from bridge.records import topics
 from bridge.records.message import at
 
@@ -167,18 +168,18 @@ class Export:
             case "avro":
                 return AvroSink(file, load("settled-bet"), replay.codec, _skipping(replay), head=head)
             case "csv":
-                return CsvSink(file, self._names, head=head)
-        return JsonSink(file, self._names)
+                if self._names is None:
+                    replay.read_only(CSV_FIELDS)
+                return csv_sink(file, self._names, head=head)
+        return json_sink(file, self._names)
 
     def _run_parquet(self, replay: Replay) -> None:
+        use_system_memory()
         saved, replay.save_seconds = self.bets, PART_SECONDS
 
         def begun() -> ParquetSink:
-            names = self._names_in(replay)
-            part = self._part(self._parts + 1)
-            return ParquetSink(
-                part, load("settled-bet"), replay.codec, _skipping(replay), names=names, flat=self._flat
-            )
+            part, names = self._part(self._parts + 1), self._names_in(replay)
+            return parquet_of_bets(part, replay.codec, _skipping(replay), names, flat=self._flat)
 
         sink = begun()
 

@@ -9,34 +9,36 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 from confluent_kafka import Message
 from librt.strings import BytesWriter
 
 from bridge.avro.codec import HEADER_BYTES, Codec
+from bridge.avro.columns import Booleans
 from bridge.avro.encoder import write_bytes, write_long
-from bridge.avro.schemas import Schema
+from bridge.avro.schemas import Schema, load
 from bridge.clock import MICROS
 from bridge.errors import BridgeError, SchemaError
+from bridge.reader.batches import NamesIn, RowBatch, Skip, written_at
 from bridge.reader.money import payout_text
 from bridge.records.message import headers_of, key_of, original_receipt
 
-if TYPE_CHECKING:
-    from bridge.avro.arrow import Rows
-
-NamesIn = Callable[[Message], Sequence[str | None]] | None
-"""Returns the names of a bet's items; None without names."""
-Skip = Callable[[Message, SchemaError], None]
-"""Called with a record that cannot be read; may raise the error."""
-_ROWS: Final = 10_000
-"""Of a row group."""
 _SCALE: Final = 18
-_MOST: Final = 10**38
-"""Of decimal(38, 18), as an integer."""
-_ZERO: Final = bytes(16)
+_SURE: Final = 1e13
+"""What is smaller has few digits before the point."""
+_MOST: Final = 10**20
+"""Of decimal(38, 18)."""
+
+
+def _table(rows: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([rows])
 
 
 class AvroSink:
@@ -86,52 +88,25 @@ class AvroSink:
 
 
 class ParquetSink:
-    """A Parquet file of bets, in row groups of `_ROWS`; close it. Needs pyarrow, the extra `parquet`.
+    """A Parquet file of the rows of a batch, made into a table if need be; close it. Needs pyarrow."""
 
-    Has the fields of the record; its money as decimals, null where decimal(38, 18) does not hold one; when it
-    was received, and its place; and with `names` those of its items. With `flat`, a row an item, and one for
-    a bet without any; fields of records in it are columns then, such as `event.id`.
-    """
+    def __init__(self, path: Path, batch: RowBatch, table: Callable[[Any], Any] = _table) -> None:
+        from bridge.avro.arrow import parquet_writer
 
-    def __init__(
-        self,
-        path: Path,
-        schema: Schema,
-        codec: Codec,
-        skip: Skip,
-        *,
-        names: NamesIn = None,
-        flat: bool = False,
-    ) -> None:
-        from bridge.avro.arrow import Rows, parquet_writer
-
-        self._rows: Final[Rows] = Rows(schema, codec, _ROWS)
-        self._places: list[tuple[int | None, int, int]] = []
-        """Of each row: when it was received, microseconds, its partition and its offset."""
-        self._texts: list[Sequence[str | None]] = []
-        """Of each row, the names of its items."""
-        self._skip, self._names, self._flat = skip, names, flat
-        self._file = parquet_writer(path, self._table().schema)
+        self._batch, self._table = batch, table
+        self._file = parquet_writer(path, table(batch.take()).schema)
         # It compresses while the next rows are read.
         self._thread, self._written = ThreadPoolExecutor(1), Future[None]()
         self._written.set_result(None)
 
     def write(self, messages: Sequence[Message]) -> int:
-        """Add rows; return the number of bets."""
-        count = 0
+        """Add rows; return how many were added."""
+        batch, count = self._batch, 0
         for message in messages:
-            try:
-                key_of(message)
-                names = self._names(message) if self._names else ()
-                self._rows.add(message.value() or b"")
-            except SchemaError as error:
-                self._skip(message, error)
-                continue
-            count += 1
-            self._places.append((_received(message), message.partition() or 0, message.offset() or 0))
-            self._texts.append(names)
-            if self._rows.is_full:
-                self._flush()
+            if batch.add(message):
+                count += 1
+                if batch.is_full:
+                    self._flush()
         return count
 
     def close(self) -> None:
@@ -148,34 +123,42 @@ class ParquetSink:
         self._file.close()
 
     def _flush(self) -> None:
-        if self._places:
-            table = self._table()
+        if len(self._batch):
+            table = self._table(self._batch.take())
             self._written.result()
             self._written = self._thread.submit(self._file.write_table, table)
 
-    def _table(self) -> Any:
-        """Return the rows so far as a table, and begin anew."""
-        import pyarrow as pa
-        from pyarrow import compute as pc
 
-        bets, places, texts = self._rows.take(), self._places, self._texts
-        self._places, self._texts = [], []
-        columns = {field.name: bets.field(field.name) for field in bets.type}
-        amount = columns["amount"]
-        precisions = pc.if_else(amount.is_valid(), amount.field("precision"), None).to_pylist()
-        stakes = zip(amount.field("value").to_pylist(), precisions, strict=True)
-        columns["stake"] = _decimals([_scaled(value, precision) for value, precision in stakes])
-        for name, of in (("exactPayout", "payout"), ("exactPartialRefund", "partialRefund")):
-            pairs = zip(columns[of].to_pylist(), precisions, strict=True)
-            columns[name] = _decimals([_exact(value, precision) for value, precision in pairs])
-        received, partitions, offsets = zip(*places, strict=True) if places else ((), (), ())
-        columns["receivedAt"] = pa.array(received, pa.timestamp("us", tz="UTC"))
-        columns["partition"] = pa.array(partitions, pa.int32())
-        columns["offset"] = pa.array(offsets, pa.int64())
-        if self._names:
-            columns["names"] = pa.array(texts, pa.list_(pa.string()))
-        table = pa.table(columns)
-        return _flattened(table) if self._flat else table
+def parquet_of_bets(
+    path: Path, codec: Codec, skip: Skip, names: NamesIn = None, *, flat: bool = False
+) -> ParquetSink:
+    """Return a Parquet file of bets.
+
+    Has the fields of the record; its money as decimals, null where decimal(38, 18) does not hold one; when it
+    was received, and its place; and with `names` those of its items. With `flat`, a row an item, and one for
+    a bet without any; fields of records in it are columns then, such as `event.id`.
+    """
+    batch = RowBatch(load("settled-bet"), codec, skip, time=_received, names=names)
+    return ParquetSink(path, batch, lambda rows: _bets(rows, flat=flat))
+
+
+def _bets(rows: Any, *, flat: bool) -> Any:
+    """Return a table of a batch of bets, with their money as decimals."""
+    table, amount = _table(rows), rows["amount"]
+    # Unlike `field`, null where the amount is.
+    values, scales = (amount.flatten()[amount.type.get_field_index(n)] for n in ("value", "precision"))
+    precisions = scales.to_pylist()
+    money = {
+        "stake": _stakes(values, precisions),
+        "exactPayout": _payouts(rows["payout"].to_pylist(), precisions),
+        "exactPartialRefund": _payouts(rows["partialRefund"].to_pylist(), precisions),
+        "receivedAt": rows["timestamp"],
+    }
+    place = table.column_names.index("key")
+    table = table.drop_columns(["key", "timestamp"])
+    for number, (name, column) in enumerate(money.items()):
+        table = table.add_column(place + number, name, column)
+    return _flattened(table) if flat else table
 
 
 def _flattened(table: Any) -> Any:
@@ -202,35 +185,77 @@ def _flattened(table: Any) -> Any:
     return table
 
 
-def _received(message: Message) -> int | None:
-    """Return when a bet's message was received, microseconds; None for a time that no timestamp holds."""
-    at = message.timestamp()[1] * 1000
+def _received(message: Message) -> int:
+    """Return when a bet's message was received, microseconds."""
     original = original_receipt(headers_of(message)) if message.headers() else None
-    at = at if original is None else round(original * MICROS)
-    return at if -(2**63) <= at < 2**63 else None
+    return written_at(message) if original is None else round(original * MICROS)
 
 
-def _exact(value: float, precision: int | None) -> bytes | None:
-    """Return what `payout_of` makes of a payout as decimal(38, 18) holds it, None if it does not."""
-    whole, _, decimals = payout_text(value, precision).partition(".")
-    return _scaled(int(whole + decimals), len(decimals)) if whole.removeprefix("-").isdigit() else None
+def _stakes(values: Any, precisions: Sequence[int | None]) -> Any:
+    """Return numbers × 10^-precision as decimals; null without a precision, or where they do not fit."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    found = pa.nulls(len(values), _decimal())
+    digits = values.cast(pa.decimal128(19, 0)).buffers()
+    for precision in {each for each in precisions if each is not None}:
+        if 0 <= precision <= _SCALE:  # the same digits, read with another scale, always fit
+            scaled = pa.Array.from_buffers(pa.decimal128(19, precision), len(values), digits).cast(_decimal())
+        elif -_SCALE <= precision < 0:
+            scaled = _exactly([Decimal(value or 0).scaleb(-precision) for value in values.to_pylist()])
+        else:
+            continue
+        found = pc.if_else(_equal(precisions, precision), scaled, found)
+    return found
 
 
-def _scaled(number: int, precision: int | None) -> bytes | None:
-    """Return number × 10^-precision likewise; None without a precision."""
-    if precision is None or not -_SCALE <= precision <= _SCALE:
-        return None
-    found: int = number * 10 ** (_SCALE - precision)
-    return found.to_bytes(16, "little", signed=True) if -_MOST < found < _MOST else None
+def _equal(values: Sequence[int | None], wanted: int) -> Any:
+    from bridge.avro.arrow import array_of
+
+    column = Booleans()
+    for value in values:
+        column.add(value == wanted)
+    return array_of("boolean", column)
 
 
-def _decimals(values: Sequence[bytes | None]) -> Any:
-    """Return decimals as an array."""
+def _payouts(values: Sequence[float], precisions: Sequence[int | None]) -> Any:
+    """Return what `payout_of` makes of payouts as decimals, null where they do not fit."""
+    from pyarrow import ArrowInvalid
+
+    from bridge.avro.arrow import texts
+
+    pairs = zip(values, precisions, strict=True)
+    found = [payout_text(value, precision) if value else "0" for value, precision in pairs]
+    # A text of too many digits becomes another number, without an error (pyarrow 26).
+    if all(-_SURE < value < _SURE for value in values):
+        with suppress(ArrowInvalid):  # of too many decimals
+            return texts(found).cast(_decimal())
+    return _exactly([Decimal(text) for text in found])
+
+
+def _exactly(values: Sequence[Decimal]) -> Any:
     import pyarrow as pa
 
-    there = pa.array([value is not None for value in values], pa.bool_())
-    data = pa.py_buffer(b"".join([value or _ZERO for value in values]))
-    return pa.Array.from_buffers(pa.decimal128(38, _SCALE), len(values), [there.buffers()[1], data])
+    return pa.array([value if _fits(value) else None for value in values], _decimal())
+
+
+def _fits(value: Decimal) -> bool:
+    """Return whether decimal(38, 18) holds a number."""
+    return value.is_finite() and -int(value.as_tuple().exponent) <= _SCALE and abs(value) < _MOST
+
+
+def _decimal() -> Any:
+    import pyarrow as pa
+
+    return pa.decimal128(38, _SCALE)
+
+
+def use_system_memory() -> None:
+    """Have pyarrow give back what it frees: its own pool keeps 40 MB."""
+    with suppress(ImportError):  # who writes a file says so
+        import pyarrow as pa
+
+        pa.set_memory_pool(pa.system_memory_pool())
 
 
 def join_parquet(parts: Sequence[Path], path: Path) -> None:

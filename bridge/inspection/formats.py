@@ -6,13 +6,13 @@ None of them shows a raw double as money: a stake is exact, a payout the decimal
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
 import orjson
 
+from bridge.avro.schemas import Fields
 from bridge.clock import MICROS
 from bridge.formatting import format_micros, format_utc
 from bridge.reader import Bet, ItemNames, Names
@@ -91,6 +91,13 @@ COLUMNS: Final = (
     *("receivedAt", "partition", "offset"),
 )
 """The columns of CSV. With names, one more."""
+CSV_FIELDS: Final[Fields] = {
+    **{name: {} for name in ("betId", "settlementVersion", "settlementTime", "betSettlement")},
+    **{name: {} for name in ("isCancelled", "isRejected", "payout", "partialRefund")},
+    "amount": {name: {} for name in ("currency", "value", "precision")},
+    "selections": {name: {} for name in ("sportId", "competitionId")},
+}
+"""What they are made of, and what a selection asks for."""
 _NAMES: Final = "names"
 
 
@@ -132,21 +139,20 @@ def _text(cell: str | None) -> str | None:
 
 _FORMULAS: Final = frozenset("=+-@\t\r")
 _BUFFER: Final = 1_000_000
-"""Bytes, or characters of CSV, that are collected before they are written."""
+"""Bytes that are collected before they are written."""
 
 
-class JsonSink:
-    """JSON lines. `flush` writes what was collected."""
+class LineSink:
+    """Writes bets as lines. `flush` writes what was collected."""
 
-    def __init__(self, file: BinaryIO, names: NamesOf) -> None:
-        self._file = file
-        self._names = names
+    def __init__(self, file: BinaryIO, line: Callable[[Bet], bytes]) -> None:
+        self._file, self._line = file, line
         self._lines: list[bytes] = []
         self._size = 0
 
     def write(self, bet: Bet) -> int:
         """Write a line; return 1."""
-        line = orjson.dumps(as_json(bet, self._names), option=orjson.OPT_APPEND_NEWLINE)
+        line = self._line(bet)
         self._lines.append(line)
         self._size += len(line)
         if self._size > _BUFFER:
@@ -160,26 +166,25 @@ class JsonSink:
         self._size = 0
 
 
-class CsvSink:
-    """CSV as of RFC 4180, with a head unless the file has one. `flush` writes what was collected."""
+def json_sink(file: BinaryIO, names: NamesOf) -> LineSink:
+    """Return what writes JSON lines."""
+    return LineSink(file, lambda bet: orjson.dumps(as_json(bet, names), option=orjson.OPT_APPEND_NEWLINE))
 
-    def __init__(self, file: BinaryIO, names: NamesOf, *, head: bool = True) -> None:
-        self._file = file
-        self._names = names
-        self._text = io.StringIO()
-        self._csv = csv.writer(self._text)
-        if head:
-            self._csv.writerow([*COLUMNS, _NAMES] if names else COLUMNS)
 
-    def write(self, bet: Bet) -> int:
-        """Write a line; return 1."""
-        self._csv.writerow(as_row(bet, self._names))
-        if self._text.tell() > _BUFFER:
-            self.flush()
-        return 1
+def csv_sink(file: BinaryIO, names: NamesOf, *, head: bool = True) -> LineSink:
+    """Return what writes CSV as of RFC 4180, with a head unless the file has one."""
+    row = csv.writer(_Text()).writerow
+    if head:
+        file.write(_encoded(row([*COLUMNS, _NAMES] if names else COLUMNS)))
+    return LineSink(file, lambda bet: _encoded(row(as_row(bet, names))))
 
-    def flush(self) -> None:
-        """Have the file get all lines."""
-        self._file.write(self._text.getvalue().encode())
-        self._text.seek(0)
-        self._text.truncate()
+
+class _Text:
+    """A file whose `write` returns what is written, as does then `writerow` of a writer of CSV."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def _encoded(text: Any) -> bytes:
+    return str(text).encode()

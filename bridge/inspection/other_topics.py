@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError, SchemaError
 from bridge.inspection.export import check_target, locked, refuse_existing, synced
-from bridge.inspection.files import AvroSink
+from bridge.inspection.files import AvroSink, ParquetSink
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.reader import CURRENCIES, GAPS, SNAPSHOTS, TRANSLATIONS, Topic
@@ -100,7 +100,7 @@ def _written(
             write = AvroSink(file, schema, codec, skip).write
         elif form == "parquet":
             assert path is not None
-            write = stack.enter_context(_Parquet(path, RowBatch(schema, codec, skipped))).write
+            write = stack.enter_context(closing(ParquetSink(path, RowBatch(schema, codec, skip)))).write
         waiting: list[Message] = []
 
         def take(message: Message) -> None:
@@ -115,35 +115,3 @@ def _written(
         count += write(waiting)
     skipped.log()
     return count
-
-
-class _Parquet:
-    """A Parquet file of the rows of a batch."""
-
-    def __init__(self, path: Path, batch: RowBatch) -> None:
-        from bridge.avro.arrow import parquet_writer
-
-        self._batch = batch
-        self._file = parquet_writer(path, batch.take().schema)
-
-    def __enter__(self) -> _Parquet:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        self._file.close()
-
-    def write(self, messages: Sequence[Message]) -> int:
-        """Add rows; return how many were added."""
-        added = 0
-        for message in messages:
-            before = len(self._batch)
-            self._batch.add(message)
-            added += len(self._batch) - before
-            if self._batch.is_full:
-                self._flush()
-        return added
-
-    def _flush(self) -> None:
-        if len(self._batch):
-            self._file.write_batch(self._batch.take())

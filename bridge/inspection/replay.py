@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Message
 
+from bridge.avro.schemas import Fields
 from bridge.config import Settings, parse_time
 from bridge.errors import SchemaError, SchemaNotFound, SettingsError, naming_option
 from bridge.formatting import format_utc
@@ -16,9 +17,10 @@ from bridge.inspection.merging import Merging
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
+from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
+from bridge.kafka.topic_watch import TopicWatch
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import MessageDecoder
-from bridge.reader.source import Source
 from bridge.records import topics
 from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
@@ -91,27 +93,30 @@ class Replay:
         strict: bool = False,
     ) -> None:
         settings.require("kafka.bootstrap_servers", "registry.url")
-        self._strict = strict
-        self._selection = selection
+        self._strict, self._selection = strict, selection
         self.topic = topics.declare(settings).bets.name
-        client = admin.require_topic(settings.kafka, self.topic)
-        count = admin.partition_count(client, self.topic)
-        self.ends = list(ends or admin.end_offsets(client, self.topic, count, visible=True))
+        scan = TopicScan(
+            self.topic,
+            start=window.begin / 1000 if offsets is None else offsets,
+            ends=dict(enumerate(ends)) if ends else None,
+            visible=True,
+            watch=TopicWatch(follows=False),
+            progress=lambda done, of: self.on_progress(self.topic, done, of),
+            stall_seconds=IN_VAIN_SECONDS,
+        )
+        cursor = scan.set_out(admin.require_topic(settings.kafka, self.topic))
+        self.ends = [int(end) for end in cursor.ends]
         """Where each partition ends."""
-        if offsets is None:
-            begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)
-            offsets = dict(enumerate(begins))
-        self.offsets = {p: offsets.get(p, 0) for p in range(count)}
+        self.offsets = scan.offsets
         """Partition → offset up to which all that is wanted was yielded."""
-        keys = selection.keys
-        partitions = {partition_of(key, count) for key in keys} if keys and not selection.everywhere else None
-        stops = {
-            p: end if partitions is None or p in partitions else self.offsets[p]
-            for p, end in enumerate(self.ends)
-        }
-        self._source = Source(settings, BETS.name, self.offsets, stops)
+        if selection.keys and not selection.everywhere:
+            wanted = {partition_of(key, len(self.ends)) for key in selection.keys}
+            for place in cursor.left:
+                if place.partition not in wanted:
+                    cursor.ends[place.partition] = place.offset
         end = inf if window.end is None else window.end
-        self._merging = Merging(self._source, window.begin, end, _late(settings, end), keys)
+        self._merging = Merging(scan, window.begin, end, _late(settings, end), selection.keys)
+        self._polls = scan.polls(settings)
         self._registry = Registry(settings.registry)
         self.codec = self._registry.codec("settled-bet")
         """Reads the records."""
@@ -130,7 +135,7 @@ class Replay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._source.close()
+        self._polls.close()
         self._registry.close()
 
     def __iter__(self) -> Iterator[Bet]:
@@ -159,6 +164,10 @@ class Replay:
         assert isinstance(found, Bet)
         return found
 
+    def read_only(self, fields: Fields) -> None:
+        """Yield bets with only these fields, among them those that a selection asks for."""
+        self._decoder = MessageDecoder(BETS, self._registry, fields)
+
     def leave_out(self, error: SchemaError) -> None:
         """Count a message that no bridge has written. Raises the error if the registry lacks a schema."""
         if self._strict and isinstance(error, SchemaNotFound):
@@ -166,6 +175,7 @@ class Replay:
         self._foreign.add(error)
 
     def _found(self) -> Iterator[tuple[Bet, Message]]:
+        selection = None if self._selection.is_by_key else self._selection
         for messages in self._merged():
             for message in messages:
                 if self._is_interrupted:
@@ -176,7 +186,7 @@ class Replay:
                 except SchemaError as error:
                     self.leave_out(error)
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
-                if isinstance(bet, Bet) and self._selection.wants(bet):
+                if isinstance(bet, Bet) and (selection is None or selection.wants(bet)):
                     yield bet, message
 
     def interrupt(self) -> None:
@@ -193,12 +203,10 @@ class Replay:
     def _merged(self) -> Iterator[list[Message]]:
         """Yield the wanted messages in order of receipt, many at a time."""
         try:
-            for messages in self._merging.batches():
+            for messages in self._merging.batches(self._polls):
                 yield messages
                 self.offsets |= self._merging.passed()
                 self._pause()
-                progress = self._source.progress
-                self.on_progress(self.topic, progress.done, progress.total)
         finally:
             self.on_progress(self.topic, 1, 1)
             self._foreign.log()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
+from bridge.avro.columns import Lists, Longs, Strings
 from bridge.avro.schemas import Schema, load
 from bridge.config import Settings
 from bridge.config import load as load_settings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ROWS: Final = 10_000
 """Rows of a batch, unless it is asked for another number."""
+_MICROS: Final = {"type": "long", "logicalType": "timestamp-micros"}
 
 
 def read_batches(
@@ -50,7 +52,8 @@ def read_batches(
         raise SettingsError(f"{topic.name} cannot be read as batches: its values are not Avro")
     skipped = SkippedRecords(follows=follow)
     with Registry(settings.registry) as registry:
-        batch = RowBatch(load(topic.schema), registry.codec(topic.schema), skipped, rows)
+        codec = registry.codec(topic.schema)
+        batch = RowBatch(load(topic.schema), codec, lambda m, error: skipped.add(at(m, error)), rows)
         with closing(polls(settings, topic.name, from_, None if follow else until, stop)) as found:
             try:
                 for messages in found:
@@ -66,51 +69,94 @@ def read_batches(
                 skipped.log()
 
 
-class RowBatch:
-    """Collects records of one schema, and their places. Counts those that cannot be read as `skipped`."""
+Skip = Callable[[Message, SchemaError], None]
+"""Called with a record that cannot be read; may raise the error."""
+NamesIn = Callable[[Message], Sequence[str | None]] | None
+"""Returns the names of a bet's items; None without names."""
 
-    def __init__(self, schema: Schema, codec: Codec, skipped: SkippedRecords, most: int = ROWS) -> None:
+
+def written_at(message: Message) -> int:
+    """Return the timestamp of a record, microseconds."""
+    return message.timestamp()[1] * 1000
+
+
+class RowBatch:
+    """Collects records of one schema, their keys, times and places, and with `names` those of their items.
+
+    `time` says when a record was written or received, microseconds.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        codec: Codec,
+        skip: Skip,
+        most: int = ROWS,
+        *,
+        time: Callable[[Message], int] = written_at,
+        names: NamesIn = None,
+    ) -> None:
         from bridge.avro.arrow import Rows
 
         self._rows: Rows = Rows(schema, codec, most)
-        self._places: list[tuple[str, int, int, int]] = []
-        self._skipped = skipped
+        self._begin()
+        self._skip, self._time, self._names = skip, time, names
+
+    def _begin(self) -> None:
+        self._keys, self._times = Strings(), Longs(nullable=True)
+        self._partitions, self._offsets = Longs(), Longs()
+        self._texts = Strings(nullable=True)
+        self._items = Lists(self._texts)
+        """Of each row, the names of its items."""
 
     def __len__(self) -> int:
-        return len(self._places)
+        return int(self._offsets.rows)
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to take the rows."""
         return self._rows.is_full
 
-    def add(self, message: Message) -> None:
-        """Add a record, unless it is a tombstone."""
+    def add(self, message: Message) -> bool:
+        """Add a record, unless it is a tombstone or cannot be read; return whether it was added."""
         if (value := message.value()) is None:
-            return
+            return False
         try:
-            key = key_of(message).decode()
+            key = key_of(message)
+            names = self._names(message) if self._names else ()
             self._rows.add(value)
         except SchemaError as error:
-            self._skipped.add(at(message, error))
-            return
-        timestamp = message.timestamp()[1]
-        self._places.append((key, timestamp, message.partition() or 0, message.offset() or 0))
+            self._skip(message, error)
+            return False
+        self._keys.add(key)
+        if -(2**63) <= (time := self._time(message)) < 2**63:
+            self._times.add(time)
+        else:
+            self._times.add_null()
+        self._partitions.add(message.partition() or 0)
+        self._offsets.add(message.offset() or 0)
+        if self._names:
+            for name in names:
+                if name is None:
+                    self._texts.add_null()
+                else:
+                    self._texts.add(name.encode())
+            self._items.close()
+        return True
 
     def take(self) -> pyarrow.RecordBatch:
         """Return the records so far, and begin anew. Times that no timestamp holds are null."""
         import pyarrow as pa
 
-        rows, places = self._rows.take(), self._places
-        self._places = []
-        keys, times, partitions, offsets = zip(*places, strict=True) if places else ((), (), (), ())
-        micros = [time * 1000 if -(2**53) < time < 2**53 else None for time in times]
-        return pa.record_batch(
-            {
-                **{field.name: rows.field(field.name) for field in rows.type},
-                "key": pa.array(keys, pa.string()),
-                "timestamp": pa.array(micros, pa.timestamp("us", tz="UTC")),
-                "partition": pa.array(partitions, pa.int32()),
-                "offset": pa.array(offsets, pa.int64()),
-            }
-        )
+        from bridge.avro.arrow import array_of
+
+        rows = self._rows.take()
+        columns = {field.name: rows.field(field.name) for field in rows.type}
+        columns["key"] = array_of("string", self._keys)
+        columns["timestamp"] = array_of(["null", _MICROS], self._times)
+        columns["partition"] = array_of("long", self._partitions).cast(pa.int32())
+        columns["offset"] = array_of("long", self._offsets)
+        if self._names:
+            columns["names"] = array_of({"type": "array", "items": ["null", "string"]}, self._items)
+        self._begin()
+        return pa.record_batch(columns)

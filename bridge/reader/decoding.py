@@ -9,6 +9,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from confluent_kafka import Message
 
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.schemas import Fields, load, only
 from bridge.errors import SchemaError
 from bridge.reader.records import Bet, Currency, Gap, Snapshot, Translation
 from bridge.records.avro_form import PLAIN, AvroField, AvroForm
@@ -35,11 +37,14 @@ class Topic(Generic[T_co]):
 
 
 class MessageDecoder(Generic[T_co]):
-    """Decodes the messages of a topic."""
+    """Decodes the messages of a topic; with `fields`, only these of each, but all of it is checked."""
 
-    def __init__(self, topic: Topic[T_co], registry: Registry) -> None:
+    def __init__(self, topic: Topic[T_co], registry: Registry, fields: Fields | None = None) -> None:
         self._make = topic.make
         self._codec = topic.schema and registry.codec(topic.schema)
+        if topic.schema and fields:
+            wanted = only(load(topic.schema), fields)
+            self._codec = Codec(wanted, READ_ONLY, registry.schema_by_id, strict=True)
 
     def decode(self, message: Message) -> T_co | Removed:
         """Return the record of a message.

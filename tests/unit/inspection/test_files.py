@@ -17,8 +17,8 @@ from pyarrow import parquet
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.errors import SchemaError, SettingsError
-from bridge.inspection import files
-from bridge.inspection.files import AvroSink, ParquetSink, join_parquet
+from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets
+from bridge.reader.batches import RowBatch
 from bridge.reader.money import payout_of, stake_of
 from tests.bets import BARE_BET
 from tests.unit.avro.test_decoder import FULL_BET
@@ -71,7 +71,7 @@ def test_a_container_has_the_bytes_of_the_records() -> None:
 
 def rows(path: Path, messages: list[Message], **options: Any) -> list[dict[str, Any]]:
     """Write messages, and return what the file has then."""
-    sink = ParquetSink(path, SCHEMA, CODEC, Skipped(), **options)
+    sink = parquet_of_bets(path, CODEC, Skipped(), **options)
     sink.write(messages)
     sink.close()
     found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
@@ -106,10 +106,9 @@ def test_a_decimal_is_exact_or_null(tmp_path: Path, value: int, precision: int, 
     assert row["exactPayout"] == (exact if decimals <= 18 and abs(exact) < 10**20 else None)
 
 
-def test_a_record_that_cannot_be_read_has_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_ROWS", 2)
+def test_a_record_that_cannot_be_read_has_no_row(tmp_path: Path) -> None:
     skipped = Skipped()
-    sink = ParquetSink(tmp_path / "f", SCHEMA, CODEC, skipped)
+    sink = ParquetSink(tmp_path / "f", RowBatch(SCHEMA, CODEC, skipped, 2))
     assert sink.write([message(0), DAMAGED, NAMELESS, message(1), FOREIGN, message(2, id_=8)]) == 3
     sink.close()
     assert parquet.read_table(tmp_path / "f")["offset"].to_pylist() == [0, 1, 2]
@@ -118,7 +117,7 @@ def test_a_record_that_cannot_be_read_has_no_row(tmp_path: Path, monkeypatch: py
 
 def test_a_time_that_no_timestamp_holds_is_null(tmp_path: Path) -> None:
     value = message().value()
-    sink = ParquetSink(tmp_path / "f", SCHEMA, CODEC, Skipped())
+    sink = parquet_of_bets(tmp_path / "f", CODEC, Skipped())
     sink.write([Message("t", 0, n, b"b", value, None, timestamp=(1, at)) for n, at in enumerate([2**62, 5])])
     sink.close()
     assert parquet.read_table(tmp_path / "f")["receivedAt"].is_null().to_pylist() == [True, False]
@@ -153,4 +152,4 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "bridge.avro.arrow", raising=False)
     with pytest.raises(SettingsError, match="need pyarrow: install the extra"):
-        ParquetSink(tmp_path / "f", SCHEMA, CODEC, Skipped())
+        parquet_of_bets(tmp_path / "f", CODEC, Skipped())

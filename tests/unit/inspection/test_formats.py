@@ -6,23 +6,32 @@ import csv
 import io
 import json
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from confluent_kafka import Message
 
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.errors import SchemaError
 from bridge.inspection.formats import (
     COLUMNS,
+    CSV_FIELDS,
     HEAD,
-    CsvSink,
-    JsonSink,
     as_json,
     as_line,
     as_row,
     as_text,
+    csv_sink,
     fitting,
+    json_sink,
 )
-from bridge.reader import Bet, ItemNames, LegNames
+from bridge.reader import BETS, Bet, ItemNames, LegNames
+from bridge.reader.decoding import MessageDecoder
+from bridge.registry import Registry
 from tests.bets import BARE_BET
+from tests.unit.avro.test_decoder import FULL_BET
 
 KEY = "5f0c1d9e-7a3b-4c52-9d64-0b8a2f1e0e8d"
 VALUE: Any = BARE_BET | {
@@ -108,7 +117,7 @@ def test_names_that_are_missing_are_null() -> None:
     assert as_row(bet(), lambda _: [none, NAMES])[-1] == f"? | {as_text(NAMES)}"
     assert [*as_json(bet(), lambda _: [none])["names"][0].values()] == [None, [], *[None] * 5, []]
     file = io.BytesIO()
-    sink = CsvSink(file, lambda _: [none, none])
+    sink = csv_sink(file, lambda _: [none, none])
     sink.write(bet())
     sink.flush()
     assert file.getvalue().endswith(b",9,\r\n")
@@ -125,12 +134,12 @@ def test_a_redriven_bet_was_received_when_its_message_was() -> None:
 
 def test_csv_survives_what_a_bet_may_hold() -> None:
     file = io.BytesIO()
-    first = CsvSink(file, None)
+    first = csv_sink(file, None)
     hostile = ['a"b\n,c', "=HYPERLINK(1)", "+1", "@x"]
     for key in hostile:
         first.write(bet(key, amount=None, payout=-5.0))
     first.flush()
-    second = CsvSink(file, None, head=False)
+    second = csv_sink(file, None, head=False)
     second.write(bet("last", payout=1e12, amount={**VALUE["amount"], "precision": 9}))
     second.flush()
     rows = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
@@ -146,8 +155,23 @@ def test_csv_survives_what_a_bet_may_hold() -> None:
 
 def test_json_lines_end_in_line_ends() -> None:
     file = io.BytesIO()
-    sink = JsonSink(file, None)
+    sink = json_sink(file, None)
     sink.write(bet("one\n"))
     sink.write(bet("two"))
     sink.flush()
     assert [json.loads(line)["key"] for line in file.getvalue().splitlines()] == ["one\n", "two"]
+
+
+def test_csv_needs_no_other_fields() -> None:
+    codec = Codec(load("settled-bet"), 7)
+    only = SimpleNamespace(codec=lambda _: codec, schema_by_id=lambda _: load("settled-bet"))
+    registry = cast(Registry, only)
+    message = Message("t", 3, 9, b"b", codec.encode(FULL_BET), None, timestamp=(1, 1_790_000_001_000))
+    whole, part = (MessageDecoder(BETS, registry, fields).decode(message) for fields in (None, CSV_FIELDS))
+    assert isinstance(whole, Bet)
+    assert isinstance(part, Bet)
+    assert as_row(part) == as_row(whole)
+    assert part.value.keys() < whole.value.keys()
+    cut = Message("t", 3, 9, b"b", codec.encode(FULL_BET)[:-1], None, timestamp=(1, 0))
+    with pytest.raises(SchemaError):
+        MessageDecoder(BETS, registry, CSV_FIELDS).decode(cut)
