@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from bridge.config import Settings
-from bridge.errors import SchemaError, SettingsError
+from bridge.errors import SchemaError, SchemaNotFound, SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
@@ -21,7 +21,8 @@ def read_gaps(settings: Settings, feed: str | None) -> list[FeedGap]:
     """Return all gaps declared under the prefix, or those of one feed, in the order of detection.
 
     Skips records that no bridge can have written, and logs their number. Raises KafkaUnavailable if no broker
-    answers, TopologyError if the topic is missing, SettingsError if the feed has no checkpoint and no gap.
+    answers, TopologyError if the topic is missing, SchemaNotFound if the registry does not know a gap's schema,
+    SettingsError if the feed has no checkpoint and no gap.
     """
     settings.require("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
@@ -35,6 +36,8 @@ def read_gaps(settings: Settings, feed: str | None) -> list[FeedGap]:
             if message.value() is not None:
                 try:
                     gaps.append(record_of(message, codec, FeedGap.from_avro))
+                except SchemaNotFound:
+                    raise
                 except SchemaError as error:
                     foreign.add(error)
 

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from bridge.config import Settings
+from bridge.errors import SchemaNotFound
+from bridge.inspection import gaps
 from bridge.inspection.gaps import gap_as_line
 from bridge.records.gap import Cause, FeedGap
+from tests.fake_registry import FakeRegistry, served
 
 GAP = FeedGap("settlement-v4", 1_790_000_000, 1_790_086_461, Cause.TOO_OLD, 1_790_345_600.5)
 
@@ -13,3 +22,20 @@ def test_a_gap_for_people() -> None:
         "settlement-v4  2026-09-21T14:13:20Z to 2026-09-22T14:14:21Z  1d  "
         "TooOld, found 2026-09-25T14:13:20.500000Z"
     )
+
+
+def test_a_registry_that_does_not_know_a_gap_hides_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Scan:
+        def __init__(self, _: str, take: Any, **__: Any) -> None:
+            self._take = take
+
+        def read(self, _: Any) -> None:
+            self._take(Message("settlement.gaps", 0, 3, value=b"\0\0\0\0\x07\2"))
+
+    monkeypatch.setattr(gaps, "TopicScan", Scan)
+    monkeypatch.setattr(gaps.admin, "require_topic", lambda *_: None)
+    with served(FakeRegistry()) as url:
+        monkeypatch.setenv("BRIDGE_REGISTRY__URL", url)
+        monkeypatch.setenv("BRIDGE_KAFKA__BOOTSTRAP_SERVERS", "unused:1")
+        with pytest.raises(SchemaNotFound, match="schema 7"):
+            gaps.read_gaps(Settings(), None)
