@@ -213,11 +213,15 @@ class Writers:
         if schema_id in self._parsed:
             return self._parsed[schema_id]
         what, other = self._others[schema_id]
-        if any(_fits(data, shipped) for shipped in _shipped(self._name)):
+        if self.is_shipped(data):
             raise _given_away(schema_id, what, f"but the bytes are those of a {self._name}")
         if other is None or _fits(data, other):
             raise ForeignRecord(what)
         raise SchemaError(f"schema {schema_id} is something else in the registry ({what}), and does not fit")
+
+    def is_shipped(self, data: bytes) -> bool:
+        """Whether the bytes fit a version that ships with the bridge, whatever their id."""
+        return any(_fits(data, shipped) for shipped in _shipped(self._name))
 
     def must_be_ours(self, schema_id: int) -> None:
         """Raise SchemaNotFound if the registry gives something else for an id of ours; as `schema_by_id`."""

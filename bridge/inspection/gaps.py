@@ -21,7 +21,7 @@ def read_gaps(settings: Settings, feed: str | None) -> list[FeedGap]:
     """Return all gaps declared under the prefix, or those of one feed, in the order of detection.
 
     Skips records that no bridge can have written, and logs their number. Raises KafkaUnavailable if no broker
-    answers, TopologyError if the topic is missing, SchemaNotFound if the registry does not know a gap's schema,
+    answers, TopologyError if the topic is missing, SchemaNotFound if the registry lacks the schema of a gap,
     SettingsError if the feed has no checkpoint and no gap.
     """
     settings.require("kafka.bootstrap_servers", "registry.url")
@@ -36,9 +36,9 @@ def read_gaps(settings: Settings, feed: str | None) -> list[FeedGap]:
             if message.value() is not None:
                 try:
                     gaps.append(record_of(message, codec, FeedGap.from_avro))
-                except SchemaNotFound:
-                    raise
                 except SchemaError as error:
+                    if isinstance(error, SchemaNotFound) and codec.writers.is_shipped(message.value() or b""):
+                        raise  # a gap that is declared
                     foreign.add(error)
 
         TopicScan(declared.gaps.name, take, stall_seconds=IN_VAIN_SECONDS).read(settings)

@@ -171,7 +171,7 @@ def foreign(value: bytes, other: bytes) -> list[tuple[bytes, bytes]]:
         (b"b", value[:-1]),
         (b"b", other),
         (b"b", b"\0\xff\xff\xff\xff" + value[5:]),
-        (b"b", b"\0\x7f\xff\xff\xff" + value[5:]),
+        (b"b", b"\0\x7f\xff\xff\xff" + b"no record"),
     ]
 
 
