@@ -23,7 +23,6 @@ COMPILED = [
     "bridge/avro/columns.py",
     "bridge/avro/decoder.py",
     "bridge/avro/encoder.py",
-    "bridge/inspection/merging.py",
     "bridge/messages/extras.py",
     "bridge/messages/transcoder.py",
     "bridge/messages/converter.py",

@@ -375,14 +375,14 @@ def _selection(
     gap: bool,
     everywhere: bool = False,
 ) -> Selection:
+    from bridge.inspection.gaps import read_gaps
     from bridge.inspection.selection import Selection
-    from bridge.reader import GAPS, read
 
     if everywhere and not bets:
         raise SettingsError("--all-partitions is for --bet: without it, all partitions are read anyway")
     gaps = None
     if gap:
-        gaps = [found for found in read(GAPS, settings=settings) if found.feed == settings.feed.name]
+        gaps = [found for found in read_gaps(settings, None) if found.feed == settings.feed.name]
         if not gaps:
             print_note(f"no gap of the feed {settings.feed.name} has been declared: no bet lies in one")
             raise typer.Exit

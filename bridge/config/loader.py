@@ -55,7 +55,7 @@ _BEFORE_CONNECT_SECONDS = 30
 """Time until an attempt is committed and the bridge connects, and for rounding."""
 
 
-_VARIABLE: Final = re.compile(r"\((BRIDGE_[^)\s]*)\)|\b(BRIDGE_[A-Z]+__\w+)")
+_VARIABLE: Final = re.compile(r"\((BRIDGE_[^()\s]*)\)|\b(BRIDGE_[A-Z]+__\w+)")
 
 
 class _Origin(NamedTuple):
@@ -74,7 +74,8 @@ class _Origin(NamedTuple):
                 return found[0]
             if found[2]:
                 return f"{name} ({self.file})"
-            is_named = text[: found.start()].rstrip().endswith(name)
+            before = text[max(0, found.start() - len(name) - 1) : found.start()]
+            is_named = before.rstrip().endswith(name)
             return f"({self.file})" if is_named else f"({name} in {self.file})"
 
         return _VARIABLE.sub(place, text) if self.of_file else text
@@ -236,6 +237,8 @@ def load(config: str | os.PathLike[str] | None = None) -> Settings:
         raise SettingsError(origin.name_the_file(lines)) from None
     except SettingsError as error:
         raise SettingsError(origin.name_the_file(str(error))) from None
+    except (ValueError, RecursionError) as error:  # a variable that is not all capitals
+        raise SettingsError(f"the settings cannot be read: {error}") from None
 
 
 def _file_to_read(config: str | os.PathLike[str] | None) -> Path | None:

@@ -17,10 +17,9 @@ from bridge.inspection.merging import Merging
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
-from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
-from bridge.kafka.topic_watch import TopicWatch
 from bridge.reader import BETS, Bet
 from bridge.reader.decoding import MessageDecoder
+from bridge.reader.source import Source
 from bridge.records import topics
 from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
@@ -93,30 +92,27 @@ class Replay:
         strict: bool = False,
     ) -> None:
         settings.require("kafka.bootstrap_servers", "registry.url")
-        self._strict, self._selection = strict, selection
+        self._strict = strict
+        self._selection = selection
         self.topic = topics.declare(settings).bets.name
-        scan = TopicScan(
-            self.topic,
-            start=window.begin / 1000 if offsets is None else offsets,
-            ends=dict(enumerate(ends)) if ends else None,
-            visible=True,
-            watch=TopicWatch(follows=False),
-            progress=lambda done, of: self.on_progress(self.topic, done, of),
-            stall_seconds=IN_VAIN_SECONDS,
-        )
-        cursor = scan.set_out(admin.require_topic(settings.kafka, self.topic))
-        self.ends = [int(end) for end in cursor.ends]
+        client = admin.require_topic(settings.kafka, self.topic)
+        count = admin.partition_count(client, self.topic)
+        self.ends = list(ends or admin.end_offsets(client, self.topic, count, visible=True))
         """Where each partition ends."""
-        self.offsets = scan.offsets
+        if offsets is None:
+            begins = admin.offsets_since(client, self.topic, window.begin / 1000, self.ends)
+            offsets = dict(enumerate(begins))
+        self.offsets = {p: offsets.get(p, 0) for p in range(count)}
         """Partition → offset up to which all that is wanted was yielded."""
-        if selection.keys and not selection.everywhere:
-            wanted = {partition_of(key, len(self.ends)) for key in selection.keys}
-            for place in cursor.left:
-                if place.partition not in wanted:
-                    cursor.ends[place.partition] = place.offset
+        keys = selection.keys
+        partitions = {partition_of(key, count) for key in keys} if keys and not selection.everywhere else None
+        stops = {
+            p: end if partitions is None or p in partitions else self.offsets[p]
+            for p, end in enumerate(self.ends)
+        }
+        self._source = Source(settings, BETS.name, self.offsets, stops)
         end = inf if window.end is None else window.end
-        self._merging = Merging(scan, window.begin, end, _late(settings, end), selection.keys)
-        self._polls = scan.polls(settings)
+        self._merging = Merging(self._source, window.begin, end, _late(settings, end), keys)
         self._registry = Registry(settings.registry)
         self.codec = self._registry.codec("settled-bet")
         """Reads the records."""
@@ -135,7 +131,7 @@ class Replay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._polls.close()
+        self._source.close()
         self._registry.close()
 
     def __iter__(self) -> Iterator[Bet]:
@@ -203,10 +199,12 @@ class Replay:
     def _merged(self) -> Iterator[list[Message]]:
         """Yield the wanted messages in order of receipt, many at a time."""
         try:
-            for messages in self._merging.batches(self._polls):
+            for messages in self._merging.batches():
                 yield messages
                 self.offsets |= self._merging.passed()
                 self._pause()
+                progress = self._source.progress
+                self.on_progress(self.topic, progress.done, progress.total)
         finally:
             self.on_progress(self.topic, 1, 1)
             self._foreign.log()

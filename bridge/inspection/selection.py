@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bridge.clock import MICROS
 from bridge.errors import SettingsError
 from bridge.messages.model import SETTLEMENT_RESULTS
-from bridge.reader import Bet, Gap
+from bridge.reader import Bet
+from bridge.records.gap import FeedGap
 
 RESULTS: Final = tuple(SETTLEMENT_RESULTS.values())
 
@@ -28,7 +30,7 @@ class Selection:
     results: frozenset[str] = frozenset()
     resettled: bool = False
     """Only bets with a settlementVersion above 1."""
-    gaps: Sequence[Gap] | None = None
+    gaps: Sequence[FeedGap] | None = None
     """Only bets with a settlementTime inside one of them."""
 
     def __post_init__(self) -> None:
@@ -64,5 +66,5 @@ class Selection:
         )
 
     def _in_gap(self, bet: Bet) -> bool:
-        settled_at = bet.settled_at
-        return settled_at is not None and any(gap.start <= settled_at < gap.end for gap in self.gaps or ())
+        settled_at = bet.value["settlementTime"] / MICROS
+        return any(gap.start <= settled_at < gap.end for gap in self.gaps or ())

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from confluent_kafka import Message
-
 from bridge.config import Settings, load
 from bridge.errors import SchemaError
-from bridge.kafka.topic_watch import TopicWatch
 from bridge.reader.decoding import TRANSLATIONS
 from bridge.reader.records import Bet, BetBuilderItem, Market, SettledBetItem
-from bridge.reader.source import scan_of
+from bridge.reader.source import Source
 from bridge.records.message import SkippedRecords
 from bridge.registry import Registry
 
@@ -58,15 +55,17 @@ class Names:
         self._recreated = 0
         self._foreign = SkippedRecords()
         self._registry = Registry(settings.registry)
-        self._watch = TopicWatch(follows=True, poll_seconds=0)
         try:
             assert TRANSLATIONS.schema is not None
             self._codec = self._registry.codec(TRANSLATIONS.schema)
-            whole = scan_of(settings, TRANSLATIONS.name, "start", "end")
-            for messages in whole.polls(settings):
-                self._take(messages)
-            followed = scan_of(settings, TRANSLATIONS.name, whole.offsets, None, self._watch)
-            self._polls = followed.polls(settings)
+            whole = Source(settings, TRANSLATIONS.name, "start", "end")
+            try:
+                while not whole.ended:
+                    self._take(whole, seconds=LOOK_SECONDS)
+            finally:
+                whole.close()
+            offsets = {place.partition: place.offset for place in whole.cursor.places}
+            self._source = Source(settings, TRANSLATIONS.name, offsets, None)
         except BaseException:
             self._registry.close()
             raise
@@ -83,7 +82,7 @@ class Names:
 
     def close(self) -> None:
         """End the client. Must be called."""
-        self._polls.close()
+        self._source.close()
         self._registry.close()
         self._foreign.log()
 
@@ -102,7 +101,7 @@ class Names:
         """Return a name by the key of its record, such as `sport:11`; None for one that is not there."""
         if time.monotonic() - self._looked_at >= LOOK_SECONDS:
             until = time.monotonic() + TAKE_SECONDS
-            while self._take(next(self._polls)) and time.monotonic() < until:
+            while self._take(self._source, seconds=0) and time.monotonic() < until:
                 pass
             self._looked_at = time.monotonic()
         if (value := self._values.get(key)) is None:
@@ -149,13 +148,13 @@ class Names:
         except SchemaError:
             return []
 
-    def _take(self, messages: Iterator[Message]) -> int:
-        """Take in what has come; return how many records."""
+    def _take(self, source: Source, seconds: float) -> int:
+        """Take in what comes within these seconds; return how many records."""
         count = 0
-        for count, message in enumerate(messages, 1):  # noqa: B007
-            if self._watch.recreated != self._recreated:  # not before it has a name, or all would have none
+        for count, message in enumerate(source.messages(seconds), 1):  # noqa: B007
+            if source.recreated != self._recreated:  # not before it has a name, or all would have none
                 self._values.clear()
-                self._recreated = self._watch.recreated
+                self._recreated = source.recreated
             key, value = message.key(), message.value()
             if isinstance(key, bytes):
                 name = key.decode("utf-8", "replace")

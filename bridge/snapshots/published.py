@@ -111,17 +111,16 @@ class Published(Generic[R]):
 
     def notes(self) -> list[str]:
         """Return notes for people about records that are broken, and about those that are removed."""
-        return [
-            said.format(len(keys), some(key.decode() for key in keys))
-            for keys, said in (
-                (
-                    {*self.broken},
-                    "{:,} records of the topic cannot be read, {}: a full run writes them anew",
-                ),
-                (self.gone, "{:,} records are removed, {}"),
+        found = []
+        if self.broken:
+            what, why = some(key.decode() for key in self.broken), next(iter(self.broken.values()))
+            found.append(
+                f"{len(self.broken):,} records of the topic cannot be read, {what} ({why}): "
+                f"a full run writes them anew if the provider has them"
             )
-            if keys
-        ]
+        if self.gone:
+            found.append(f"{len(self.gone):,} records are removed, {some(key.decode() for key in self.gone)}")
+        return found
 
     def _count(self, key: bytes) -> Counts:
         kind = kind_of(key) if self._type is Translation else getattr(self.get(key), "type", "Unknown")

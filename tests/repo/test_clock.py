@@ -60,7 +60,7 @@ DRIVERS = {
     "bridge.inspection.replay": "the same",
     "bridge.inspection.copying": "waits for a coordinator",
     "bridge.reader.names": "looks now and then for new names",
-    "bridge.reader.source": "begins at an age",
+    "bridge.reader.source": "gives up waiting for a broker, and looks whether it is the same topic",
     "bridge.clock": "reads it for all others",
     "bridge_sandbox.provider.server": "drives the simulated provider",
     "bridge.kafka.clients": "knows how long ago a broker refused a client",

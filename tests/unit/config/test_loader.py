@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import timeit
 from pathlib import Path
 from typing import Any
 
@@ -310,6 +311,17 @@ def test_what_is_told_later_names_the_file_too(tmp_path: Path, monkeypatch: pyte
     assert concealed("(BRIDGE_FEED__NAME is f)") == f"(feed.name ({file}) is f)"
 
 
+@pytest.mark.parametrize("piece", ["(BRIDGE_", "(BRIDGE_FEED__NAME) "])
+def test_a_text_of_others_costs_what_its_length_is(piece: str, tmp_path: Path) -> None:
+    load(toml(tmp_path, "[feed]\nname = 'f'\n"))
+
+    def seconds(times: int) -> float:
+        text = piece * times
+        return min(timeit.repeat(lambda: concealed(text), number=1, repeat=3))
+
+    assert seconds(16_000) < 64 * seconds(1_000)  # of the square it would be 256
+
+
 def test_an_entry_of_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = toml(tmp_path, "[api]\nkinds = ['markets']\n")
     expected = rf"api\.kinds \({file}\): must be 'sport', .*'market-type-template', not 'markets'$"
@@ -337,6 +349,10 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("BRIDGE_FEED", "x")
     file = toml(tmp_path, "[feed]\nname = 'f'\nstart = '1h'\n")
     assert complaint(file) == 'BRIDGE_FEED must be JSON, such as {"…": "…"}'
+    monkeypatch.delenv("BRIDGE_FEED")
+    monkeypatch.setenv("bridge_feed", "x")
+    assert 'field "feed"' in complaint(file)
+    monkeypatch.delenv("bridge_feed")
     monkeypatch.setenv("BRIDGE_FEED", "3")
     assert complaint(file).startswith("feed: must be a table")
     monkeypatch.setenv("BRIDGE_FEED", '{"name": "section"}')

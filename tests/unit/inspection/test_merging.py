@@ -5,14 +5,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from math import inf
-from typing import Any
+from typing import Any, cast
 
+import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.inspection import merging
 from bridge.inspection.merging import Merging
 from bridge.kafka.reader import cursor_over
+from bridge.reader.source import Source
 
 Times = list[list[int | None]]
 """By partition, the times of receipt of its messages; None for a tombstone."""
@@ -28,11 +31,14 @@ class Log:
         self.held: set[int] = set()
         self._next = starts
 
-    def polls(self) -> Iterator[Iterator[Message]]:
-        while self.cursor.left:
-            free = [place.partition for place in self.cursor.left if place.partition not in self.held]
-            assert free, "everything is held back"
-            yield self.cursor.records(self._come(free[next(self._turns) % len(free)]))
+    @property
+    def ended(self) -> bool:
+        return not self.cursor.left
+
+    def messages(self, _: float) -> Iterator[Message]:
+        free = [place.partition for place in self.cursor.left if place.partition not in self.held]
+        assert free, "everything is held back"
+        return iter(self.cursor.records(self._come(free[next(self._turns) % len(free)])))
 
     def _come(self, partition: int) -> list[Message]:
         place = self._next[partition]
@@ -73,36 +79,29 @@ def by_heap(times: Times, begin: int, end: float) -> list[tuple[int, int]]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(TIMES, TURNS, st.integers(0, 10), st.integers(11, 31), st.integers(0, 12))
+@given(TIMES, TURNS, st.integers(0, 10), st.integers(11, 31), st.integers(0, 12), st.integers(1, 3))
 def test_messages_come_by_time_and_go_on_where_they_were_left(
-    times: Times, turns: list[int], begin: int, end: int, stop: int
+    times: Times, turns: list[int], begin: int, end: int, stop: int, most: int
 ) -> None:
-    found: list[tuple[Any, Any]] = []
-    offsets: dict[int, int] = {}
-    for batches in (stop, 10_000):  # the first attempt ends after so many
-        log = Log(times, offsets, iter(turns * 1_000))
-        whole = Merging(log, begin, end, inf, read_ahead=20)  # four messages
-        for number, batch in enumerate(whole.batches(log.polls())):
-            found += places(batch)
-            offsets |= {p: n + 1 for p, n in places(batch)} | whole.passed()
-            assert sum(lane.size for lane in whole._lanes.values()) <= 20 * len(times) + 2 * 5 * len(times)
-            if number == batches:
-                break
-    assert found == by_heap(times, begin, end)
-    assert [offsets.get(p, 0) for p in range(len(times))] == [len(partition) for partition in times]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merging, "BATCH", most)
+        patch.setattr(merging, "READ_AHEAD_BYTES", 20)  # four messages
+        found: list[tuple[Any, Any]] = []
+        offsets: dict[int, int] = {}
+        for batches in (stop, 10_000):  # the first attempt ends after so many
+            log = Log(times, offsets, iter(turns * 1_000))
+            whole = Merging(cast(Source, log), begin, end, inf)
+            for number, batch in enumerate(whole.batches()):
+                found += places(batch)
+                offsets |= {p: n + 1 for p, n in places(batch)} | whole.passed()
+                assert all(lane.size <= 20 + 2 * 5 for lane in whole._lanes.values())
+                if number == batches:
+                    break
+        assert found == by_heap(times, begin, end)
+        assert [offsets.get(p, 0) for p in range(len(times))] == [len(partition) for partition in times]
 
 
 def test_a_partition_ends_with_what_came_too_late() -> None:
     log = Log([[1, 2, 90, 3], [5, 6]], {}, iter([0, 1] * 20))
-    found = [place for batch in Merging(log, 0, 50, 80).batches(log.polls()) for place in places(batch)]
+    found = [place for batch in Merging(cast(Source, log), 0, 50, 80).batches() for place in places(batch)]
     assert found == [(0, 0), (0, 1), (1, 0), (1, 1)]
-
-
-def test_a_partition_that_is_far_ahead_is_held_until_the_others_have_come_as_far() -> None:
-    log = Log([[*range(20, 40)], [*range(20)]], {}, iter([0] * 100))
-    found = [
-        place
-        for batch in Merging(log, 0, 50, 80, read_ahead=20).batches(log.polls())
-        for place in places(batch)
-    ]
-    assert found == [*((1, n) for n in range(20)), *((0, n) for n in range(20))]

@@ -11,10 +11,9 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import TopologyError
-from bridge.kafka import topic_watch
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.outage import Outage
 from bridge.reader import BETS, Place, changes, names, source
-from bridge.reader.source import polls
 from tests.unit.stored.log import NEVER, Client, Log
 
 NOWHERE = Settings(
@@ -31,6 +30,13 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 def test_bets_are_read_until_the_end(log: Log) -> None:
     bets = list(changes(BETS, settings=NOWHERE))
     assert {(bet.partition, bet.offset) for bet in bets} == {(p, o) for p in range(2) for o in range(5)}
+
+
+def test_a_quota_is_no_reason_to_give_up(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0)
+    monkeypatch.setattr(Outage, "throttled", property(lambda _: log.now < 3))
+    log.waits = [(2,)]
+    assert len(list(changes(BETS, settings=NOWHERE))) == 10
 
 
 def test_records_not_written_by_a_bridge_are_skipped_and_counted(log: Log) -> None:
@@ -50,28 +56,29 @@ def test_a_client_is_replaced_as_soon_as_one_can_be_made(log: Log, monkeypatch: 
             raise KafkaUnavailable("no client can be made: on purpose")
 
     log.connected = connected
-    monkeypatch.setattr(
-        Client, "stranded", property(lambda _: "refused" if len(made) == 1 and log.given else "")
-    )
+    monkeypatch.setattr(Client, "stranded", property(lambda _: "refused" if 2 <= len(log.given) < 8 else ""))
+    monkeypatch.setattr(source, "RETRY_SECONDS", 0)
     with capture_logs() as lines:
         bets = list(changes(BETS, settings=NOWHERE))
     assert sorted((bet.partition, bet.offset) for bet in bets) == [(p, o) for p in range(2) for o in range(5)]
     assert made[:4] == [1, 2, 3, 4]
-    told = [line["reason"] for line in lines if line["log_level"] == "warning"]
-    assert told[0] == "refused"
+    told = [(line["event"], line["reason"]) for line in lines]
+    assert told[:3] == [
+        ("Kafka client cannot be replaced yet", "no client can be made: on purpose"),
+        ("Kafka client cannot be replaced yet", "no client can be made: on purpose"),
+        ("Kafka client is replaced", "refused"),
+    ]
 
 
 @pytest.mark.parametrize("change", ["more partitions", "recreated"])
 def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
     log: Log, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr(topic_watch, "LOOK_SECONDS", 0)
-    reading = polls(NOWHERE, "bets", "start", None, None)
-
-    def found() -> list[tuple[int | None, int | None]]:
-        return [(m.partition(), m.offset()) for _ in range(6) for m in next(reading)]
-
-    assert len(found()) == 10
+    monkeypatch.setattr(source, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(source, "RETRY_SECONDS", 0)
+    reading = source.Source(NOWHERE, "bets", "start", None)
+    read = [(m.partition(), m.offset()) for _ in range(6) for m in reading.messages(0)]
+    assert len(read) == 10
 
     def connected(number: int) -> None:
         if number == 2:
@@ -82,38 +89,39 @@ def test_a_topic_that_has_changed_is_read_once_a_client_can_be_made(
         log.id, log.written, log.stable = "another", [3, 3], [3, 3]
     else:
         log.written, log.stable = [5, 5, 3], [5, 5, 3]
-    read = found()
+    with capture_logs() as lines:
+        read = [(m.partition(), m.offset()) for _ in range(6) for m in reading.messages(0)]
     partitions = range(2) if change == "recreated" else [2]
     assert sorted(read) == [(p, o) for p in partitions for o in range(3)]
-    assert len(log.prompt) > 2
+    assert lines[0]["event"] == "Kafka client cannot be replaced yet"
 
 
 def test_a_topic_that_seems_gone_for_a_moment_is_not_read_again(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_watch, "LOOK_SECONDS", 0)
-    follows = polls(NOWHERE, "bets", "start", None, None)
-    ends = polls(NOWHERE, "bets", "start", "end", None)
-    assert sum(len([*next(follows)]) for _ in range(6)) == 10
+    monkeypatch.setattr(source, "LOOK_SECONDS", 0)
+    follows = source.Source(NOWHERE, "bets", "start", None)
+    ends = source.Source(NOWHERE, "bets", "start", "end")
+    read = [message.offset() for _ in range(6) for message in follows.messages(0)]
+    assert len(read) == 10
     for there in (False, True, False):
         log.there = there
-        assert [*next(follows)] == []
-        assert len([*next(ends)]) == 2
+        assert [*follows.messages(0)] == []
+        assert len([*ends.messages(0)]) <= 10
     with pytest.raises(TopologyError, match="deleted or recreated"):
-        next(ends)
+        list(ends.messages(0))
 
 
 def test_a_snapshot_can_be_read_as_soon_as_it_is_seen(log: Log) -> None:
     """The end of its transaction may be seen in its own topic first, and among the names a moment later."""
     log.stable = [5, 3]
-    scan = source.scan_of(NOWHERE, "bets", "start", {0: 5, 1: 5})
-    assert scan.cursor is not None
-    assert scan.cursor.ends == [5, 5]
+    reading = source.Source(NOWHERE, "bets", "start", {0: 5, 1: 5})
+    assert reading.progress.total == 10
 
 
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
     log.waits = [(0, 0, NEVER)]
-    with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets: nothing came for 0\.05s: "):
+    with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         list(changes(BETS, settings=NOWHERE))
 
 
@@ -125,13 +133,13 @@ def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log)
 
     log.connected = connected
     given = list[Place]()
-    with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets: nothing came for 0\.05s: "):
+    with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         given.extend(changes(BETS, settings=NOWHERE))
     assert [bet.offset for bet in given if bet.partition == 1] == [0, 1, 2, 3, 4]
 
 
 def test_names_that_a_recreated_topic_lacks_are_forgotten(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_watch, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(source, "LOOK_SECONDS", 0)
     monkeypatch.setattr(names, "LOOK_SECONDS", 0)
     codec = Codec(load("translation"), 7, lambda _: load("translation"))
     monkeypatch.setattr(
