@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from bridge.config.fields import (
     LONGEST_AGE_DAYS,
@@ -21,12 +21,6 @@ from bridge.config.fields import (
     only_one,
 )
 from bridge.config.secrets import Secret
-
-
-def _ends_without_a_dot(prefix: str) -> str:
-    if prefix.endswith("."):
-        raise ValueError("must not end with a dot: the names have one between it and the rest")
-    return prefix
 
 
 class LimitsSettings(Section):
@@ -120,9 +114,7 @@ class RegistrySettings(TlsSection):
 class TopicsSettings(Section):
     """Names and shape of the topics."""
 
-    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$"), AfterValidator(_ends_without_a_dot)] = (
-        "settlement"
-    )
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "settlement"
     """First part of the name of every topic, group and transactional id, without the dot behind it."""
     partitions: Annotated[int, Field(gt=0, le=10_000)] = 6
     """Partitions of a topic of bets, dead letters or names when the bridge creates it. The bridge never adds

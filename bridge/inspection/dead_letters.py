@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -168,6 +169,7 @@ def letter_after(message: Message, feed: str, letters: dict[str, Letter]) -> Let
         if known is not None:
             letters[known.key] = known.after(mark)
         return None
+    place["topic"] = sys.intern(place["topic"])  # there may be millions
     found = Letter.read(place, headers, b"")
     if found.kind is DeadLetterKind.SAMPLE:
         return None
