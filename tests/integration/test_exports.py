@@ -37,7 +37,7 @@ from bridge.reader import (
     read_batches,
 )
 from bridge.reader.money import payout_of
-from bridge.reader.source import polls
+from bridge.reader.source import Source
 from bridge.records import topics
 from bridge.records.gap import Cause, FeedGap
 from bridge.registry import Registry
@@ -396,11 +396,11 @@ def test_a_reader_that_begins_at_the_end_finds_what_becomes_visible(written: Wri
     value = written.codecs["settled-bet"].encode(BARE_BET | {"betId": key.decode()})
     producer.produce(written.topics.bets.name, value, key, timestamp=NOW)
     assert producer.flush(30) == 0
-    with closing(polls(settings, BETS.name, "end", None, None)) as following:
+    with closing(Source(settings, BETS.name, "end", until=None)) as source:
         producer.commit_transaction(30)
         deadline, found = time.monotonic() + 60, list[bytes | None]()
         while not found and time.monotonic() < deadline:
-            found += [message.key() for message in next(following)]
+            found += [message.key() for message in source.messages()]
     assert found == [key]
 
 
