@@ -9,9 +9,9 @@ import sys
 import pytest
 import typer
 
-from bridge import reader
 from bridge.cli.bets import _format, _print, _selection
 from bridge.config import Settings
+from bridge.inspection import gaps
 from tests.unit.inspection.test_formats import NAMES, bet
 
 BETS = [bet(payout=784.1062000000001), bet("c")]
@@ -44,7 +44,7 @@ def test_bets_on_a_terminal_are_a_table(
 def test_without_a_gap_nothing_is_read(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "read", lambda *_, **__: iter(()))
+    monkeypatch.setattr(gaps, "read_gaps", lambda *_: [])
     with pytest.raises(typer.Exit) as ended:
         _selection(Settings(), None, None, None, None, None, False, True)
     assert ended.value.exit_code == 0

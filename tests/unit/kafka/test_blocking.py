@@ -18,7 +18,7 @@ from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
 
 
 def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
-    release, calls, made = threading.Event(), CallTimeout(0.05), []
+    release, calls, made = threading.Event(), CallTimeout(1.0), []
     with pytest.raises(KafkaException) as raised:
         calls.call(lambda: release.wait(30))
     assert triage(raised.value.args[0]) is ErrorAction.REOPEN
