@@ -97,8 +97,8 @@ def hanging(place: Place) -> list[Hanging]:
     """Return what hides records now, in all topics of the place."""
     client = place.admin()
     topics = client.list_topics(timeout=ANSWER_SECONDS).topics
-    places, unknown, *_ = hidden(client, [name for name in topics if name.startswith(f"{place.prefix}.")])
-    assert not unknown, unknown
+    places, look = hidden(client, [name for name in topics if name.startswith(f"{place.prefix}.")])
+    assert not look.unknown, look.unknown
     settings = Settings(
         kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
         topics=TopicsSettings(prefix=place.prefix),
