@@ -41,8 +41,9 @@ PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.af
 ROOM = {**PUNCTUAL, "max.message.bytes": 256 * 1024}
 """For a checkpoint with hundreds of partitions, and all attempts that the limits remember."""
 _MUST = frozenset({"cleanup.policy", "max.message.bytes"})
-SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}
-SEGMENTS = frozenset(SMALL_SEGMENTS)
+CLEANED_SOON = {"segment.bytes": "16777216", "segment.ms": "3600000", "delete.retention.ms": "3600000"}
+"""Where each transaction writes: the cleaner keeps up with it, and removes its marker (78 bytes) an hour after
+that, not a day. A reader that took longer than that for the topic could miss a tombstone."""
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
 """A reader that has not reached the ends of a snapshot finds all of it, even after the next one."""
 _OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
@@ -112,9 +113,8 @@ def declare(settings: Settings) -> Topics:
             frozenset({"cleanup.policy", "min.compaction.lag.ms", *_OF_MESSAGES}),
             {**PUNCTUAL, "segment.bytes": largest},
         ),
-        # Rewritten with each transaction: small segments let the cleaner keep up with it.
         checkpoints=DeclaredTopic(
-            f"{prefix}.checkpoints", 1, {**COMPACT, **SMALL_SEGMENTS}, _MUST, ROOM, wished=SEGMENTS
+            f"{prefix}.checkpoints", 1, {**COMPACT, **CLEANED_SOON}, _MUST, ROOM, frozenset(CLEANED_SOON)
         ),
         deadletters=DeclaredTopic(
             f"{prefix}.deadletters",
@@ -129,7 +129,7 @@ def declare(settings: Settings) -> Topics:
         snapshots=DeclaredTopic(f"{prefix}.snapshots", 1, COMPACT),
         # The ids in bets are written again each hour.
         snapshot_state=DeclaredTopic(
-            f"{prefix}.snapshot-state", 1, {**COMPACT, **SMALL_SEGMENTS}, wished=SEGMENTS
+            f"{prefix}.snapshot-state", 1, {**COMPACT, **CLEANED_SOON}, wished=frozenset(CLEANED_SOON)
         ),
     )
 

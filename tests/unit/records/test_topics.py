@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
 from bridge.errors import SinkBroken, TopologyError
-from bridge.records.topics import DAY_MS, Action, Change, Topics, apply, declare, ensure, plan
+from bridge.records.topics import CLEANED_SOON, DAY_MS, Action, Change, Topics, apply, declare, ensure, plan
 
 TOPICS = declare(Settings())
 
@@ -258,9 +258,13 @@ def small_segments_are_forbidden(config: dict[str, str]) -> bool:
 @pytest.mark.parametrize(
     ("policy", "clamps", "segments"),
     [
-        (small_segments_are_forbidden, False, {"segment.ms": "3600000"}),
-        (lambda config: not {"segment.ms", "segment.bytes"} & config.keys(), False, {}),
-        (lambda config: True, True, {"segment.ms": "3600000", "segment.bytes": "52428800"}),
+        (
+            small_segments_are_forbidden,
+            False,
+            {k: v for k, v in CLEANED_SOON.items() if k != "segment.bytes"},
+        ),
+        (lambda config: not CLEANED_SOON.keys() & config.keys(), False, {}),
+        (lambda config: True, True, CLEANED_SOON | {"segment.bytes": "52428800"}),
     ],
 )
 @pytest.mark.parametrize("is_new", [True, False])
@@ -277,7 +281,7 @@ def test_a_topic_gets_the_settings_that_the_cluster_allows(
     assert found.pop("cleanup.policy") == "compact"
     assert {"segment.bytes": "1", **found} == {"segment.bytes": "1", **segments}
     refused = {line["setting"].partition("=")[0] for line in logged}
-    assert refused == (set() if clamps else {"segment.ms", "segment.bytes"} - segments.keys())
+    assert refused == (set() if clamps else CLEANED_SOON.keys() - segments.keys())
     [change] = planned(made)
     assert (change.action, change.harmful) == (Action.ACCEPT, False)
 
