@@ -55,7 +55,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom image image-test site lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom release image image-test site lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} \
@@ -169,6 +169,9 @@ mutants: setup ## run mutation tests of rate limits, position, deduplicator and 
 
 sbom: setup ## write the bill of materials of all that runs in production, dist/sbom.cdx.json (CycloneDX)
 	@$(BIN)/python -m tools.sbom
+
+release: setup site ## build wheels, sdists, bill of materials and site into dist, and prove each; FROM=v0.2.0 also upgrades from a commit and rolls back; takes minutes
+	@$(BIN)/python -m tools.release $(if $(FROM),--from $(FROM))
 
 coverage: setup ## measure which lines and branches of the cores the unit and property tests run; takes minutes
 	@$(PLAIN) nice $(BIN)/coverage run --branch --source=$(subst $(space),$(comma),$(CORES)) -m pytest tests/unit tests/property $(ARGS)

@@ -102,4 +102,5 @@ def version() -> str:
 # pip asks for the requirements and the metadata before it builds: mypy need not work for those answers, nor
 # for an sdist.
 _only_asked = not {"egg_info", "dist_info", "sdist"}.isdisjoint(sys.argv)
-setup(version=version(), ext_modules=[] if _only_asked else extensions(), cmdclass={"build_ext": AllOrNone})
+_plain = _only_asked or "BRIDGE_PLAIN" in os.environ  # a wheel for any platform
+setup(version=version(), ext_modules=[] if _plain else extensions(), cmdclass={"build_ext": AllOrNone})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -125,6 +126,16 @@ def demo(
     kills: Annotated[
         int, typer.Option(min=0, help="Kill the bridge this many times (SIGKILL); needs --seconds.")
     ] = 0,
+    other: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PYTHON",
+            help="The Python of another version of the bridge, which begins and takes turns with this one at "
+            "each kill: an upgrade and a rollback.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     rate: Rate = 200,
     seed: Seed = 1,
     odd: Odd = 0,
@@ -143,10 +154,13 @@ def demo(
 
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
+    if other and not kills:
+        raise SettingsError("--other needs --kills: the two take turns at each kill.")
     duration = math.inf if seconds is None else seconds
     given = {} if provider_port is None else {"port": provider_port}
     provider = SimulatorSettings(**given, rate=rate, seed=seed, odd=odd)
-    result = demonstrate(provider, duration, kills, kafka_port, registry_port)
+    pythons = [*([str(other.absolute())] if other else []), sys.executable]
+    result = demonstrate(provider, duration, kills, pythons, kafka_port, registry_port)
     typer.echo(orjson.dumps(result))
     if result["lost"] or result["duplicates"]:
         raise typer.Exit(1)

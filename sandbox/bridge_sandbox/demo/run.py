@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -50,26 +50,33 @@ def run(
     simulated: SimulatorSettings,
     seconds: float,
     kills: int,
+    pythons: Sequence[str] = (sys.executable,),
     kafka_port: int | None = None,
     registry_port: int | None = None,
 ) -> dict[str, int | None]:
     """Run the demo for `seconds`; infinity runs until Ctrl-C. Returns the figures of its last line.
 
-    Raises DevError when Kafka does not start, BridgeError when the bridge does not.
+    The bridges of `pythons` take turns at each kill. Raises DevError when Kafka does not start, BridgeError
+    when the bridge does not.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # from here on it cleans up, as Ctrl-C does
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-demo-") as name:
         directory = Path(name)
         with start(directory, kafka_port=kafka_port, registry_port=registry_port, progress=say) as cluster:
             try:
-                return asyncio.run(_demonstrate(simulated, seconds, kills, cluster, directory))
+                return asyncio.run(_demonstrate(simulated, seconds, kills, pythons, cluster, directory))
             finally:
                 # Again, because the event loop has removed its own handler.
                 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 async def _demonstrate(
-    simulated: SimulatorSettings, seconds: float, kills: int, cluster: Cluster, directory: Path
+    simulated: SimulatorSettings,
+    seconds: float,
+    kills: int,
+    pythons: Sequence[str],
+    cluster: Cluster,
+    directory: Path,
 ) -> dict[str, int | None]:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -83,14 +90,15 @@ async def _demonstrate(
         say(f"provider at {provider.url}, Kafka at {cluster.bootstrap_servers}")
         truth = provider.truth()
         board = Board(tally := Tally(lambda: ((m.at, m.body) for m in truth.until(provider.now()))))
-        bridge, names = _servers(cluster, provider, directory)
+        bridges, names = _servers(cluster, provider, directory, pythons)
+        bridge = bridges[0]
         with closing(TopicReader(cluster, board)) as reader:
             try:
                 bridge.start()
                 names.start()
                 await reader.begin(bridge, names)
                 with board.shown():
-                    await _play(seconds, kills, stop, bridge, names, reader)
+                    bridge = await _play(seconds, kills, stop, bridges, names, reader)
                     provider.stop_publishing()
                     tally.catch_up()
                     # On a slow machine the first names may take longer than a short demo.
@@ -116,9 +124,15 @@ async def _demonstrate(
 
 
 async def _play(
-    seconds: float, kills: int, stop: asyncio.Event, bridge: Server, names: Server, reader: TopicReader
-) -> None:
-    """Run for `seconds` and kill the bridge `kills` times at even intervals."""
+    seconds: float,
+    kills: int,
+    stop: asyncio.Event,
+    bridges: Sequence[Server],
+    names: Server,
+    reader: TopicReader,
+) -> Server:
+    """Run for `seconds` and kill the bridge `kills` times at even intervals. Returns the one that runs."""
+    bridge = bridges[0]
 
     def ended() -> bool:
         for server in (bridge, names):
@@ -129,9 +143,11 @@ async def _play(
     for stretch in range(kills + 1):
         if stretch and not stop.is_set():
             await asyncio.to_thread(bridge.stop, kill=True)
+            bridge = bridges[stretch % len(bridges)]
             bridge.start()
             reader.board.kills += 1
         await _watch(reader, ended, seconds / (kills + 1))
+    return bridge
 
 
 async def _watch(reader: TopicReader, done: Callable[[], bool], seconds: float) -> None:
@@ -143,8 +159,10 @@ async def _watch(reader: TopicReader, done: Callable[[], bool], seconds: float) 
         await asyncio.sleep(TICK_SECONDS)
 
 
-def _servers(cluster: Cluster, provider: Simulator, directory: Path) -> tuple[Server, Server]:
-    """The bridge, and the job that publishes translations again and again, as new bets mention new names."""
+def _servers(
+    cluster: Cluster, provider: Simulator, directory: Path, pythons: Sequence[str]
+) -> tuple[list[Server], Server]:
+    """The bridge of each Python, and the job that publishes translations again and again, with new names."""
     token = directory / "token"
     scale = provider.settings.limits_scale
     token.write_text(provider.rest.tokens.mint(provider.clock()), "utf-8")
@@ -170,11 +188,11 @@ def _servers(cluster: Cluster, provider: Simulator, directory: Path) -> tuple[Se
         environment["BRIDGE_KAFKA__SESSION_TIMEOUT_MS"] = "2000"
         environment["BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS"] = "500"
 
-    def server(command: str, *options: str) -> Server:
-        line = [sys.executable, "-m", "bridge", command, *options]
+    def server(command: str, *options: str, python: str = sys.executable) -> Server:
+        line = [python, "-m", "bridge", command, *options]
         return Server(f"bridge {command}", line, directory, directory / f"{command}.log", environment)
 
-    return server("run"), server("translations", "--every", "2s")
+    return [server("run", python=python) for python in pythons], server("translations", "--every", "2s")
 
 
 class TopicReader:
