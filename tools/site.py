@@ -21,6 +21,11 @@ SITE = ROOT / "site"
 INDEX = Path("docs/README.md")
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 ITEM = re.compile(r"^( *)((?:[-*]|\d+\.) +)")
+STYLE = """
+@media (min-width: 76.25em) { .md-grid { max-width: 76rem } }  /* 110 columns of code fit */
+@media (min-width: 45em) { .md-typeset td:first-child > code { white-space: nowrap } }  /* a name is one word */
+@media (max-width: 45em) { .md-typeset table:not([class]) :is(td, th) { padding: 0.5em; min-width: 0 } }
+"""
 TAB = 4
 """Columns by which MkDocs indents what belongs to an item of a list."""
 THEME = {
@@ -39,6 +44,7 @@ def config(pages: Path, menu: list[dict[str, object]]) -> dict[str, object]:
         "theme": THEME,
         "use_directory_urls": False,  # so that it can be read without a server; only the search needs one
         "plugins": ["search"],
+        "extra_css": ["style.css"],
         "extra": {"generator": False},
         "markdown_extensions": ["tables", "toc", "pymdownx.superfences", "pymdownx.highlight"],
         "validation": {"nav": {"omitted_files": "ignore"}, "links": LINKS},
@@ -119,6 +125,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         pages, settings = Path(directory) / "pages", Path(directory) / "mkdocs.yml"
         lay_out(pages)
+        _put(pages / "style.css", STYLE.encode())
         index = (ROOT / INDEX).read_text("utf-8")
         settings.write_text(json.dumps(config(pages, menu(index))), "utf-8")
         shutil.rmtree(SITE, ignore_errors=True)
