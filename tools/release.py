@@ -39,8 +39,9 @@ def release(earlier: str | None) -> None:
     DIST.mkdir()
     with TemporaryDirectory(prefix="settlement-bridge-release-") as name:
         place = Path(name)
-        wheels, sdist = build(_clone(place / "source", "HEAD"), DIST)
-        compiled, plain, sandbox = wheels
+        source = _clone(place / "source", "HEAD")
+        sdist, compiled, plain = build(source, DIST, "BRIDGE_MUST_COMPILE", "BRIDGE_PLAIN")
+        _, sandbox = build(source / "sandbox", DIST, "BRIDGE_PLAIN")
         sbom.write(DIST / "sbom.cdx.json")
         with tarfile.open(DIST / f"settlement-bridge-site-{__version__}.tar.gz", "w:gz") as archive:
             archive.add(ROOT / "site", "site")
@@ -48,7 +49,7 @@ def release(earlier: str | None) -> None:
         prove("the plain wheel", place / "plain", [plain, sandbox], is_compiled=False)
         prove("the sdist", place / "sdist", [sdist, sandbox], is_compiled=True)
         if earlier is not None:
-            [old, *_], _ = build(_clone(place / "earlier", earlier), place / "earlier-dist")
+            old = build(_clone(place / "earlier", earlier), place / "earlier-dist", "BRIDGE_MUST_COMPILE")[1]
             other = install(place / "old", [old])
             command = [
                 str(new),
@@ -66,26 +67,18 @@ def release(earlier: str | None) -> None:
     _say(f"{__version__} is in {DIST.relative_to(ROOT)}/:\n{''.join(sums)}")
 
 
-def build(source: Path, dist: Path) -> tuple[list[Path], Path]:
-    """Return the wheels (compiled, plain, of the sandbox where there is one) and the first's sdist."""
-    _say(f"building {source.name}")
-    projects = [(source, ("BRIDGE_MUST_COMPILE", "BRIDGE_PLAIN")), (source / "sandbox", ("BRIDGE_PLAIN",))]
-    made: list[Path] = []
-    wheels = []
-
-    def make(command: Sequence[str], place: Path, setting: str = "") -> Path:
-        _run(command, place, setting)
-        [new] = {*dist.iterdir()}.difference(made)
-        made.append(new)
-        return new
-
+def build(project: Path, dist: Path, *ways: str) -> list[Path]:
+    """Return the sdist of a project and a wheel of it for each way, a variable that is set for its build."""
+    _say(f"building {project.name}")
     dist.mkdir(exist_ok=True)
-    for project, settings in projects:
-        if project.exists():
-            sdist = make([sys.executable, "-c", SDIST, str(dist)], project)
-            wheel = [*PIP, "wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={dist}", str(sdist)]
-            wheels += [make([sys.executable, *wheel], dist, setting) for setting in settings]
-    return wheels, made[0]
+    made: list[Path] = []
+    wheel = [sys.executable, *PIP, "wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={dist}"]
+    for setting in ("", *ways):
+        before = {*dist.iterdir()}
+        command = [*wheel, str(made[0])] if setting else [sys.executable, "-c", SDIST, str(dist)]
+        _run(command, project, setting)
+        made += {*dist.iterdir()} - before
+    return made
 
 
 def install(place: Path, files: Sequence[Path]) -> Path:

@@ -23,8 +23,8 @@ LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 ITEM = re.compile(r"^( *)((?:[-*]|\d+\.) +)")
 STYLE = """
 @media (min-width: 76.25em) { .md-grid { max-width: 76rem } }  /* 110 columns of code fit */
-@media (min-width: 45em) { .md-typeset td:first-child > code { white-space: nowrap } }  /* a name is one word */
 @media (max-width: 45em) { .md-typeset table:not([class]) :is(td, th) { padding: 0.5em; min-width: 0 } }
+.md-typeset td:first-child > code { white-space: nowrap }  /* a name is one word */
 """
 TAB = 4
 """Columns by which MkDocs indents what belongs to an item of a list."""
