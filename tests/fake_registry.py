@@ -54,7 +54,7 @@ class FakeRegistry:
         self.compatibility: dict[str, str] = {}
         self.mode = "READWRITE"
         self.password: str | None = None
-        """Which everybody has to give, with any user."""
+        """Which everybody has to give, with any user, or as a bearer token."""
         self.users: set[str | None] = set()
         self.names: list[str] = []
         """Of the clients with another certificate than the last one."""
@@ -76,7 +76,7 @@ class FakeRegistry:
         self.users.add(user)
         if refused := self.refusal(method, path):
             return refused
-        if self.password is not None and (user or "").partition(":")[2] != self.password:
+        if self.password is not None and (user or "").rpartition(":")[2] != self.password:
             return 401, self.profile.unauthorized
         path, _, query = path.partition("?")
         body = {**(body or {}), "normalize": self.profile.normalizes and "normalize=true" in query.lower()}
@@ -181,8 +181,9 @@ def served(fake: FakeRegistry, tls: ssl.SSLContext | None = None) -> Iterator[st
                 name = str(shown["subject"][0][0][1])
                 if fake.names[-1:] != [name]:
                     fake.names.append(name)
-            known = base64.b64decode(user.removeprefix("Basic ")).decode() if user else None
-            status, answer = fake.answer(self.command, self.path, body, known)
+            scheme, _, known = (user or "").partition(" ")
+            known = base64.b64decode(known).decode() if scheme == "Basic" else known
+            status, answer = fake.answer(self.command, self.path, body, known or None)
             content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))

@@ -132,6 +132,12 @@ class Registry:
         self._made_with = self._digest()
         if settings.user is not None:
             properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret.read()}"
+        elif settings.secret.is_given:
+            properties |= {
+                "bearer.auth.credentials.source": "STATIC_TOKEN",
+                "bearer.auth.token": settings.secret.read(),
+                "bearer.auth.logical.cluster": "",  # only a cloud has some, but the client insists on it
+            }
         files = {
             "ssl.ca.location": settings.ca_file,
             "ssl.certificate.location": settings.client_certificate_file,
@@ -364,7 +370,7 @@ class Registry:
             )
         match status:
             case 401 | 403:
-                return TopologyError(text + "Check registry.user, registry.password and that user's rights.")
+                return TopologyError(text + "Check registry.user, registry.password and their rights.")
             case 404:
                 return SchemaNotFound(
                     text + "Check registry.url: is it the registry that the topic was written with?"

@@ -46,11 +46,20 @@ class TestFake(RegistryContract):
         return "p"
 
 
-def test_a_wrong_password_is_told_whatever_the_refusal_looks_like(fake: FakeRegistry, url: str) -> None:
+@pytest.mark.parametrize("user", ["bridge", None])
+def test_a_wrong_password_or_token_is_told_whatever_the_refusal_looks_like(
+    fake: FakeRegistry, url: str, user: str | None
+) -> None:
     fake.password = "right-0815"
-    settings = RegistrySettings(url=url, user="bridge", password=SecretStr("wrong-4711"))
-    with pytest.raises(TopologyError, match=r"registry\.user, registry\.password") as caught:
-        Registry(settings).register("p")
+    settings = RegistrySettings(url=url, user=user, password=SecretStr("wrong-4711"))
+    with (
+        Registry(settings) as registry,
+        pytest.raises(TopologyError, match=r"registry\.user, registry\.password") as caught,
+    ):
+        registry.register("p")
     assert type(caught.value) is TopologyError
-    right = settings.model_copy(update={"password": SecretStr("right-0815")})
-    assert set(Registry(right).register("p")) == set(TOPICS)
+    with Registry(settings.model_copy(update={"password": SecretStr("right-0815")})) as registry:
+        assert set(registry.register("p")) == set(TOPICS)
+    assert fake.users == (
+        {"bridge:wrong-4711", "bridge:right-0815"} if user else {"wrong-4711", "right-0815"}
+    )
