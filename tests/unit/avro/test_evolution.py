@@ -177,3 +177,8 @@ def test_unreadable_files_are_problems(tmp_path: Path) -> None:
 def test_where_two_schemas_mean_something_else(change: dict[str, Any], path: str) -> None:
     assert unlike(GOOD, changed(**change)) == path == unlike(changed(**change), GOOD)
     assert unlike(changed(**change), changed(**change)) == ""
+
+
+def test_no_default_is_another_than_null() -> None:
+    del (without := changed())["fields"][1]["default"]
+    assert unlike(GOOD, without) == "SettledBet.price: default"
