@@ -29,12 +29,17 @@ def broker_with(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(servers, "server_properties", properties)
         if version:
-            patch.setattr(downloads, "KAFKA", (f"org.apache.kafka:kafka_2.13:{version}", downloads.KAFKA[1]))
+            patch.setattr(downloads, "KAFKA", kafka(version))
             patch.setattr("bridge_sandbox.cluster.cluster.prepare", downloads.obtain)
         running = cluster.start(directory, kafka_port=0, registry_port=0)
     with running:
         yield running
         running.close(grace=0)
+
+
+def kafka(version: str) -> tuple[str, str]:
+    """The coordinates of a broker of this version, and of its logging."""
+    return f"org.apache.kafka:kafka_2.13:{version}", downloads.KAFKA[1]
 
 
 def creating_topics(properties: str) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DevError
-from tests.brokers import broker_with
+from bridge_sandbox.cluster import downloads
+from bridge_sandbox.cluster.files import silent
+from tests.brokers import broker_with, kafka
 from tests.harness import Place, assert_exact
 from tests.integration.snapshots import Jobs, simulated
 from tests.repo.source import ROOT
@@ -24,13 +26,14 @@ pytestmark = pytest.mark.long
 def place(tmp_path: Path) -> Iterator[Place]:
     """A place on that Kafka."""
     try:
-        with broker_with(tmp_path, version=OLDEST) as running:
-            place = Place(running, "oldest", tmp_path)
-            yield place
-            for bridge in place.bridges:
-                bridge.kill()
+        downloads.class_path(silent, *kafka(OLDEST))
     except DevError as error:
         lacking(f"Kafka {OLDEST}: {error}")
+    with broker_with(tmp_path, version=OLDEST) as running:
+        place = Place(running, "oldest", tmp_path)
+        yield place
+        for bridge in place.bridges:
+            bridge.kill()
 
 
 async def test_the_oldest_kafka_serves_plan_doctor_run_jobs_and_replay(place: Place) -> None:
