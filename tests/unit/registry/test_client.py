@@ -78,14 +78,6 @@ def test_what_is_registered_needs_no_right_to_write(
     assert fake.compatibility == written
 
 
-def test_what_a_registry_that_takes_no_writes_lacks_is_named(fake: FakeRegistry, url: str) -> None:
-    read_only = (422, {"error_code": 42205, "message": "Subject p.bets-value is in read-only mode"})
-    fake.refusal = lambda method, path: read_only if method != "GET" and "/versions" in path else None
-    with pytest.raises(TopologyError, match=r"p\.bets-value.*`bridge schemas register`") as caught:
-        Registry(RegistrySettings(url=url)).register("p")
-    assert type(caught.value) is TopologyError
-
-
 @pytest.mark.parametrize("unreadable", [(403, {"error_code": 40301, "message": "write only"}), (200, {})])
 def test_what_cannot_be_read_is_written(fake: FakeRegistry, url: str, unreadable: tuple[int, Any]) -> None:
     first = Registry(RegistrySettings(url=url)).register("p")
