@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 
-from bridge_sandbox.cluster import maven
+from bridge_sandbox.cluster import downloads, maven
 from bridge_sandbox.cluster.cluster import Cluster
 from bridge_sandbox.cluster.files import lock, silent
 from tests.repo.source import ROOT
@@ -26,7 +26,9 @@ class TransactionsTool:
 
     def __init__(self, cluster: Cluster) -> None:
         with lock(maven.lock_file(), silent, "another download to end"):
-            jar = maven.Repository(silent).file("org.apache.kafka", "kafka-tools", "4.3.0", "", "jar")
+            jar = maven.Repository(silent).file(
+                "org.apache.kafka", "kafka-tools", downloads.KAFKA[0].rpartition(":")[2], "", "jar"
+            )
         self._servers = cluster.bootstrap_servers
         self._command = kafka_tool(cluster, "org.apache.kafka.tools.TransactionsCommand", jar)
 

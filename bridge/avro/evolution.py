@@ -152,6 +152,49 @@ def _parse(schema: Schema, named: dict[str, Node]) -> Node:
         raise SchemaError(f"{schema.get('name', 'the schema')} is not an Avro schema: {error}") from None
 
 
+_MEANING: Final = (
+    *("type", "name", "fields", "items", "values", "symbols", "size"),
+    *("default", "aliases", "logicalType", "precision", "scale"),
+)
+"""What decides how a record is written and read; a doc or a property of one's own does not."""
+
+
+def unlike(schema: Schema, other: Schema) -> str:
+    """Return the path of the first part in which two schemas mean something else, "" if none does.
+
+    Raises SchemaError for an invalid schema.
+    """
+    return _unlike(_parse(schema, {}), _parse(other, {}), str(schema.get("name")))
+
+
+def _unlike(node: Node, other: Node, path: str) -> str:
+    node, other = _plain(node), _plain(other)
+    if isinstance(node, dict) and isinstance(other, dict):
+        return next(filter(None, (_unlike_member(node, other, key, path) for key in _MEANING)), "")
+    if isinstance(node, list) and isinstance(other, list) and len(node) == len(other):
+        pairs = zip(node, other, strict=True)
+        return next(filter(None, (_unlike(one, another, _path(path, one)) for one, another in pairs)), "")
+    return "" if node == other else path
+
+
+def _unlike_member(node: Node, other: Node, key: str, path: str) -> str:
+    one, another = ([key in it, it.get(key)] if key == "default" else it.get(key) for it in (node, other))
+    if key in ("type", "fields", "items", "values"):
+        return _unlike(one, another, path)
+    return "" if one == another else f"{path}: {key}"
+
+
+def _plain(node: Node) -> Node:
+    """Return a type without a wrapper: `{"type": "string"}` is `"string"`."""
+    while isinstance(node, dict) and not {*_MEANING[1:]}.intersection(node) and "type" in node:
+        node = node["type"]
+    return node
+
+
+def _path(path: str, node: Node) -> str:
+    return f"{path}.{node['name']}" if isinstance(node, dict) and "type" in node and "name" in node else path
+
+
 class _Comparison:
     """One comparison of a schema with a released version of it."""
 

@@ -35,24 +35,26 @@ def doctor(
         bool,
         typer.Option(
             "--startup",
-            help="Exit 0 if `bridge run` would start, even if it would then have to wait: for an init "
-            "container.",
+            help="Exit 0 if `bridge run` would start, even if it would then have to wait, and write nothing: "
+            "for an init container.",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Check everything a bridge depends on, and say what to do.
 
-    Writes no record, does not connect to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge
-    run` would end) or finds trouble (~: it would start, and wait where it has to).
+    Writes one record, which it aborts, in a topic PREFIX.doctor that it creates and deletes; does not connect
+    to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge run` would end) or finds trouble (~:
+    it would start, and wait where it has to).
     """
     from bridge.doctor.finding import Verdict, finding_as_json, finding_as_lines, summary
     from bridge.doctor.runner import CHECKS, run_checks
 
     log.configure(quiet=True)
     width = max(len(check.name) for check in CHECKS)
+    checks = tuple(check for check in CHECKS if not (startup and check.writes))
     findings = {}
-    for name, finding in run_checks(partial(load, config)):
+    for name, finding in run_checks(partial(load, config), checks):
         findings[name] = finding
         if not json:  # each as soon as it is known: a check may take long
             print_text(finding_as_lines(name, finding, width))

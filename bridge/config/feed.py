@@ -26,9 +26,9 @@ from bridge.config.times import parse_start
 from bridge.formatting import shortened
 
 
-def _is_no_job(name: str) -> str:
-    if name in ("translations", "currencies"):
-        raise ValueError("is reserved: the job of this name uses it for its lock and its transactional id")
+def _is_free(name: str) -> str:
+    if name in ("translations", "currencies", "doctor"):
+        raise ValueError("is reserved: the command of this name uses it for a transactional id")
     return name
 
 
@@ -117,11 +117,11 @@ class FeedSettings(FeedCredential, FeedMargins):
     """The provider's base address, http(s) or ws(s). The bridge adds the path of the feed. `bridge run` needs
     it.
     """
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_is_no_job)] = (
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_is_free)] = (
         "settlement-v4"
     )
-    """Key of the checkpoint; part of the transactional id and of the owner group's id. Not `translations` or
-    `currencies`.
+    """Key of the checkpoint; part of the transactional id and of the owner group's id. Not `translations`,
+    `currencies` or `doctor`.
     """
     ping_reply: str = "none"
     """The answer to a ping: `none`, `echo` (the message as it came), or a template that contains `{pingId}`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, model_validator
@@ -20,7 +19,7 @@ from bridge.config.fields import (
     is_address,
     only_one,
 )
-from bridge.config.secrets import Secret
+from bridge.config.secrets import Form, Secret
 
 
 class LimitsSettings(Section):
@@ -92,9 +91,9 @@ class RegistrySettings(TlsSection):
     user: str | None = Field(default=None, examples=["settlement-bridge"])
     """User for basic authentication."""
     password: SecretStr | None = Field(default=None, examples=["…"])
-    """The user's password. Prefer `password_file`."""
+    """The user's password; without a user, a bearer token. Prefer `password_file`."""
     password_file: FilePath | None = Field(default=None, examples=["/run/secrets/registry"])
-    """A file that holds the password."""
+    """A file that holds the password or the token. It is read at each use, so either can be renewed."""
 
     @model_validator(mode="after")
     def _password_is_given_once(self) -> Self:
@@ -103,12 +102,13 @@ class RegistrySettings(TlsSection):
 
     @property
     def secret(self) -> Secret:
-        """The password."""
-        return Secret("registry.password", self.password, self.password_file, user=self.user)
+        """The password, or the token."""
+        form = Form.BEARER if self.user is None else Form.ANY
+        return Secret("registry.password", self.password, self.password_file, form, self.user)
 
-    def secrets(self) -> Iterable[Secret]:
-        """Return the password, if there is a user."""
-        return [] if self.user is None else [self.secret]
+    def secrets(self) -> list[Secret]:
+        """Return the password or the token, if there is one or should be."""
+        return [self.secret] if self.user is not None or self.secret.is_given else []
 
 
 class TopicsSettings(Section):

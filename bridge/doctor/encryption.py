@@ -31,7 +31,7 @@ def _unencrypted(settings: Settings) -> Iterator[str]:
     feed, registry, api = settings.feed, settings.registry, settings.api
     for setting, address, with_credential in (
         ("feed.base_url", feed.base_url, feed.auth != "none" or _has_password(feed.base_url)),
-        ("registry.url", registry.url, registry.user is not None or _has_password(registry.url)),
+        ("registry.url", registry.url, bool(registry.secrets()) or _has_password(registry.url)),
         ("api.base_url", api.base_url, api.token is not None or api.token_file is not None),
     ):
         scheme, _, _ = (address or "").partition("://")

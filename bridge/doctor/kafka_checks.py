@@ -22,7 +22,14 @@ from bridge.ownership import batch_writer
 from bridge.ownership.election import group_of, group_of_job, is_owner_id, look
 from bridge.ownership.group import Group, Member
 from bridge.records import rights, topics
-from bridge.registry import OF_OWNER, TO_UPGRADE, Compatibility, Registry, RegistryUnavailable
+from bridge.registry import (
+    OF_OWNER,
+    TO_TELL_APART,
+    TO_UPGRADE,
+    Compatibility,
+    Registry,
+    RegistryUnavailable,
+)
 from bridge.stored.restore import PublishedReader
 
 GROUP_SECONDS = 15.0
@@ -40,6 +47,9 @@ JOBS = ("translations", "currencies")
 OF_JOBS = "only the snapshot jobs need that"
 SUBJECTS_OF_JOBS = (*(f"{job}-value" for job in JOBS), "snapshots-value")
 """Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
+
+ADVICE = {Compatibility.INCOMPATIBLE: TO_UPGRADE, Compatibility.ALTERED: TO_TELL_APART}
+"""For the standings of a schema with which its writer ends."""
 
 
 class Needed(NamedTuple):
@@ -320,12 +330,13 @@ def check_registry(settings: Settings) -> Finding:
 def assess_schemas(compatibility: Mapping[str, Compatibility]) -> Finding:
     """Whether the registry has our schemas, or would take them.
 
-    An incompatible one ends `bridge run` only if the snapshot jobs do not register it.
+    One that is refused ends `bridge run` only if the snapshot jobs do not register it.
     """
     others = {name: how for name, how in compatibility.items() if how is not Compatibility.REGISTERED}
-    if refused := [name for name, how in others.items() if how is Compatibility.INCOMPATIBLE]:
+    if refused := {name: ADVICE[how] for name, how in others.items() if how in ADVICE}:
         outcome = Verdict.TROUBLE if all(n.endswith(SUBJECTS_OF_JOBS) for n in refused) else Verdict.FAIL
-        return Finding(outcome, "\n".join(f"{n}: {how.value}" for n, how in others.items()), TO_UPGRADE)
+        message = "\n".join(f"{n}: {how.value}" for n, how in others.items())
+        return Finding(outcome, message, "\n".join(dict.fromkeys(refused.values())))
     if not others:
         return Finding(Verdict.OK, f"the registry answers, and has all {len(compatibility)} schemas")
     missing = f"{len(others)} schemas are" if len(others) > 1 else "1 schema is"

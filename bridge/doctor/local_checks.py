@@ -83,7 +83,7 @@ def check_tokens(settings: Settings, now: float) -> Finding:
     An expired one of the feed ends `bridge run`, if the provider refuses it. One that cannot be read is left
     to `check_settings`.
     """
-    secrets = list(settings.secrets("feed", "api"))
+    secrets = [secret for secret in settings.secrets("feed", "registry", "api") if secret.user is None]
     tokens = {}
     for secret in secrets:
         with suppress(SettingsError):

@@ -17,7 +17,15 @@ from bridge import clock
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.doctor import bounds, certificates, feed_checks, kafka_checks, local_checks, network_checks
+from bridge.doctor import (
+    aborted,
+    bounds,
+    certificates,
+    feed_checks,
+    kafka_checks,
+    local_checks,
+    network_checks,
+)
 from bridge.doctor.encryption import check_encryption
 from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import BridgeError, FeedError, SettingsError
@@ -42,6 +50,8 @@ class Check(NamedTuple):
     """Settings that it needs."""
     after: tuple[str, ...] = ()
     """Checks that it depends on."""
+    writes: bool = False
+    """Whether it changes anything."""
 
 
 def _provider(settings: Settings) -> Finding:
@@ -66,6 +76,7 @@ CHECKS = (
     Check("rights", kafka_checks.check_rights, _KAFKA, ("kafka",)),
     Check("registry", kafka_checks.check_registry, ("registry.url",)),
     Check("bounds", bounds.check_bounds, _KAFKA, ("kafka",)),
+    Check("aborted", aborted.check_aborted, _KAFKA, ("kafka",), writes=True),
     Check("leadership", kafka_checks.check_leadership, _KAFKA, ("kafka",)),
     Check("feeds", feed_checks.check_feeds, (*_KAFKA, "registry.url"), ("kafka", "registry")),
     Check(

@@ -19,7 +19,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka.admin import AdminClient
 
-from bridge.config import env_name
+from bridge.config import env_name, tls
 from bridge.kafka.pace import QUICK_SECONDS, KafkaPace
 from bridge.log import get
 
@@ -188,6 +188,7 @@ class Outage:
         try:
             file, text = map(self.properties.get, ("ssl.ca.location", "ssl.ca.pem"))
             context = ssl.create_default_context(cafile=file, cadata=text)
+            tls.lenient(context)
             with socket.create_connection((address[1], int(address[2])), PROBE_SECONDS) as plain:
                 context.wrap_socket(plain, server_hostname=address[1]).close()
         except ssl.SSLCertVerificationError as error:

@@ -4,6 +4,7 @@
 """
 
 from bridge.registry.client import OF_OWNER as OF_OWNER
+from bridge.registry.client import TO_TELL_APART as TO_TELL_APART
 from bridge.registry.client import TO_UPGRADE as TO_UPGRADE
 from bridge.registry.client import Compatibility as Compatibility
 from bridge.registry.client import Registry as Registry

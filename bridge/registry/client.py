@@ -22,7 +22,7 @@ from confluent_kafka.schema_registry import Schema as RegistrySchema
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
 from bridge.avro.codec import READ_ONLY, Codec, Codecs
-from bridge.avro.evolution import differences
+from bridge.avro.evolution import differences, unlike
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name, proxy_of, tls
 from bridge.config.files import hazard
@@ -59,6 +59,10 @@ _SETTINGS: Final = {
 }
 """To check when nothing answers, by the scheme of the address."""
 TO_UPGRADE: Final = "Upgrade the bridge if it is older than the running one, or choose another topics.prefix."
+TO_TELL_APART: Final = (
+    "Records would be read with that one. Go back to the version of the bridge before, or see "
+    '"Registry" in docs/kafka.md.'
+)
 OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
 """In the order of `Codecs`."""
 
@@ -80,6 +84,7 @@ class Compatibility(Enum):
     NEW = "not registered yet"
     COMPATIBLE = "a new version that would be accepted"
     INCOMPATIBLE = "not compatible with the registered versions"
+    ALTERED = "taken for another schema, which the registry has under the same id"
     UNKNOWN = "a new version; the registry does not show the earlier ones"
 
 
@@ -127,6 +132,12 @@ class Registry:
         self._made_with = self._digest()
         if settings.user is not None:
             properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret.read()}"
+        elif settings.secret.is_given:
+            properties |= {
+                "bearer.auth.credentials.source": "STATIC_TOKEN",
+                "bearer.auth.token": settings.secret.read(),
+                "bearer.auth.logical.cluster": "",  # only a cloud has some, but the client insists on it
+            }
         files = {
             "ssl.ca.location": settings.ca_file,
             "ssl.certificate.location": settings.client_certificate_file,
@@ -218,7 +229,18 @@ class Registry:
     def _compatibility(self, name: str, schema: Schema) -> Compatibility:
         with self._explained(f"subject {name}"):
             _, versions, schema_id = self._look_up(name, schema)
-            return Compatibility.REGISTERED if schema_id is not None else self._judge(name, versions, schema)
+            if schema_id is None:
+                return self._judge(name, versions, schema)
+            altered = self._altered(schema, schema_id)
+            return Compatibility.ALTERED if altered else Compatibility.REGISTERED
+
+    def _altered(self, schema: Schema, schema_id: int) -> str:
+        """Return where the schema that a registry has under our id means something else; "" if nowhere seen.
+
+        Some registries take a schema for an earlier one if a default or an alias is all that differs.
+        """
+        found = _read(lambda: self._client.get_schema(schema_id))
+        return unlike(schema, json.loads(found.schema_str or "")) if found else ""
 
     def _judge(self, name: str, versions: Sequence[int] | None, schema: Schema) -> Compatibility:
         """Return whether our schema may join these versions: by our rule, whatever the registry has."""
@@ -248,6 +270,11 @@ class Registry:
                     self._client.register_schema, subject_name, written, normalize_schemas=True
                 )
                 schema_id = _given(self._agree(register))
+            if altered := self._altered(schema, schema_id):
+                raise SchemaError(
+                    f"subject {subject_name}: {Compatibility.ALTERED.value}, {schema_id}; it differs at "
+                    f"{altered}. {TO_TELL_APART}"
+                )
             if not versions:  # not every registry takes a rule for a subject before its schema
                 self._set_rule(subject_name, how)
         self._schemas[schema_id] = schema
@@ -343,7 +370,7 @@ class Registry:
             )
         match status:
             case 401 | 403:
-                return TopologyError(text + "Check registry.user, registry.password and that user's rights.")
+                return TopologyError(text + "Check registry.user, registry.password and their rights.")
             case 404:
                 return SchemaNotFound(
                     text + "Check registry.url: is it the registry that the topic was written with?"

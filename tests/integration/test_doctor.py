@@ -6,11 +6,16 @@ import json
 import time
 from typing import Any
 
+import pytest
+
 from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings, TopicsSettings
+from bridge.doctor.aborted import check_aborted
+from bridge.doctor.finding import Verdict
 from bridge.feed.rate_limits import Attempt
+from bridge.kafka import reader
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
@@ -65,6 +70,22 @@ async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
     assert f"{place.prefix}.bets-value: `bridge run` registers it" in found["registry"]["message"]
     assert "s behind ours" in found["provider"]["message"]
     assert f"{place.prefix}.bets" not in place.admin().list_topics(timeout=10).topics
+
+
+def test_a_cluster_that_shows_what_was_aborted_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
+        topics=TopicsSettings(prefix=place.prefix),
+    )
+    assert check_aborted(settings).outcome is Verdict.OK
+    clients = reader.reading_clients
+    monkeypatch.setattr(
+        reader, "reading_clients", lambda s, *, committed: clients(s, committed=not committed)
+    )
+    found = check_aborted(settings)
+    assert (found.outcome, f"{place.prefix}.doctor" in found.message) == (Verdict.TROUBLE, True), found
+    while f"{place.prefix}.doctor" in place.admin().list_topics(timeout=10).topics:
+        time.sleep(0.05)
 
 
 async def test_a_feed_that_is_owned_is_well(place: Place) -> None:

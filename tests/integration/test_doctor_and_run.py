@@ -8,18 +8,20 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
+from bridge.avro.schemas import load
 from bridge.feed.rate_limits import Attempt
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge_sandbox.provider.faults import ClockJump, Garbage, Refuse
 from bridge_sandbox.provider.server import Simulator
-from tests.fake_registry import FakeRegistry, served
+from tests.fake_registry import APICURIO, FakeRegistry, served
 from tests.faults.test_refused_member import stray
 from tests.harness import Place, simulate, until
 from tests.integration.rights import GROUP, ID, READ, TOPIC, WRITE, Right, denied
@@ -165,6 +167,15 @@ async def other_schema(place: Place, feed: Simulator) -> AsyncIterator[Found]:
 
 
 @asynccontextmanager
+async def altered_schema(place: Place, feed: Simulator) -> AsyncIterator[Found]:
+    fake, former = FakeRegistry(APICURIO), deepcopy(load("settled-bet"))
+    former["fields"][0]["aliases"] = ["id"]
+    fake.subjects = {f"{place.prefix}.bets-value": json.dumps(former)}
+    with served(fake) as url:
+        yield {"REGISTRY__URL": url}, f"{place.prefix}.bets-value: taken for another schema"
+
+
+@asynccontextmanager
 async def other_registry(place: Place, feed: Simulator) -> AsyncIterator[Found]:
     before, after = FakeRegistry(), FakeRegistry()
     with served(before) as url:
@@ -172,8 +183,8 @@ async def other_registry(place: Place, feed: Simulator) -> AsyncIterator[Found]:
         await until(lambda: bool(place.read("bets")), "bets")
         assert await bridge.end() == 0
     # The ids of a fake registry follow from the order: that of the checkpoint stays.
-    after.subjects = {"orders-value": json.dumps(ORDER), **before.subjects}
-    del after.subjects[f"{place.prefix}.bets-value"]
+    others = {name: text for name, text in before.subjects.items() if not name.endswith(".bets-value")}
+    after.subjects = {"orders-value": json.dumps(ORDER), **others}
     with served(after) as url:
         yield {"REGISTRY__URL": url}, "schema 100 is something else in the registry (a shop.Order"
 
@@ -228,6 +239,7 @@ SITUATIONS: dict[str, Situation] = {
     "a topic would lose data": wrong_topic,
     "a topic was lost, or is another one than that which was written": lost_topic,
     "a schema is not compatible with what is registered": other_schema,
+    "the registry takes a schema for an earlier one that means something else": altered_schema,
     "the registry is another one, or an older state of it": other_registry,
     "another feed uses the topics": other_feed,
     "a right on the owner group is missing": READS_GROUP,

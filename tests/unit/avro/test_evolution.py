@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bridge.avro.evolution import check
+from bridge.avro.evolution import check, unlike
 
 RESULT: dict[str, Any] = {
     "type": "enum",
@@ -160,3 +160,25 @@ def test_unreadable_files_are_problems(tmp_path: Path) -> None:
     assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]
     (tmp_path / "settled-bet.avsc").write_text("{")
     assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"betId": {"aliases": ["id"]}}, "SettledBet.betId: aliases"),
+        ({"price": {"default": 0.0, "type": ["double", "null"]}}, "SettledBet.price"),
+        ({"result": {"type": {**RESULT, "default": "Win"}}}, "SettledBet.result: default"),
+        ({"result": {"type": {**RESULT, "symbols": ["Unknown", "Win"]}}}, "SettledBet.result: symbols"),
+        ({"betId": {"type": {"type": "string", "logicalType": "uuid"}}}, "SettledBet.betId"),
+        ({"betId": {"type": {"type": "string"}, "doc": "In other words.", "mine": 1}}, ""),
+        ({"x": {"type": "long", "default": 0}}, "SettledBet"),
+    ],
+)
+def test_where_two_schemas_mean_something_else(change: dict[str, Any], path: str) -> None:
+    assert unlike(GOOD, changed(**change)) == path == unlike(changed(**change), GOOD)
+    assert unlike(changed(**change), changed(**change)) == ""
+
+
+def test_no_default_is_another_than_null() -> None:
+    del (without := changed())["fields"][1]["default"]
+    assert unlike(GOOD, without) == "SettledBet.price: default"

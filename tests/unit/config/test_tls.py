@@ -6,7 +6,6 @@ import contextlib
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -17,7 +16,7 @@ from bridge.config import ApiSettings, FeedSettings, RegistrySettings, Settings,
 from bridge.config.fields import Address
 from bridge.errors import SettingsError
 from bridge.registry import Registry
-from tests.tls import Authority
+from tests.tls import Authority, demand_strict
 
 
 @pytest.mark.parametrize("content", [None, "", "-----BEGIN CERTIFICATE-----\nMIIB"])
@@ -53,14 +52,7 @@ def context_of_registry(file: Path) -> ssl.SSLContext:
 def test_an_authority_that_identifies_no_keys_is_trusted_by_each_python(
     context: Callable[[Path], ssl.SSLContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = ssl.create_default_context
-
-    def strict(*args: Any, **kwargs: Any) -> ssl.SSLContext:
-        made = create(*args, **kwargs)
-        made.verify_flags |= ssl.VERIFY_X509_STRICT
-        return made
-
-    monkeypatch.setattr(ssl, "create_default_context", strict)
+    demand_strict(monkeypatch)
     authority = Authority(tmp_path, identifies_keys=False)
     ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context(authority.certificate).wrap_bio(theirs, ours, server_hostname="127.0.0.1")

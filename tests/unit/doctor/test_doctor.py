@@ -574,6 +574,7 @@ def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPa
         ([Compatibility.REGISTERED, Compatibility.NEW], Verdict.OK),
         ([Compatibility.COMPATIBLE, Compatibility.REGISTERED], Verdict.OK),
         ([Compatibility.COMPATIBLE, Compatibility.INCOMPATIBLE], Verdict.FAIL),
+        ([Compatibility.REGISTERED, Compatibility.ALTERED], Verdict.FAIL),
     ],
 )
 def test_a_registry_is_judged_by_what_it_would_take(
@@ -598,9 +599,9 @@ def test_of_the_registry_a_bridge_needs_its_own_schemas() -> None:
         assert kafka_checks.check_registry(settings).outcome is Verdict.OK
         hide("settlement.snapshots-value")
         assert kafka_checks.check_registry(settings).outcome is Verdict.TROUBLE
-        fake.subjects["settlement.bets-value"] = "{}"
+        fake.subjects |= {"settlement.bets-value": "{}"}
         assert kafka_checks.check_registry(settings).outcome is Verdict.FAIL
-        fake.subjects.clear()
+        fake.subjects = {}
         hide("settlement.bets-value")
         with pytest.raises(TopologyError, match="not yours"):
             kafka_checks.check_registry(settings)

@@ -32,6 +32,7 @@ UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
         ("feed", {"base_url": "http://127.1.2.3:8900", **BEARER}, ""),
         ("feed", BEARER, ""),
         ("registry", {"url": "http://registry", "user": "me", "password": HUSH}, "registry.url begins with"),
+        ("registry", {"url": "http://registry", "password": HUSH}, "is sent to registry unencrypted"),
         ("registry", {"url": f"http://me:{HUSH}@registry"}, "registry.url begins with http://"),
         ("registry", {"url": "http://registry"}, ""),
         ("registry", {"url": "https://registry", "user": "me", "password": HUSH}, ""),

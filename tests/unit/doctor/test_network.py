@@ -269,6 +269,14 @@ def test_a_token_that_cannot_be_read_does_not_hide_that_another_has_ended(tmp_pa
     assert found == Finding(Verdict.SKIPPED, "api.token needs settings")
 
 
+def test_only_without_a_user_is_what_the_registry_gets_a_token() -> None:
+    token = RegistrySettings(password=SecretStr(minted(NOW)))
+    found = local_checks.check_tokens(settings(registry=token), NOW)
+    assert (found.outcome, found.message.partition(" ")[0]) == (Verdict.TROUBLE, "registry.password")
+    found = local_checks.check_tokens(settings(registry=token.model_copy(update={"user": "me"})), NOW)
+    assert found == Finding(Verdict.OK, "no token is configured")
+
+
 # REST.
 
 

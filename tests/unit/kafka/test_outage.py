@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, ThrottleEvent
 from structlog.testing import capture_logs
 
 from bridge.kafka.outage import Outage
-from tests.tls import Authority
+from tests.tls import Authority, demand_strict
 
 REFUSED = KafkaError(KafkaError._AUTHENTICATION, "sasl_ssl://127.0.0.1:1/1: Authentication failed")
 
@@ -49,9 +49,21 @@ def test_a_broker_that_does_not_answer_blocks_nobody() -> None:
     assert (outage.cause, len(lines)) == ("", logged)
 
 
-async def test_the_reason_that_a_certificate_is_rejected_is_found(tmp_path: Path) -> None:
-    served = Authority(tmp_path).server_context("127.0.0.1")
+@pytest.mark.parametrize(
+    ("is_trusted", "reason"),
+    [
+        (False, "unable to get local issuer certificate"),
+        (True, "IP address mismatch, certificate is not valid for '127.0.0.1'"),
+    ],
+)
+async def test_the_reason_that_a_certificate_is_rejected_is_found(
+    is_trusted: bool, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demand_strict(monkeypatch)  # Kafka's client does not mind an authority that identifies no keys
+    authority = Authority(tmp_path, identifies_keys=False)
+    served = authority.server_context("127.0.0.2" if is_trusted else "127.0.0.1")
     outage = Outage()
+    outage.properties = {"ssl.ca.location": authority.certificate} if is_trusted else {}
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=served) as server:
         with capture_logs() as lines:
             for _ in range(2):
@@ -61,7 +73,7 @@ async def test_the_reason_that_a_certificate_is_rejected_is_found(tmp_path: Path
                 outage.on_error(KafkaError(KafkaError._TRANSPORT))
             outage.on_error(unverified(server.sockets[0].getsockname()[1]))
     [line] = lines
-    assert "(unable to get local issuer certificate)" in line["reason"]
+    assert f"({reason})" in line["reason"]
     assert outage.cause in line["reason"]
 
 

@@ -38,15 +38,6 @@ def url(fake: FakeRegistry) -> Iterator[str]:
         yield address
 
 
-def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
-    ids = Registry(RegistrySettings(url=url)).register("p")
-    assert ids == {name: 100 + index for index, name in enumerate(TOPICS)}
-    assert {name: json.loads(schema) for name, schema in fake.subjects.items()} == {
-        f"p.{topic}-value": load(name) for name, topic in TOPICS.items()
-    }
-    assert fake.compatibility == dict.fromkeys(fake.subjects, "FULL_TRANSITIVE")
-
-
 def test_a_registry_that_gives_other_ids_by_now_is_another_one(fake: FakeRegistry, url: str) -> None:
     settings = RegistrySettings(url=url)
     codecs = Registry(settings).codecs_of_owner("p")
@@ -87,14 +78,6 @@ def test_what_is_registered_needs_no_right_to_write(
     assert fake.compatibility == written
 
 
-def test_what_a_registry_that_takes_no_writes_lacks_is_named(fake: FakeRegistry, url: str) -> None:
-    read_only = (422, {"error_code": 42205, "message": "Subject p.bets-value is in read-only mode"})
-    fake.refusal = lambda method, path: read_only if method != "GET" and "/versions" in path else None
-    with pytest.raises(TopologyError, match=r"p\.bets-value.*`bridge schemas register`") as caught:
-        Registry(RegistrySettings(url=url)).register("p")
-    assert type(caught.value) is TopologyError
-
-
 @pytest.mark.parametrize("unreadable", [(403, {"error_code": 40301, "message": "write only"}), (200, {})])
 def test_what_cannot_be_read_is_written(fake: FakeRegistry, url: str, unreadable: tuple[int, Any]) -> None:
     first = Registry(RegistrySettings(url=url)).register("p")
@@ -117,15 +100,16 @@ def test_a_rule_that_may_not_be_set_is_kept_by_the_bridge(fake: FakeRegistry, ur
     ids = Registry(RegistrySettings(url=url)).register("p")
     assert (len(ids), fake.compatibility) == (len(TOPICS), {})
     older = load("settled-bet") | {"fields": load("settled-bet")["fields"][:-1]}
-    fake.subjects["p.bets-value"] = json.dumps(older)
-    assert Registry(RegistrySettings(url=url)).register("p") == ids
-    fake.subjects["p.bets-value"] = json.dumps(older | {"name": "Other"})
+    fake.subjects |= {"p.bets-value": json.dumps(older)}
+    assert set(Registry(RegistrySettings(url=url)).register("p")) == set(ids)
+    assert len(fake.versions["p.bets-value"]) == 2
+    fake.subjects |= {"p.bets-value": json.dumps(older | {"name": "Other"})}
     with pytest.raises(SchemaError, match=r"subject p\.bets-value: not compatible with"):
         Registry(RegistrySettings(url=url)).register("p")
 
 
 def test_what_can_neither_be_ruled_nor_compared_is_not_registered(fake: FakeRegistry, url: str) -> None:
-    fake.subjects["p.bets-value"] = "{}"
+    fake.subjects = {"p.bets-value": "{}"}
     fake.refusal = lambda method, path: (
         (403, {"error_code": 40301, "message": "no"})
         if path.startswith("/config/") or (method == "GET" and path.endswith("/versions/1"))
@@ -150,14 +134,13 @@ def test_a_registry_that_is_tired_is_not_written_to(fake: FakeRegistry, url: str
 
 
 def test_compatibility_is_set_before_a_new_version(fake: FakeRegistry, url: str) -> None:
-    fake.subjects["p.bets-value"] = "{}"
-    fake.refusal = lambda method, path: (
-        (409, {"error_code": 409, "message": "incompatible"})
-        if method == "POST" and fake.compatibility.get("p.bets-value") == "FULL_TRANSITIVE"
-        else None
-    )
+    fake.subjects = {"p.bets-value": "{}"}
     with pytest.raises(SchemaError, match=r"subject p\.bets-value.*topics\.prefix"):
         Registry(RegistrySettings(url=url)).register("p")
+    assert (fake.compatibility, fake.subjects) == (
+        {"p.bets-value": "FULL_TRANSITIVE"},
+        {"p.bets-value": "{}"},
+    )
 
 
 def test_a_known_schema_needs_no_registry(fake: FakeRegistry, url: str) -> None:
@@ -250,11 +233,6 @@ def test_a_closed_port_is_worth_a_retry() -> None:
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(RegistryUnavailable, match=rf"{address}.*registry\.url"):
             Registry(RegistrySettings(url=address)).register("p")
-
-
-def test_an_unknown_id_is_named(url: str) -> None:
-    with pytest.raises(SchemaError, match="schema 7"):
-        Registry(RegistrySettings(url=url)).schema_by_id(7)
 
 
 def test_a_schema_that_comes_late_is_waited_for_and_one_that_is_gone_is_asked_for_again(
