@@ -176,7 +176,7 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
 
 
 BETS_EXPORTED, KILLS = int(os.environ.get("EXPORTED", "3000")), int(os.environ.get("KILLS", "2"))
-"""More are tried by `EXPORTED=1000000 KILLS=10 make test ARGS="-k interrupted_export"`."""
+"""More are tried by `EXPORTED=1000000 KILLS=10 pytest -n 0 -k interrupted_export` with this file."""
 SAVED = BETS_EXPORTED // 30
 """Bets between two times at which an export can be killed."""
 
