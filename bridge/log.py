@@ -68,6 +68,7 @@ def configure(*, verbose: bool = False, quiet: bool = False, json: bool | None =
     for library in ("librdkafka", "websockets", "httpx", "httpx2", "asyncio"):
         # Their errors are mostly an unreachable broker or provider, which is a state of the bridge.
         logging.getLogger(library).setLevel(logging.DEBUG if verbose else logging.CRITICAL)
+    logging.getLogger("botocore").setLevel(logging.WARNING)  # below it are the answers with credentials
 
 
 class _Stderr(logging.StreamHandler[TextIO]):

@@ -201,6 +201,10 @@ class Place:
         """Start `bridge run` whose event loop stands still from SIGUSR1 on (see `tests.freezing`)."""
         return self._start(("tests.freezing", str(patience), "run"), settings)
 
+    def signing(self, folder: Path, *arguments: str, **settings: str) -> Bridge:
+        """Start a command whose tokens for Amazon MSK are those of `tests.signing`."""
+        return self._start(("tests.signing", str(folder), *arguments), settings)
+
     def _start(self, command: tuple[str, ...], settings: Mapping[str, str]) -> Bridge:
         log = self.directory / f"bridge-{next(self._numbers)}.log"
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}

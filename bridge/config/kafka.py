@@ -88,6 +88,12 @@ class KafkaSettings(BaseModel):
 
     bootstrap_servers: str | None = Field(default=None, examples=["broker-1:9093,broker-2:9093"])
     """Addresses of brokers. Every command needs it but `dev`, `simulate`, `demo` and `schemas`."""
+    sasl_oauthbearer_msk_region: str | None = Field(
+        default=None, pattern=r"^[a-z]+(-[a-z]+)+-[0-9]+$", examples=["eu-central-1"]
+    )
+    """AWS region of a cluster of Amazon MSK with IAM: its tokens are signed with the AWS credentials of the
+    process ([managed.md](managed.md#amazon-msk)). Needs `sasl_mechanism = "OAUTHBEARER"` and the extra `msk`.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -119,6 +125,12 @@ class KafkaSettings(BaseModel):
                 for name, other in lacking.items()
                 if name not in known
             }
+        if self.sasl_oauthbearer_msk_region and (
+            mechanism != "OAUTHBEARER" or "sasl.oauthbearer.method" in given
+        ):
+            refused["sasl_oauthbearer_msk_region"] = (
+                "needs sasl_mechanism = OAUTHBEARER, and no sasl_oauthbearer_method"
+            )
         errors: list[InitErrorDetails] = [
             {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
             for name, why in refused.items()

@@ -20,6 +20,7 @@ from bridge.config.files import hazard
 from bridge.config.kafka import HEARTBEAT_MS, SESSION_MS
 from bridge.config.secrets import digest
 from bridge.errors import SettingsError
+from bridge.kafka import msk
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import lacks_trust, outage
 from bridge.kafka.pace import KafkaPace
@@ -274,7 +275,8 @@ def _create(
     """Create a client with the settings, over `defaults` and under `ours`; `options` are not librdkafka's.
 
     All clients share the settings: librdkafka ignores those of the other kind of client.
-    Raises SettingsError when librdkafka refuses the settings, KafkaUnavailable when it once accepted them.
+    Raises SettingsError when librdkafka refuses the settings, KafkaUnavailable when it once accepted them;
+    both as `msk.token`, with which it takes a second.
     """
     properties = {**_COMMON, **(defaults or {}), **settings.properties(), **(ours or {})}
     outage.properties = properties
@@ -284,6 +286,9 @@ def _create(
             if reason := hazard(file):  # librdkafka would hold the interpreter, too
                 raise ValueError(f"{file}: {reason}")
         hearing = {"throttle_cb": outage.on_throttle, "error_cb": outage.on_error}
+        if region := settings.sasl_oauthbearer_msk_region:
+            msk.token(region)  # without one, the client would take 10 s to say so, and not say why
+            hearing["oauth_cb"] = lambda _: msk.token(region)
         client = kind({**hearing, **properties}, logger=LOG, **(options or {}))
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)

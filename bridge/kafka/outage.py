@@ -74,6 +74,8 @@ class Outage:
 
     def __init__(self) -> None:
         self.cause = ""
+        self.no_token = ""
+        """Why a client gets no token of ours, which its error does not say."""
         self._kind = ""
         self.properties: Mapping[str, Any] = {}
         """librdkafka's properties of the last client created."""
@@ -92,6 +94,8 @@ class Outage:
             return
         # Without the milliseconds, so that each attempt has the same reason.
         detail = re.sub(r" \((after|\d+ identical).*", "", error.str())
+        if kind == _ISSUER:
+            detail = self.no_token or detail
         self._note(kind, self._verified.get(detail, detail))
         if kind == _UNVERIFIED and detail not in self._verified:
             self._verified[detail] = detail
@@ -171,6 +175,9 @@ class Outage:
 
     def _note(self, kind: str, detail: str) -> None:
         words, settings = _CAUSES[kind]
+        given = (str(self.properties.get(name, "")) for name in ("sasl.mechanism", "sasl.mechanisms"))
+        if kind == "_AUTHENTICATION" and "OAUTHBEARER" in map(str.upper, given):
+            words, settings = "the token is refused", "sasl_oauthbearer_…"
         self._kind, self.cause = kind, f"{words}; check kafka.{settings} ({detail})"
 
     def _probe(self, detail: str) -> None:

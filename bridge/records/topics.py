@@ -256,9 +256,10 @@ def _take_what_is_allowed(
     try:
         ask(config, only_validate)
         return
-    except SettingRefused:
-        if taken:
-            ask(taken, True)
+    except SettingRefused as error:
+        if taken and _refuses(ask, taken):
+            alone = {name: value for name, value in taken.items() if _refuses(ask, {name: value})}
+            raise SettingRefused(f"{error}; it must have {_words(alone or taken)}") from None
     for name in sorted(config.keys() - taken.keys()):
         try:
             ask(more := taken | {name: config[name]}, True)
@@ -269,6 +270,14 @@ def _take_what_is_allowed(
             )
     if taken:
         ask(taken, only_validate)
+
+
+def _refuses(ask: Callable[[dict[str, str], bool], None], config: dict[str, str]) -> bool:
+    try:
+        ask(config, True)
+    except SettingRefused:
+        return True
+    return False
 
 
 def _create(

@@ -139,8 +139,11 @@ async def prepare(settings: Settings, status: Status, clock: Clock) -> Prepared:
             lambda: registry.codecs_of_owner(settings.topics.prefix),
         )
         # Created only to validate their settings now: a later failure then means that a file is missing.
-        destroy_in_background(transactional(settings))
-        await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
+        for validate in (
+            lambda: destroy_in_background(transactional(settings)),
+            lambda: reading_clients(settings).close(),
+        ):
+            await asyncio.wrap_future(worker.submit(validate))
     finally:
         worker.close(0)
     ids = SchemaIds(settings, codecs, clock)

@@ -62,6 +62,7 @@ from tests.integration.snapshots import simulated
 from tests.integration.test_dead_letters import letter
 from tests.integration.test_gaps import four_days_ago
 from tests.integration.test_secrets import forms
+from tests.signing import LIFE_SECONDS, end_of, token_of
 from tests.tls import Authority
 from tests.unit.cli.test_commands import ALL
 
@@ -74,6 +75,7 @@ LISTENERS = {
     "rotated": "SSL",
     "renewed": "SASL_SSL",
     "oauth": "SASL_SSL",
+    "signed": "SASL_SSL",
 }
 COMMANDS = {
     "run": "checkpoints",
@@ -161,10 +163,18 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             "inter.broker.listener.name=PLAINTEXT",
             "sasl.enabled.mechanisms=SCRAM-SHA-512",
             # Without a validator of its own, Kafka takes tokens that nobody has signed.
-            "listener.name.oauth.sasl.enabled.mechanisms=OAUTHBEARER",
-            "listener.name.oauth.oauthbearer.sasl.jaas.config="
-            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
-            'unsecuredLoginStringClaim_sub="broker";',
+            *(
+                f"listener.name.{name}.{line}"
+                for name in ("oauth", "signed")
+                for line in (
+                    "sasl.enabled.mechanisms=OAUTHBEARER",
+                    "oauthbearer.sasl.jaas.config="
+                    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                    'unsecuredLoginStringClaim_sub="broker";',
+                )
+            ),
+            # A connection ends with its token.
+            "listener.name.signed.connections.max.reauth.ms=3600000",
             "listener.name.mutual.ssl.client.auth=required",
             "listener.name.rotated.ssl.client.auth=required",
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -263,6 +273,7 @@ CAUSES = {
 }
 
 
+NO_CREDENTIALS = "AWS's signer: no AWS credentials are found; give this process a role"
 NO_TOKEN = "the issuer gives no token; check kafka.sasl_oauthbearer_…"
 
 
@@ -391,9 +402,7 @@ class Issuer(BaseHTTPRequestHandler):
         given = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
         self.asked.append(given)
         user, _, password = given.partition(":")
-        claims = {"sub": user, "iat": time.time(), "exp": time.time() + 10}
-        parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({"alg": "none"}, claims)]
-        token = b".".join([part.rstrip(b"=") for part in parts] + [b""]).decode()
+        token = token_of(user, time.time() + 10)
         is_known = password == self.password
         self.issued.append(token)
         answer = {"access_token": token} if is_known else {"error": "invalid_client"}
@@ -469,6 +478,50 @@ async def test_no_secret_is_in_the_log_of_a_client_that_gets_in(
     assert '"library":"librdkafka' in said.replace(" ", "")
     assert bool(Issuer.issued) == (way == "token")
     assert [form for form in (*forms(PASSWORD, "rotated"), *Issuer.issued) if form in said] == []
+
+
+def by_signer(secured: Secured) -> dict[str, str]:
+    """The settings of a client whose tokens come from AWS's signer, or that of `tests.signing`."""
+    return {
+        "KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{secured.ports['signed']}",
+        "KAFKA__SECURITY_PROTOCOL": "SASL_SSL",
+        "KAFKA__SSL_CA_LOCATION": str(secured.authority),
+        "KAFKA__SASL_MECHANISM": "OAUTHBEARER",
+        "KAFKA__SASL_OAUTHBEARER_MSK_REGION": "eu-central-1",
+    }
+
+
+async def test_a_bridge_publishes_beyond_the_end_of_its_token(
+    secured: Secured, place: Place, tmp_path: Path
+) -> None:
+    """Its tokens last 6 s, and so do its connections; without the signer it says why it waits."""
+    signed, away = tmp_path / "signed", tmp_path / "away"
+
+    def tokens() -> list[str]:
+        return signed.read_text().splitlines()
+
+    def last_end() -> float:
+        return end_of(tokens()[-1])
+
+    async with simulate() as feed:
+        settings = by_signer(secured) | {"FEED__BASE_URL": feed.url}
+        bridge = place.signing(tmp_path, "run", **settings)
+        await bridge.reaches("Live")
+        states, late = bridge.states(), last_end() + 2 * LIFE_SECONDS
+        await until(lambda: last_end() > late, "tokens that follow others", so_far=bridge.text)
+        assert bridge.states() == states
+
+        away.touch()
+        standby = place.signing(tmp_path, "run", **settings)
+        await standby.reaches("WaitingForKafka")
+        await until(lambda: NO_CREDENTIALS in bridge.text(), "why it gets no token", so_far=bridge.text)
+        away.unlink()
+        await standby.reaches("Standby")
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == await standby.end() == 0
+    assert NO_CREDENTIALS in standby.text()
+    for token in tokens():
+        assert token not in bridge.text() + standby.text()
 
 
 # A secret is rotated.

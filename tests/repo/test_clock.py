@@ -33,6 +33,7 @@ DRIVERS = {
     "bridge.snapshots.translations": "knows how long ago it has published",
     "bridge.ownership.lost_record_guard": "waits for markers",
     "bridge.kafka.errors": "knows how long an answer takes",
+    "bridge.kafka.msk": "knows how long a token lasts",
     "bridge.kafka.outage": "says again that one takes long",
     "bridge.registry.client": "tries again",
     "bridge.stored.reach_reader": "names a revision that the provider can replay",

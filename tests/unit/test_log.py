@@ -31,7 +31,7 @@ def restored() -> Iterator[None]:
     handlers, level = root.handlers[:], root.level
     libraries = {
         name: logging.getLogger(name).level
-        for name in ("librdkafka", "websockets", "httpx", "httpx2", "asyncio")
+        for name in ("librdkafka", "websockets", "httpx", "httpx2", "asyncio", "botocore")
     }
     yield
     root.handlers, root.level = handlers, level
@@ -75,6 +75,13 @@ def test_what_libraries_say_is_shown_on_demand(library: str, capsys: pytest.Capt
     logging.getLogger(library).error("a broker is %s", "away")
     found = json.loads(capsys.readouterr().err)
     assert (found["event"], found["level"], found["library"]) == ("a broker is away", "error", library)
+
+
+def test_what_aws_answers_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """It may be credentials."""
+    log.configure(verbose=True, json=True)
+    logging.getLogger("botocore.parsers").info("Response body")
+    assert capsys.readouterr().err == ""
 
 
 def test_what_a_command_prints_itself_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:

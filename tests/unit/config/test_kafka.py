@@ -111,3 +111,38 @@ def test_a_section_that_is_no_table_is_named(value: str, tmp_path: Path) -> None
 def test_the_other_name_of_the_brokers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_KAFKA__METADATA_BROKER_LIST", "broker:9092")
     assert complaint().endswith("is not a setting; did you mean kafka.bootstrap_servers?")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"SASL_MECHANISM": "PLAIN", "SASL_USERNAME": "u", "SASL_PASSWORD": "p"},
+            "needs sasl_mechanism = OAUTHB",
+        ),
+        (
+            {"SASL_MECHANISM": "OAUTHBEARER", "SASL_OAUTHBEARER_METHOD": "oidc"},
+            "and no sasl_oauthbearer_method",
+        ),
+        ({"SASL_MECHANISM": "OAUTHBEARER"}, ""),
+    ],
+)
+def test_the_region_of_amazon_msk_is_a_way_to_a_token(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], said: str
+) -> None:
+    given = given | {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_OAUTHBEARER_MSK_REGION": "eu-central-1"}
+    for name, value in given.items():
+        monkeypatch.setenv(f"BRIDGE_KAFKA__{name}", value)
+    if said:
+        assert said in complaint()
+    else:
+        assert load().kafka.sasl_oauthbearer_msk_region == "eu-central-1"
+        assert "sasl.oauthbearer.msk.region" not in load().kafka.properties()
+
+
+def test_an_address_is_no_region_of_amazon_msk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRIDGE_KAFKA__SASL_MECHANISM", "OAUTHBEARER")
+    monkeypatch.setenv(
+        name := "BRIDGE_KAFKA__SASL_OAUTHBEARER_MSK_REGION", "kafka.eu-central-1.amazonaws.com"
+    )
+    assert name in complaint()

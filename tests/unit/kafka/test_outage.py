@@ -124,3 +124,11 @@ def test_a_quota_is_told_once_in_a_while_and_is_why_nothing_comes() -> None:
     assert outage.throttled
     assert [line["reason"] for line in lines] == ["throttled by a quota of broker 2"]
     assert outage.explain("no answer came").endswith(": throttled by a quota of broker 2")
+
+
+@pytest.mark.parametrize("name", ["sasl.mechanism", "sasl.mechanisms"])
+def test_who_has_a_token_is_not_told_to_check_a_password(name: str) -> None:
+    outage = Outage()
+    outage.properties = {name: "oauthbearer"}
+    outage.on_error(REFUSED)
+    assert outage.cause.startswith("the token is refused; check kafka.sasl_oauthbearer_… (sasl_ssl://")

@@ -289,7 +289,8 @@ def test_a_topic_gets_the_settings_that_the_cluster_allows(
 def test_a_cluster_that_forbids_what_must_be_is_refused() -> None:
     made = cluster(bets=None)
     made.policy = lambda config: "min.compaction.lag.ms" not in config
-    with pytest.raises(TopologyError, match=r"creating settlement\.bets: .*[Pp]olicy"):
+    said = r"creating settlement\.bets: .*[Pp]olicy.*; it must have min\.compaction\.lag\.ms=604800000$"
+    with pytest.raises(TopologyError, match=said):
         ensure(cast(AdminClient, made), Settings(), Topics.of_feed)
     assert made.created == []
 
