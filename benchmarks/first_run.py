@@ -2,8 +2,8 @@
 
     python3 benchmarks/first_run.py
 
-Prints a line of JSON for each run: seconds until the line of the first bet, those of a CPU until then (what the
-downloads and other programs do not change), the longest time without a line, and what was installed.
+Prints a line of JSON for each run: seconds until the line of the first bet, those of a CPU until then (which
+downloads and other programs hardly change), the longest time without a line, and what was installed.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def run(clone: Path, home: Path) -> dict[str, float]:
 
 
 def megabytes(directory: Path) -> int:
-    return int(subprocess.check_output(["du", "-sm", directory], text=True).split()[0])
+    return int(subprocess.check_output(("du", "-sm", directory), text=True).split()[0])  # noqa: S607
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-first-run-") as name:
         place = Path(name)
-        subprocess.run(["git", "clone", "--quiet", ROOT, place / "clone"], check=True)
+        subprocess.run(["git", "clone", "--quiet", ROOT, place / "clone"], check=True)  # noqa: S607
         (place / "home").mkdir()
         for which in ("cold", "warm"):
             found = run(place / "clone", place / "home") | {"load": round(os.getloadavg()[0], 1)}
