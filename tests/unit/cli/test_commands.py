@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 NUMBER = "Input should be a valid integer"
 AGE = "is not an age such as 90s, 30m, 2h, 3d or 1h30m"
-NO_FILE = {"--config nowhere.toml": "there is no settings file nowhere.toml. Copy bridge.example.toml"}
+NO_FILE = {"--config nowhere.toml": "there is no settings file nowhere.toml; `bridge init` begins one"}
 TIME = "is not a time: give one with its zone such as 2026-01-31T12:00:00Z, or an age such as 2h"
 NO_BET = "--bet is empty: give a betId"
 FILTERS = {
