@@ -66,25 +66,32 @@ def test_a_file_that_would_be_refused_is_not_written() -> None:
     assert not Path("bridge.toml").exists()
 
 
+SASL = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "me", "sasl.password": "secret-password"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "answers", "properties"),
+    [
+        ("", [], {"security.protocol": "PLAINTEXT"}),
+        ("SSL", ["token"], {"security.protocol": "SSL", "ssl.ca.location": "token"}),
+        ("SASL_SSL", ["", "me", "password"], {"security.protocol": "SASL_SSL", **SASL}),
+        ("SASL_PLAINTEXT", ["me", "password"], {"security.protocol": "SASL_PLAINTEXT", **SASL}),
+    ],
+)
 def test_a_terminal_is_asked_for_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    protocol: str, answers: list[str], properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = os.openpty()
-    answers = [OPTIONS["provider"], "", "SASL_SSL", "", "me", "password", OPTIONS["registry"], ""]
-    os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
+    typed = [OPTIONS["provider"], "", protocol, *answers, OPTIONS["registry"], "mine"]
+    os.write(
+        ours, "".join(f"{answer}\n" for answer in [*typed, "\x04"]).encode()
+    )  # Ctrl-D to a question more
     with os.fdopen(theirs) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
         beginning.init(bootstrap_servers="k:9093")
     os.close(ours)
-    questions = capsys.readouterr().err
-    assert "Kafka's user:" in questions
-    assert "brokers" not in questions
     settings = load()
-    assert (settings.feed.auth, settings.topics.prefix) == ("none", "settlement")
-    assert settings.kafka.properties() == {
-        "bootstrap.servers": "k:9093",
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.username": "me",
-        "sasl.password": "secret-password",
-    }
+    assert (settings.feed.auth, settings.topics.prefix) == ("none", "mine")
+    if path := properties.get("ssl.ca.location"):
+        properties["ssl.ca.location"] = str(Path(path).absolute())
+    assert settings.kafka.properties() == {"bootstrap.servers": "k:9093", **properties}
