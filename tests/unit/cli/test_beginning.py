@@ -83,9 +83,7 @@ def test_a_terminal_is_asked_for_what_is_missing(
 ) -> None:
     ours, theirs = os.openpty()
     typed = [OPTIONS["provider"], "", protocol, *answers, OPTIONS["registry"], "mine"]
-    os.write(
-        ours, "".join(f"{answer}\n" for answer in [*typed, "\x04"]).encode()
-    )  # Ctrl-D to a question more
+    os.write(ours, "".join(f"{answer}\n" for answer in [*typed, "\x04"]).encode())  # Ctrl-D: no more
     with os.fdopen(theirs) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
         beginning.init(bootstrap_servers="k:9093")
