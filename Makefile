@@ -9,9 +9,23 @@ OTHER_JOBS := $(call more,1)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
+# Less than that: what runs here, as plain Python.
+RUNS   := $(VENV)/.runs
 PEERS  := $(VENV)/bench
 # The modules that setup.py compiles. A compiled module older than its source would hide the source.
 COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
+
+LOCKS = $(patsubst %,requirements/%.txt,$(1))
+# Installs the packages of $(1), then the checkout, with $(2) in its environment. pip says nothing for a minute; its
+# temporary files count for the MB.
+PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL = mkdir -p $(VENV)/tmp && export TMPDIR=$(abspath $(VENV)/tmp); \
+	while sleep 4 >/dev/null 2>&1 && kill -0 $$$$; do \
+		echo "  $$(du -sm $(VENV) | cut -f1) MB, $$(ls -d $(VENV)/lib/*/site-packages/*.dist-info 2>/dev/null | wc -l) packages"; done & \
+	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
+	$(PIP) --no-compile --require-hashes $(addprefix -r ,$(call LOCKS,$(1))) && \
+	$(2) $(PIP) --no-deps --no-build-isolation -e . -e sandbox; \
+	code=$$?; kill $$!; rm -rf $(VENV)/tmp; exit $$code
 
 # The joins in examples, and the environment of an engine that needs its own.
 ENGINES := $(patsubst examples/%/run.py,%,$(wildcard examples/*/run.py))
@@ -47,6 +61,10 @@ BUILDER ?= $(firstword $(foreach tool,buildah podman docker,$(if $(shell command
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header $(UPGRADE)
+# Each of these files has only what those before it lack.
+LOCKED  = $(addprefix -c ,$(call LOCKS,runtime sandbox dev))
+BESIDE  = $(addprefix -c ,$(call LOCKS,$(1))) \
+	$$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' $(call LOCKS,$(1)))
 
 # Before a command: it and its children run compiled modules as plain Python.
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
@@ -71,22 +89,26 @@ setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/
 	@$(if $(filter command line,$(origin PYTHON)),test "$$($(PYTHON) -V)" = "$$($(BIN)/python -V)" || \
 		{ echo "error: the Python of $(VENV) is not $(PYTHON); run make clean or choose another VENV=.venv-other" >&2; exit 1; })
 
-$(STAMP): pyproject.toml setup.py sandbox/pyproject.toml sandbox/setup.py requirements/dev.txt $(COMPILED)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "error: Python 3.11 or newer is required; choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-		{ echo "error: this Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
-	@echo "setting up $(VENV), about 1.2 GB, a minute or two"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-		--no-build-isolation -e . -e sandbox
+$(STAMP): $(RUNS) $(call LOCKS,runtime sandbox dev) $(COMPILED)
+	@echo "adding to $(VENV) what tests and examples need, 900 MB more, and compiling; minutes"
+	@$(call INSTALL,runtime sandbox dev,BRIDGE_MUST_COMPILE=1)
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null || true  # warnings of these sources would fail tests
 	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
 		compiled() or print("note: no working C compiler or no Python headers, so the hot path runs as slower plain Python. After installing them: make -B setup. For the error: $(BIN)/python -m pip install -v --no-deps --no-build-isolation -e .")'
 	@touch $@
 	@echo "$(BIN)/bridge is ready"
 
-demo: setup ## run everything on this machine, live; SECONDS=20 limits the time, KILLS=5 kills the bridge five times
+$(RUNS): pyproject.toml setup.py sandbox/pyproject.toml sandbox/setup.py $(call LOCKS,runtime sandbox)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: Python 3.11 or newer is required; choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "error: this Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "setting up $(VENV), 240 MB"
+	@$(call INSTALL,runtime sandbox)
+	@touch $@
+
+# Python installed beside what `make setup` compiled would hide it.
+demo: $(if $(wildcard $(STAMP)),setup,$(RUNS)) ## run everything on this machine, live; SECONDS=20 limits the time, KILLS=5 kills the bridge five times
 	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))
 
 example: setup $(call SET_UP,$(ENGINE)) ## run a join of bets and names, live; ENGINE=kafka-streams chooses it, SECONDS=60 limits the time, BETS=1000 compares its output with the truth
@@ -214,12 +236,13 @@ $(VENV)/site/.set-up: requirements/site.txt
 	@touch $@
 
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
-	@echo settlement-bridge | $(LOCK) --excludes /dev/stdin pyproject.toml --extra parquet \
-		sandbox/pyproject.toml --extra cluster --group test -o requirements/dev.txt
-	@$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt
-	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
-	@$(LOCK) pyproject.toml --group mutation -c requirements/dev.txt -o requirements/mutation.txt
-	@$(LOCK) --group sbom -c requirements/dev.txt -o requirements/sbom.txt
+	@$(LOCK) pyproject.toml -o requirements/runtime.txt
+	@echo settlement-bridge | $(LOCK) --excludes /dev/stdin sandbox/pyproject.toml --extra cluster \
+		--group pyproject.toml:checkout $(call BESIDE,runtime) -o requirements/sandbox.txt
+	@$(LOCK) pyproject.toml --extra parquet --group test $(call BESIDE,runtime sandbox) -o requirements/dev.txt
+	@$(LOCK) --group build $(LOCKED) -o requirements/build.txt
+	@$(LOCK) pyproject.toml --group mutation $(LOCKED) -o requirements/mutation.txt
+	@$(LOCK) --group sbom $(LOCKED) -o requirements/sbom.txt
 	@$(LOCK) --group site -o requirements/site.txt
 	@$(LOCK) examples/flink-sql/requirements.in -o examples/flink-sql/requirements.txt
 	@$(LOCK) examples/quix-join/requirements.in -o examples/quix-join/requirements.txt

@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: the version, what is compiled, and that a failing compiler is no error.
 
-Without a C compiler, or Python's headers, the same modules are installed as plain Python; also where mypy
-refuses them, as a newer one may, unless BRIDGE_MUST_COMPILE is set in the environment.
+Without a C compiler, or Python's headers, the same modules are installed as plain Python; also where mypy is
+missing, or refuses them, as a newer one may, unless BRIDGE_MUST_COMPILE is set in the environment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sysconfig
 from email.parser import Parser
 from pathlib import Path
 
-from mypyc.build import mypycify
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -75,15 +74,17 @@ class AllOrNone(build_ext):
 
 
 def extensions() -> list[Extension]:
-    """All that mypyc makes of the modules; where mypy refuses them, one that cannot be built."""
+    """All that mypyc makes of them; one that cannot be built where mypy is missing or refuses them."""
     try:
+        from mypyc.build import mypycify
+
         found = mypycify([*_MYPY, *COMPILED], group_name="bridge", debug_level="0")
-    except SystemExit:
+    except (ModuleNotFoundError, SystemExit) as error:
         if "BRIDGE_MUST_COMPILE" in os.environ:
             raise
-        sys.stderr.write("warning: not compiled: this mypy finds the errors above\n")
+        sys.stderr.write(f"warning: not compiled: {error or 'this mypy finds the errors above'}\n")
         # Not none at all: the libraries of earlier builds would stay, and hide their sources.
-        found = [Extension("bridge__mypyc", ["refused-by-mypy.c"])]
+        found = [Extension("bridge__mypyc", ["made-by-no-mypy.c"])]
     for extension in found:
         extension.optional = True
     return found

@@ -5,20 +5,12 @@ A setting's meaning is its docstring in `bridge/config`; default, bounds and cho
 
 from __future__ import annotations
 
-import ast
-import inspect
-import json
-import re
-import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from pydantic import BaseModel
-
-from bridge.config import Settings, env_name
-from bridge.config.fields import LONGEST_SECONDS
+from bridge.config import env_name
+from bridge.config.described import Setting, as_comment, as_toml, prose, sections, settings
 
 PAGE_HEAD = """\
 # Settings
@@ -57,17 +49,6 @@ EXAMPLE_HEAD = """\
 """
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One setting: its name, meaning, default or an example of a value, and what it may be."""
-
-    name: str
-    meaning: str
-    default: Any
-    example: Any
-    allowed: str
-
-
 def page() -> str:
     """The Markdown page docs/configuration.md. What sections share is in a table of its own, at the end."""
     parts, shared = [PAGE_HEAD.rstrip()], defaultdict[Setting, list[str]](list)
@@ -76,7 +57,7 @@ def page() -> str:
             shared[replace(one, default=_shown(one), example=None)].append(section)
     for section, model in sections():
         own = {one: where for one, where in shared.items() if where == [section]}
-        parts += [f"\n## `[{section}]`\n\n{_prose(model.__doc__)}\n", _table(own)]
+        parts += [f"\n## `[{section}]`\n\n{prose(model.__doc__)}\n", _table(own)]
     parts += [SHARED_HEAD, _table({one: where for one, where in shared.items() if len(where) > 1})]
     return "\n".join(parts) + "\n"
 
@@ -92,7 +73,7 @@ def _table(rows: Mapping[Setting, Sequence[str]]) -> str:
 
 
 def _shown(one: Setting) -> str:
-    return "–" if one.default is None else f"`{_toml(one.default)}`{_size(one)}"
+    return "–" if one.default is None else f"`{as_toml(one.default)}`{_size(one)}"
 
 
 def example() -> str:
@@ -100,100 +81,18 @@ def example() -> str:
     lines = EXAMPLE_HEAD.splitlines()
     for section, model in sections():
         first = next(settings(model)).name
-        intro = f"{_prose(model.__doc__)} Environment: {env_name(section, first)} and so on."
-        lines += ["", "", *_comment(intro), f"[{section}]"]
+        intro = f"{prose(model.__doc__)} Environment: {env_name(section, first)} and so on."
+        lines += ["", "", *as_comment(intro), f"[{section}]"]
         for one in settings(model):
             no_default = " No default." if one.default is None else ""
             value = one.example if one.default is None else one.default
-            lines += ["", *_comment(one.meaning + no_default), f"#{one.name} = {_toml(value)}"]
+            lines += ["", *as_comment(one.meaning + no_default), f"#{one.name} = {as_toml(value)}"]
         for others in model.model_json_schema().get("examples", []):
             lines += ["", "# Other properties, as an example. No defaults."]
-            lines += [f"#{name} = {_toml(value)}" for name, value in others.items()]
+            lines += [f"#{name} = {as_toml(value)}" for name, value in others.items()]
     return "\n".join(lines) + "\n"
-
-
-def sections() -> Iterator[tuple[str, type[BaseModel]]]:
-    """Name and model of each section, in order."""
-    for name, field in Settings.model_fields.items():
-        assert isinstance(field.annotation, type)
-        assert issubclass(field.annotation, BaseModel)
-        yield name, field.annotation
-
-
-def settings(model: type[BaseModel]) -> Iterator[Setting]:
-    """The settings of a section, its own before those it shares. Raises ValueError without a docstring."""
-    meanings: dict[str, str] = {}
-    for one in model.__mro__[: model.__mro__.index(BaseModel)]:
-        meanings |= _docstrings(one)
-    defaults, properties = model().model_dump(mode="json"), model.model_json_schema()["properties"]
-    for name in sorted(properties, key=list(meanings).index):
-        default, schema = defaults[name], properties[name]
-        if model.model_fields[name].annotation in _UNORDERED:
-            default = sorted(default)
-        allowed = " or ".join(_allowed(one) for one in _branches(schema))
-        yield Setting(name, meanings[name], default, next(iter(schema.get("examples", [])), None), allowed)
-
-
-_UNORDERED = (frozenset[int], frozenset[str])
-
-
-def _branches(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
-
-
-def _allowed(schema: dict[str, Any]) -> str:
-    """The type, choices and bounds of a value, in words."""
-    if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
-    if schema["type"] == "array":
-        return f"list of: {_allowed(schema['items'])}"
-    if schema["type"] == "object":
-        return "table"
-    if "pattern" in schema:
-        return f"`{schema['pattern']}`"
-    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true` or `false`"}
-    named = {"path": "path", "password": "secret"}.get(schema.get("format", ""), words[schema["type"]])
-    bounds = [
-        f"{sign} {schema[key]:,.12g}"
-        for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"))
-        if key in schema and schema[key] != LONGEST_SECONDS
-    ]
-    return ", ".join([named, *bounds])
 
 
 def _size(setting: Setting) -> str:
     """What a number of bytes is in MiB."""
     return f" ({setting.default >> 20} MiB)" if setting.name.endswith("_bytes") else ""
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML has it. JSON is the same for all but tables and whole floats."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _comment(text: str) -> list[str]:
-    """The lines of a comment. A link becomes its path, and what is in backticks stays on one line."""
-    plain = re.sub(r"\[[^]]*\]\(([^)#]+)(#[^)]*)?\)", r"docs/\1", text)
-    glued = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), plain)
-    lines = textwrap.wrap(glued, width=116, break_long_words=False, break_on_hyphens=False)
-    return [f"# {line}".replace("\0", " ") for line in lines]
-
-
-def _prose(docstring: str | None) -> str:
-    return " ".join((docstring or "").split())
-
-
-def _docstrings(model: type) -> dict[str, str]:
-    """Field → the docstring that follows it in the source."""
-    [body] = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    assert isinstance(body, ast.ClassDef)
-    return {
-        field.target.id: _prose(text.value.value)
-        for field, text in zip(body.body, body.body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
-    }

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Never
 import typer
 
 from bridge import __version__, log, masking
-from bridge.cli import bets, dead_letters, inspection, repair, snapshots
+from bridge.cli import beginning, bets, dead_letters, inspection, repair, snapshots
 from bridge.cli.output import Config, Json, print_json, print_text, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
@@ -154,6 +154,7 @@ def run(
     serve(load(config), _tell)
 
 
+app.command()(beginning.init)
 app.command()(snapshots.translations)
 app.command()(snapshots.currencies)
 

@@ -252,9 +252,7 @@ def _parse(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_bytes(file).decode())
     except FileNotFoundError:
-        raise SettingsError(
-            f"there is no settings file {file}. Copy bridge.example.toml to begin with one."
-        ) from None
+        raise SettingsError(f"there is no settings file {file}; `bridge init` begins one") from None
     except (OSError, ValueError, RecursionError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or plain_error(error)
         raise SettingsError(f"the settings file {shortened(str(file))} cannot be read: {reason}") from None

@@ -836,7 +836,16 @@ ALONE = (
 """Those that want no bridge beside them, or the right to nothing."""
 APART = {"run", "translations", "currencies", "doctor"}
 """Those that a test below starts by themselves."""
-WITHOUT_KAFKA = {"demo", "simulate", "dev up", "dev down", "dev status", "schemas check", "schemas register"}
+WITHOUT_KAFKA = {
+    "init",
+    "demo",
+    "simulate",
+    "dev up",
+    "dev down",
+    "dev status",
+    "schemas check",
+    "schemas register",
+}
 """Or with one of their own."""
 
 

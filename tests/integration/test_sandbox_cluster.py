@@ -16,7 +16,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.errors import DevError
-from bridge_sandbox.cluster import State, down, load, ports, start, up
+from bridge_sandbox.cluster import State, down, load, ports, start, start_now, up
+from bridge_sandbox.cluster.downloads import cache_directory, obtain
+from bridge_sandbox.cluster.files import silent
 from tests.processes import send
 from tests.unit.sandbox.cluster.test_process import eventually, open_to_others
 
@@ -120,6 +122,23 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         assert cluster.is_alive()
     assert not any(psutil.pid_exists(pid) for pid in started)
     assert load(data).now() == "stopped"
+
+
+def test_a_first_cluster_starts_at_once_and_records_the_caches_of_the_next(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obtain(silent)
+    (cache := tmp_path / "settlement-bridge").mkdir()
+    for found in cache_directory().iterdir():
+        if not found.name.startswith("aot"):
+            (cache / found.name).symlink_to(found)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name, is_recorded in (("first", False), ("second", True)):
+        lines = list[str]()
+        with start_now(data / name, kafka_port=0, registry_port=0, progress=lines.append):
+            maps = [Path(f"/proc/{pid}/maps").read_text() for pid in pids(data / name)]
+        assert ([".aot\n" in text for text in maps], len(maps)) == ([is_recorded] * 2, 2)
+        assert any(line.startswith("preparing the servers") for line in lines) != is_recorded
 
 
 def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data: Path) -> None:

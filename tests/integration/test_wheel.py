@@ -160,6 +160,14 @@ def test_what_mypy_refuses_is_plain_python(small: Path) -> None:
     _assert_plain(*built(small, *HOOK))
 
 
+def test_without_mypy_it_is_plain_python(small: Path, tmp_path: Path) -> None:
+    """As in the environment of `make demo`."""
+    (tmp_path / "mypyc.py").write_text("raise ModuleNotFoundError(name='mypyc')")
+    with pytest.raises(subprocess.CalledProcessError):
+        built(small, *HOOK, PYTHONPATH=str(tmp_path), BRIDGE_MUST_COMPILE="1")
+    _assert_plain(*built(small, *HOOK, PYTHONPATH=str(tmp_path)))
+
+
 def _assert_plain(wheel: Path, names: list[str]) -> None:
     """Assert that the wheel holds nothing compiled, and works."""
     assert "bridge/avro/encoder.py" in names

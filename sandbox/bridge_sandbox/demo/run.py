@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge.errors import BridgeError
-from bridge_sandbox.cluster import Cluster, start
+from bridge_sandbox.cluster import Cluster, start_now, ticking
 from bridge_sandbox.cluster.process import Server
 from bridge_sandbox.demo.display import Board, say
 from bridge_sandbox.demo.verify import Tally, WriterSchema
@@ -34,8 +34,8 @@ from bridge_sandbox.provider.world.entities import Sizes
 
 PREFIX = "demo"
 PARTITIONS = 6
-EVENTS = 300
-"""Few enough for all names to be published within seconds."""
+EVENTS = 60
+"""Few enough for all names to be published within seconds, on a busy machine too."""
 REQUESTS = 200
 """Requests a second for names."""
 KILLED_SCALE = 100.0
@@ -62,7 +62,9 @@ def run(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # from here on it cleans up, as Ctrl-C does
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-demo-") as name:
         directory = Path(name)
-        with start(directory, kafka_port=kafka_port, registry_port=registry_port, progress=say) as cluster:
+        with start_now(
+            directory, kafka_port=kafka_port, registry_port=registry_port, progress=say
+        ) as cluster:
             try:
                 return asyncio.run(_demonstrate(simulated, seconds, kills, pythons, cluster, directory))
             finally:
@@ -96,13 +98,14 @@ async def _demonstrate(
             try:
                 bridge.start()
                 names.start()
-                await reader.begin(bridge, names)
+                with ticking(say):
+                    await reader.begin(bridge, names)
                 with board.shown():
                     bridge = await _play(seconds, kills, stop, bridges, names, reader)
                     provider.stop_publishing()
                     tally.catch_up()
                     # On a slow machine the first names may take longer than a short demo.
-                    await _watch(reader, lambda: not tally.missing and bool(board.names), SETTLE_SECONDS)
+                    await _watch(reader, lambda: not tally.missing and board.has_names(), SETTLE_SECONDS)
             finally:
                 await asyncio.to_thread(names.stop)
                 await asyncio.to_thread(bridge.stop)

@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 NUMBER = "Input should be a valid integer"
 AGE = "is not an age such as 90s, 30m, 2h, 3d or 1h30m"
-NO_FILE = {"--config nowhere.toml": "there is no settings file nowhere.toml. Copy bridge.example.toml"}
+NO_FILE = {"--config nowhere.toml": "there is no settings file nowhere.toml; `bridge init` begins one"}
 TIME = "is not a time: give one with its zone such as 2026-01-31T12:00:00Z, or an age such as 2h"
 NO_BET = "--bet is empty: give a betId"
 FILTERS = {
@@ -64,6 +64,7 @@ JOB = {
     "--metrics-file /no/dir/file": "--metrics-file: cannot write /no/dir/file: No such file or directory",
 }
 FILE_AS_DIRECTORY = {"--data a-file": "a-file cannot be created: File exists. Name another directory"}
+OWN = "--provider http://p --bootstrap-servers k --registry http://r"
 COMMANDS = {
     "run": Command(
         {
@@ -72,6 +73,17 @@ COMMANDS = {
             "--quiet": "No such option",
         },
         without_json="prints no result; its log is JSON unless stderr is a terminal",
+    ),
+    "init": Command(
+        {
+            "": "--provider, --bootstrap-servers, --registry must be given: there is no terminal to ask on",
+            "--config a-file": "a-file is there already: --force overwrites it",
+            f"{OWN} --token-file nowhere": "--token-file is not a file: write it first",
+            f"{OWN} --registry http://me:secret@r": "--registry has a user or password: leave it out",
+            f"{OWN} --registry r": "registry.url (bridge.toml): must be an address such as",
+            f"{OWN} --security SASL_SSL --username me": "kafka.sasl_password (BRIDGE_KAFKA__SASL_PASSW",
+        },
+        without_json="what it writes is the result",
     ),
     "translations": Command(
         {

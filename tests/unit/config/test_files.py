@@ -26,7 +26,7 @@ def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     os.mkfifo(tmp_path / "pipe")
     for name, said in (
-        ("missing", "missing. Copy bridge.example.toml to begin with one."),
+        ("missing", "missing; `bridge init` begins one"),
         ("x" * 300, "cannot be read: File name too long"),
         ("file/x", "cannot be read: Not a directory"),
         ("circle", "cannot be read: Too many levels of symbolic links"),

@@ -49,6 +49,27 @@ def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
     assert board.row(bet)[2].startswith("a cup tie")
 
 
+def test_one_bet_that_is_named_will_do() -> None:
+    board = Board(Tally(list))
+    board.bets.extend([datum(selections=None), datum()])
+    board.names.take("selection:1", {"translations": {"en": "Under 2.5"}})
+    assert not board.has_names()
+    board.names.take("selection:700", {"translations": {"en": "Over 2.5"}})
+    assert board.has_names()
+
+
+def test_the_first_bet_is_said_at_once(capsys: Any) -> None:
+    board = Board(Tally(list))
+    board.tick()
+    board.tally.published = 3
+    board.tick()
+    board.tick()
+    assert [line.partition(" of ")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "starting: 0",
+        "starting: 3",
+    ]
+
+
 def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
     row = Board(Tally(list)).row(datum(amount=None, selections=None))
     assert row[1:] == ("—\n2,467.50", "—\n")

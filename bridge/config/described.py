@@ -1,0 +1,134 @@
+"""What the settings mean, for pages and files that show them: docstrings and types of their models."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from bridge.config.fields import LONGEST_SECONDS
+from bridge.config.loader import Settings
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its name, meaning, default or an example of a value, and what it may be."""
+
+    name: str
+    meaning: str
+    default: Any
+    example: Any
+    allowed: str
+
+
+def sections() -> Iterator[tuple[str, type[BaseModel]]]:
+    """Name and model of each section, in order."""
+    for name, field in Settings.model_fields.items():
+        assert isinstance(field.annotation, type)
+        assert issubclass(field.annotation, BaseModel)
+        yield name, field.annotation
+
+
+def settings(model: type[BaseModel]) -> Iterator[Setting]:
+    """The settings of a section, its own before those it shares. Raises ValueError without a docstring."""
+    meanings: dict[str, str] = {}
+    for one in model.__mro__[: model.__mro__.index(BaseModel)]:
+        meanings |= _docstrings(one)
+    defaults, properties = model().model_dump(mode="json"), model.model_json_schema()["properties"]
+    for name in sorted(properties, key=list(meanings).index):
+        default, schema = defaults[name], properties[name]
+        if model.model_fields[name].annotation in _UNORDERED:
+            default = sorted(default)
+        allowed = " or ".join(_allowed(one) for one in _branches(schema))
+        yield Setting(name, meanings[name], default, next(iter(schema.get("examples", [])), None), allowed)
+
+
+_UNORDERED = (frozenset[int], frozenset[str])
+
+
+def _branches(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    """The type, choices and bounds of a value, in words."""
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if schema["type"] == "array":
+        return f"list of: {_allowed(schema['items'])}"
+    if schema["type"] == "object":
+        return "table"
+    if "pattern" in schema:
+        return f"`{schema['pattern']}`"
+    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true` or `false`"}
+    named = {"path": "path", "password": "secret"}.get(schema.get("format", ""), words[schema["type"]])
+    bounds = [
+        f"{sign} {schema[key]:,.12g}"
+        for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"))
+        if key in schema and schema[key] != LONGEST_SECONDS
+    ]
+    return ", ".join([named, *bounds])
+
+
+def as_toml(value: Any) -> str:
+    """A value as TOML has it. JSON is the same for all but tables and whole floats."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def as_comment(text: str) -> list[str]:
+    """The lines of a comment. A link becomes its path, and what is in backticks stays on one line."""
+    plain = re.sub(r"\[[^]]*\]\(([^)#]+)(#[^)]*)?\)", r"docs/\1", text)
+    glued = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), plain)
+    lines = textwrap.wrap(glued, width=116, break_long_words=False, break_on_hyphens=False)
+    return [f"# {line}".replace("\0", " ") for line in lines]
+
+
+def prose(docstring: str | None) -> str:
+    """Return a docstring as one line."""
+    return " ".join((docstring or "").split())
+
+
+def _docstrings(model: type) -> dict[str, str]:
+    """Field → the docstring that follows it in the source."""
+    [body] = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: prose(text.value.value)
+        for field, text in zip(body.body, body.body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
+
+
+def file_of(given: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a settings file: the settings named, by section, with what they mean.
+
+    One whose value is None is a comment with an example. Properties of librdkafka come as they are.
+    """
+    lines = list[str]()
+    for section, model in sections():
+        values = dict(given.get(section, {}))
+        lines += ["", f"[{section}]"] if values else []
+        for one in settings(model):
+            if one.name in values:
+                value = values.pop(one.name)
+                set_to = f"#{one.name} = {as_toml(one.example)}" if value is None else _line(one.name, value)
+                lines += ["", *as_comment(one.meaning), set_to]
+        lines += ["", "# librdkafka's: docs/kafka.md."] if values else []
+        lines += [_line(name, value) for name, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, value: Any) -> str:
+    return f"{name} = {as_toml(value)}"
