@@ -42,8 +42,8 @@ ROOM = {**PUNCTUAL, "max.message.bytes": 256 * 1024}
 """For a checkpoint with hundreds of partitions, and all attempts that the limits remember."""
 _MUST = frozenset({"cleanup.policy", "max.message.bytes"})
 CLEANED_SOON = {"segment.bytes": "16777216", "segment.ms": "3600000", "delete.retention.ms": "3600000"}
-"""Where each transaction writes: the cleaner keeps up with it, and removes its marker (78 bytes) an hour after
-that, not a day. A reader that took longer than that for the topic could miss a tombstone."""
+"""Where each transaction writes: the cleaner keeps up with it, and removes its marker (78 bytes) an hour
+after that, not a day. A reader that took longer than that for the topic could miss a tombstone."""
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
 """A reader that has not reached the ends of a snapshot finds all of it, even after the next one."""
 _OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
