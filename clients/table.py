@@ -37,11 +37,8 @@ class Findings:
         """Return its row of the table."""
         hides = [setting for setting, outcome in self.without if outcome.aborted() > self.read.aborted()]
         read, shown = self.read.rows, self.read.aborted()
-        broken = {codec: next(outcome.wrong(truth), "") for codec, outcome in self.codecs.items()}
         usual = list(self.read.wrong(truth))
-        refused = [
-            codec for codec, wrong in broken.items() if wrong.startswith("stops") and wrong not in usual
-        ]
+        refused = [codec for codec, outcome in self.codecs.items() if list(outcome.wrong(truth)) != usual]
         others = [
             f"`{setting.code}`: {_worst(list(outcome.wrong(truth)))}"
             for setting, outcome in self.without
