@@ -73,7 +73,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom release image image-test site lock clean
+.PHONY: help setup docs demo example examples clients quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom release image image-test site lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} \
@@ -116,6 +116,16 @@ example: setup $(call SET_UP,$(ENGINE)) ## run a join of bets and names, live; E
 
 examples: setup $(call SET_UP,$(ENGINES)) ## compare what each join makes of 10,000 bets with the truth; BETS=1000 is quicker
 	@$(BIN)/python -m examples $(ENGINES) --bets $(or $(BETS),10000)
+
+clients: setup $(VENV)/clients/.set-up ## let clients in six languages read odd bets, and compare each field; rewrites the table in docs/reading.md, exit 1 if a row changes; needs Go, Rust and npm; CLIENT=go runs those whose path has it
+	@for tool in go cargo npm; do command -v $$tool >/dev/null || { echo "error: $$tool is not installed" >&2; exit 1; }; done
+	@$(BIN)/python -m clients $(CLIENT)
+
+$(VENV)/clients/.set-up: clients/python/requirements.txt
+	@echo "setting up $(@D)" >&2
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 quix-join: ## the same as example ENGINE=quix-join
 	@$(MAKE) --no-print-directory example ENGINE=quix-join
@@ -246,10 +256,11 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 	@$(LOCK) --group site -o requirements/site.txt
 	@$(LOCK) examples/flink-sql/requirements.in -o examples/flink-sql/requirements.txt
 	@$(LOCK) examples/quix-join/requirements.in -o examples/quix-join/requirements.txt
+	@$(LOCK) clients/python/requirements.in -o clients/python/requirements.txt
 	@$(LOCK) benchmarks/requirements.in -c examples/quix-join/requirements.txt -o benchmarks/requirements.txt
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down || true
-	@rm -rf .venv .venv-* .bridge-dev .chaos .kubernetes build dist site *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev .chaos .clients .kubernetes build dist site *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

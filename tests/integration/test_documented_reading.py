@@ -126,7 +126,7 @@ def test_an_example_runs_and_prints(name: str, bets: Place, tmp_path: Path) -> N
     if "batches" in name:
         assert all(shown in ran.stdout for shown in SHOWN[name]), ran.stdout
         return
-    assert ran.stdout.startswith("bet-")
+    assert ran.stdout.startswith(("bet-", '{"key": "bet-'))
     assert len(ran.stdout.splitlines()) >= 2
     if "without" in name:
         assert "Hemma" in ran.stdout
