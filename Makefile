@@ -108,7 +108,7 @@ $(RUNS): pyproject.toml setup.py sandbox/pyproject.toml sandbox/setup.py $(call 
 	@touch $@
 
 # Python installed beside what `make setup` compiled would hide it.
-demo: $(if $(wildcard $(STAMP)),setup,$(RUNS)) ## run everything on this machine, live; SECONDS=20 limits the time, KILLS=5 kills the bridge five times
+demo: $(if $(wildcard $(STAMP) bridge__mypyc*.so),setup,$(RUNS)) ## run everything on this machine, live; SECONDS=20 limits the time, KILLS=5 kills the bridge five times
 	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))
 
 example: setup $(call SET_UP,$(ENGINE)) ## run a join of bets and names, live; ENGINE=kafka-streams chooses it, SECONDS=60 limits the time, BETS=1000 compares its output with the truth

@@ -181,7 +181,7 @@ def _unlike_member(node: Node, other: Node, key: str, path: str) -> str:
     one, another = ([key in it, it.get(key)] if key == "default" else it.get(key) for it in (node, other))
     if key in ("type", "fields", "items", "values"):
         return _unlike(one, another, path)
-    return "" if one == another else f"{path}: {key}"
+    return "" if (one or None) == (another or None) else f"{path}: {key}"
 
 
 def _plain(node: Node) -> Node:

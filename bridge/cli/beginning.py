@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import typer
 
 from bridge.cli.inspection import doctor
-from bridge.cli.output import Config, print_text
+from bridge.cli.output import Config, print_note, print_text
 from bridge.config import load
 from bridge.errors import SettingsError
 
@@ -34,6 +34,9 @@ QUESTIONS = {
 }
 DEFAULTS = {"security": "PLAINTEXT", "prefix": "settlement"}
 NEEDED = ("provider", "bootstrap_servers", "registry")
+FILES = ("token_file", "ca_file", "password_file")
+USED_WITH = {"username": "SASL", "password_file": "SASL", "ca_file": "SSL"}
+"""What the protocol has to hold for an answer to be of use."""
 
 
 def _path(help_: str) -> Any:
@@ -63,7 +66,7 @@ def init(
     Without --provider, --bootstrap-servers and --registry it asks on a terminal. Writes ./bridge.toml, or the
     file of --config, and no secret into it: files with secrets are named. Exit 1 if the doctor finds trouble.
     """
-    file = config or Path("bridge.toml")
+    file = config or Path(os.environ.get("BRIDGE_CONFIG") or "bridge.toml")
     if file.exists() and not force:
         raise SettingsError(f"{file} is there already: --force overwrites it, --config names another file")
     given = {name: value for name, value in locals().items() if name in QUESTIONS}
@@ -75,7 +78,10 @@ def init(
             load(draft)
         except SettingsError as error:
             raise SettingsError(str(error).replace(str(draft), str(file))) from None
-    file.write_text(text, "utf-8")
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be written: {error.strerror}") from None
     print_text(f"{file} is written. `bridge doctor` says of it:\n")
     doctor(file)
 
@@ -89,30 +95,43 @@ def _answers(given: dict[str, Any]) -> dict[str, Any]:
     for name, question in QUESTIONS.items():
         value, default = given[name], DEFAULTS.get(name, "")
         protocol = answers.get("security", "SASL_SSL")
-        is_asked = bool(missing) and value is None
-        is_asked &= name != "ca_file" or "SSL" in protocol
-        is_asked &= name not in ("username", "password_file") or "SASL" in protocol
-        if is_asked:
-            value = typer.prompt(question, default=default, show_default=bool(default), err=True)
+        is_asked = bool(missing) and value is None and USED_WITH.get(name, "") in protocol
         answers[name] = str(value or default).strip()
-    for name in ("token_file", "ca_file", "password_file"):
-        # A secret that is given in place of its file must not be written, nor shown.
-        if (path := answers[name]) and not Path(path).is_file():
-            raise SettingsError(f"--{name.replace('_', '-')} is not a file: write it first, then begin again")
-        answers[name] = str(Path(path).absolute()) if path else None
-    for name in ("provider", "registry"):
-        if "@" in urlsplit(answers[name]).netloc:
-            raise SettingsError(
-                f"--{name} has a user or password: leave it out, and give it by a file, such as "
-                "registry.password_file or feed.auth_value_file (docs/configuration.md)"
+        while is_asked:
+            answer = typer.prompt(question, default=default, show_default=bool(default), err=True)
+            answers[name] = answer.strip()
+            if not (why := _refusal(name, answers)):
+                break
+            print_note(f"It {why}.")
+        if not is_asked and (why := _refusal(name, answers)):
+            raise SettingsError(f"--{name.replace('_', '-')} {why}")
+    # Not resolved: a link to a secret may be changed to another one.
+    found = {name: os.path.abspath(path) for name in FILES if (path := answers[name])}  # noqa: PTH100
+    return answers | found
+
+
+def _refusal(name: str, answers: dict[str, Any]) -> str:
+    """Return why an answer is refused, "" if it is not. What may be a secret is not shown."""
+    value, protocol = answers[name], answers.get("security", "")
+    if value and USED_WITH.get(name, "") not in protocol:
+        return f"is not used with --security {protocol}"
+    if value and name in FILES and not os.path.isfile(value):  # noqa: PTH113  # raises nothing
+        return "is not a file: write it first, then begin again"
+    if name in ("provider", "registry"):
+        if "@" in value:
+            return (
+                "has a user or password: leave it out, and give it by a file, such as registry.password_file "
+                "or feed.auth_value_file (docs/configuration.md)"
             )
-    return answers
+        if "://" not in value:
+            return "is not an address such as https://provider.example"
+    return ""
 
 
 def _file(answers: dict[str, Any]) -> str:
     from bridge.config.described import file_of
 
-    token, is_sasl = answers["token_file"], answers["security"].startswith("SASL")
+    token, is_sasl = answers["token_file"] or None, answers["security"].startswith("SASL")
     kafka = {"bootstrap_servers": answers["bootstrap_servers"], "security_protocol": answers["security"]}
     kafka |= {"ssl_ca_location": answers["ca_file"]} if answers["ca_file"] else {}
     if is_sasl:

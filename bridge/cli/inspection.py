@@ -35,17 +35,17 @@ def doctor(
         bool,
         typer.Option(
             "--startup",
-            help="Exit 0 if `bridge run` would start, even if it would then have to wait, and write nothing: "
-            "for an init container.",
+            help="Exit 0 if `bridge run` would start, even if it had to wait; write no record and create no "
+            "topic: for an init container.",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Check everything a bridge depends on, and say what to do.
 
-    Writes one record, which it aborts, in a topic PREFIX.doctor that it creates and deletes; does not connect
-    to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge run` would end) or finds trouble (~:
-    it would start, and wait where it has to).
+    Writes one record, which it aborts, in a topic PREFIX.doctor.… that it creates and deletes; does not
+    connect to the feed and asks no endpoint. Exit 1 if a check fails (✗: `bridge run` would end) or finds
+    trouble (~: it would start, and wait where it has to).
     """
     from bridge.doctor.finding import Verdict, finding_as_json, finding_as_lines, summary
     from bridge.doctor.runner import CHECKS, run_checks

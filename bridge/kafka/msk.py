@@ -37,7 +37,7 @@ def token(region: str) -> tuple[str, float]:
     with _signing:
         now = time.time()
         made, end = _made.get(region, ("", 0.0))
-        if end - now > SHARED_SECONDS:
+        if SHARED_SECONDS < end - now <= LIFE_SECONDS:  # the clock may have been set back
             return made, end
         try:
             made, milliseconds = MSKAuthTokenProvider.generate_auth_token(region)

@@ -240,7 +240,10 @@ class Registry:
         Some registries take a schema for an earlier one if a default or an alias is all that differs.
         """
         found = _read(lambda: self._client.get_schema(schema_id))
-        return unlike(schema, json.loads(found.schema_str or "")) if found else ""
+        try:
+            return unlike(schema, json.loads(found.schema_str or "")) if found else ""
+        except (SchemaError, ValueError):  # such as a type that is registered elsewhere
+            return ""
 
     def _judge(self, name: str, versions: Sequence[int] | None, schema: Schema) -> Compatibility:
         """Return whether our schema may join these versions: by our rule, whatever the registry has."""

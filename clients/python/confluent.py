@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -15,6 +15,8 @@ LOGICAL_READERS["long-timestamp-micros"] = lambda micros, *_: micros  # without:
 servers = {"bootstrap.servers": os.environ["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"]}
 decode = AvroDeserializer(SchemaRegistryClient({"url": os.environ["BRIDGE_REGISTRY__URL"]}))
 # /page
+from confluent_kafka import Producer  # noqa: E402  # not needed by who only reads
+
 if keys := sys.argv[1:]:
     settings = {
         "partitioner": "murmur2_random",  # without: CRC32
@@ -30,7 +32,9 @@ consumer.subscribe(["settlement.bets"])
 try:
     while True:
         record = consumer.poll(1.0)
-        if record is not None and not record.error():
+        if record is not None and record.error():
+            print(record.error(), file=sys.stderr)
+        elif record is not None:
             bet = decode(record.value(), SerializationContext(record.topic(), MessageField.VALUE))
             print(json.dumps({"key": record.key().decode(), "value": bet}, default=str), flush=True)
 except KeyboardInterrupt:

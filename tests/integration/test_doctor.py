@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
@@ -84,8 +86,35 @@ def test_a_cluster_that_shows_what_was_aborted_is_told(place: Place, monkeypatch
     )
     found = check_aborted(settings)
     assert (found.outcome, f"{place.prefix}.doctor" in found.message) == (Verdict.TROUBLE, True), found
-    while f"{place.prefix}.doctor" in place.admin().list_topics(timeout=10).topics:
+    while any(f"{place.prefix}.doctor" in name for name in place.admin().list_topics(timeout=10).topics):
         time.sleep(0.05)
+
+
+def test_what_a_doctor_has_left_is_named_and_stays(place: Place) -> None:
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
+        topics=TopicsSettings(prefix=place.prefix),
+    )
+    name = f"{place.prefix}.doctor.left"
+    client = place.admin()
+    client.create_topics([NewTopic(name, 3)])[name].result(10)
+    while name not in place.admin().list_topics(timeout=10).topics:
+        time.sleep(0.05)
+    found = check_aborted(settings)
+    assert found.outcome is Verdict.SKIPPED
+    assert found.message.startswith(f"not tried: {name} is there")
+    assert name in place.admin().list_topics(timeout=10).topics
+
+
+def test_doctors_at_once_find_no_trouble(place: Place) -> None:
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
+        topics=TopicsSettings(prefix=place.prefix),
+    )
+    with ThreadPoolExecutor(3) as several:
+        found = [*several.map(lambda _: check_aborted(settings), range(9))]
+    assert {it.outcome for it in found} <= {Verdict.OK, Verdict.SKIPPED}, found
+    assert any(it.outcome is Verdict.OK for it in found)
 
 
 async def test_a_feed_that_is_owned_is_well(place: Place) -> None:

@@ -142,8 +142,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     directory, others = tmp_path_factory.mktemp("authority"), tmp_path_factory.mktemp("stranger")
     authority, stranger = Authority(directory), Authority(others)
     ports: dict[str, int] = {}
-    for name in LISTENERS:
-        ports[name] = free_port(ports.values())
     trusted = directory / "trusted.pem"
     trusted.write_bytes(authority.certificate.read_bytes())
     renewed = directory / "renewed.pem"
@@ -155,6 +153,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     }
 
     def change(properties: str) -> str:
+        for name in LISTENERS:  # others if one of these was taken meanwhile
+            ports[name] = free_port([port for other, port in ports.items() if other != name])
         addresses = "".join(f",{name.upper()}://{HOST}:{port}" for name, port in ports.items())
         kinds = ",".join(f"{name.upper()}:{kind}" for name, kind in LISTENERS.items())
         lines = [

@@ -171,6 +171,7 @@ def test_unreadable_files_are_problems(tmp_path: Path) -> None:
         ({"result": {"type": {**RESULT, "symbols": ["Unknown", "Win"]}}}, "SettledBet.result: symbols"),
         ({"betId": {"type": {"type": "string", "logicalType": "uuid"}}}, "SettledBet.betId"),
         ({"betId": {"type": {"type": "string"}, "doc": "In other words.", "mine": 1}}, ""),
+        ({"betId": {"aliases": []}}, ""),
         ({"x": {"type": "long", "default": 0}}, "SettledBet"),
     ],
 )

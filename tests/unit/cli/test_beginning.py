@@ -33,7 +33,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def test_the_file_has_what_the_options_say_and_no_secret(asked: list[Path]) -> None:
     sasl: dict[str, Any] = {"username": "me", "password_file": Path("password"), "ca_file": Path("token")}
-    beginning.init(**OPTIONS, **sasl, security="SASL_PLAINTEXT", token_file=Path("token"), prefix="mine")
+    beginning.init(**OPTIONS, **sasl, security="SASL_SSL", token_file=Path("token"), prefix="mine")
     assert asked == [Path("bridge.toml")]
     text, settings = Path("bridge.toml").read_text(), load()
     assert "# Where a first start begins: " in text
@@ -43,7 +43,7 @@ def test_the_file_has_what_the_options_say_and_no_secret(asked: list[Path]) -> N
     assert [secret.read() for secret in settings.secrets("feed", "api")] == ["secret-token"] * 2
     assert settings.kafka.properties() == {
         "bootstrap.servers": OPTIONS["bootstrap_servers"],
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL",
         "ssl.ca.location": str(Path("token").absolute()),
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "me",
@@ -66,6 +66,31 @@ def test_a_file_that_would_be_refused_is_not_written() -> None:
     assert not Path("bridge.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"token_file": Path("a-secret" * 40)}, "--token-file is not a file"),
+        ({"username": "me"}, "--username is not used with --security PLAINTEXT"),
+        ({"password_file": Path("password"), "security": "SSL"}, "--password-file is not used"),
+        ({"ca_file": Path("token"), "security": "PLAINTEXT"}, "--ca-file is not used"),
+        ({"provider": "https://user:12/secret@p.example"}, "--provider has a user or password"),
+        ({"config": Path("nosuch/b.toml")}, "nosuch/b.toml cannot be written"),
+        ({"config": Path(), "force": True}, " cannot be written"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_without_being_shown(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(SettingsError, match=why) as refused:
+        beginning.init(**OPTIONS | given)
+    assert "secret" not in str(refused.value)
+    assert not Path("bridge.toml").exists()
+
+
+def test_the_file_of_the_environment_is_begun(monkeypatch: pytest.MonkeyPatch, asked: list[Path]) -> None:
+    monkeypatch.setenv("BRIDGE_CONFIG", "mine.toml")
+    beginning.init(**OPTIONS)
+    assert asked == [Path("mine.toml")]
+
+
 SASL = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "me", "sasl.password": "secret-password"}
 
 
@@ -82,7 +107,8 @@ def test_a_terminal_is_asked_for_what_is_missing(
     protocol: str, answers: list[str], properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = os.openpty()
-    typed = [OPTIONS["provider"], "", protocol, *answers, OPTIONS["registry"], "mine"]
+    wrong = ["p.example", OPTIONS["provider"], "nosuch", ""]
+    typed = [*wrong, protocol, *answers, OPTIONS["registry"], "mine"]
     os.write(ours, "".join(f"{answer}\n" for answer in [*typed, "\x04"]).encode())  # Ctrl-D: no more
     with os.fdopen(theirs) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)

@@ -80,7 +80,7 @@ COMMANDS = {
             "--config a-file": "a-file is there already: --force overwrites it",
             f"{OWN} --token-file nowhere": "--token-file is not a file: write it first",
             f"{OWN} --registry http://me:secret@r": "--registry has a user or password: leave it out",
-            f"{OWN} --registry r": "registry.url (bridge.toml): must be an address such as",
+            f"{OWN} --registry r": "--registry is not an address such as",
             f"{OWN} --security SASL_SSL --username me": "kafka.sasl_password (BRIDGE_KAFKA__SASL_PASSW",
         },
         without_json="what it writes is the result",

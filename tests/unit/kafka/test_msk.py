@@ -123,3 +123,14 @@ def test_each_kind_of_client_has_its_token_renewed_without_being_polled(signer: 
     while [count >= 3 for count in signer.threads.values()] != [True] * len(made):
         assert time.monotonic() < deadline, signer.threads
         time.sleep(0.1)
+
+
+def test_a_token_made_while_the_clock_was_ahead_is_not_used(
+    signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr("bridge.kafka.msk.time.time", lambda: now + 3600)
+    ahead, _ = msk.token(REGION)
+    monkeypatch.setattr("bridge.kafka.msk.time.time", lambda: now)
+    signer.seconds = 901.0
+    assert msk.token(REGION)[0] != ahead
