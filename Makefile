@@ -27,6 +27,10 @@ INSTALL = mkdir -p $(VENV)/tmp && export TMPDIR=$(abspath $(VENV)/tmp); \
 	$(2) $(PIP) --no-deps --no-build-isolation -e . -e sandbox; \
 	code=$$?; kill $$!; rm -rf $(VENV)/tmp; exit $$code
 
+# Makes the environment of a tool, of $(1), from the lock file that the target needs.
+ENVIRONMENT = echo "setting up $(@D)$(1)" >&2 && { test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D); } && \
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $< && touch $@
+
 # The joins in examples, and the environment of an engine that needs its own.
 ENGINES := $(patsubst examples/%/run.py,%,$(wildcard examples/*/run.py))
 SET_UP   = $(patsubst examples/%/requirements.txt,$(VENV)/%/.set-up,$(wildcard $(1:%=examples/%/requirements.txt)))
@@ -122,19 +126,13 @@ clients: setup $(VENV)/clients/.set-up ## let clients in six languages read odd 
 	@$(BIN)/python -m clients $(CLIENT)
 
 $(VENV)/clients/.set-up: clients/python/requirements.txt
-	@echo "setting up $(@D)" >&2
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
+	@$(call ENVIRONMENT)
 
 quix-join: ## the same as example ENGINE=quix-join
 	@$(MAKE) --no-print-directory example ENGINE=quix-join
 
 $(VENV)/%/.set-up: examples/%/requirements.txt
-	@echo "setting up $(@D)" >&2
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
+	@$(call ENVIRONMENT)
 
 ##@ Test
 
@@ -179,10 +177,7 @@ flame: setup ## draw the flame graph of catch-up, docs/performance/flame.svg
 	@$(BIN)/python -m benchmarks.flame
 
 $(PEERS)/.set-up: benchmarks/requirements.txt
-	@echo "setting up $(PEERS), about 140 MB" >&2
-	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
+	@$(call ENVIRONMENT,$(comma) about 140 MB)
 
 chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS, TERMS, TIMES, FAULT, FAULTS, ROUNDS, SECONDS and SEED change it
 	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 $(or $(wildcard tests/chaos/test_$(CAMPAIGN).py),tests/chaos $(addprefix -k ,$(CAMPAIGN))) $(ARGS)
@@ -240,10 +235,7 @@ site: $(VENV)/site/.set-up ## build the pages as a site that needs no network, s
 	@$(VENV)/site/bin/python -m tools.site
 
 $(VENV)/site/.set-up: requirements/site.txt
-	@echo "setting up $(@D), about 170 MB" >&2
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
+	@$(call ENVIRONMENT,$(comma) about 170 MB)
 
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
 	@$(LOCK) pyproject.toml -o requirements/runtime.txt

@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.contenders import BRIDGE
-from benchmarks.process import Program, python, running
+from benchmarks.process import Program, bridge_of, python, running
 from benchmarks.rounds import Line, Options, Result, line, measured
 
 LONGEST = 300
@@ -49,15 +48,12 @@ def _return(lane: Lane, case: str, build: Path | None, longest: float) -> float:
     environment = lane.environment(
         FEED__BASE_URL=f"http://127.0.0.1:{ours}", FEED__START="2h" if case == START else "0", **_INTERFACE
     )
-    command = BRIDGE.command
-    if build is not None:
-        command = [str(build / ".venv" / "bin" / "bridge"), "run"]
-        environment["PYTHONPATH"] = str(build)
+    command, more = bridge_of(build, "run")
     with running("provider", simulator, {}, lane.directory) as served, _front(lane, ours, provider) as front:
         served.wait_until(lambda: "http://" in served.text(), "has no address")
         if case == START:
             front.stop()
-        with running("bridge", command, environment, lane.directory) as bridge:
+        with running("bridge", command, environment | more, lane.directory) as bridge:
             if case == START:
                 bridge.wait_until(lambda: '"Connecting"' in bridge.text(), "makes no attempt")
             else:

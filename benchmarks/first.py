@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import BRIDGE
-from benchmarks.process import BenchmarkFailed, python, running, usage
+from benchmarks.process import BenchmarkFailed, bridge_of, running, usage
 from benchmarks.rounds import Line, Options, Result, line, measured
 
 BETS, SECONDS = 100_000, 1800
@@ -46,16 +46,13 @@ def _first_run(lane: Lane, build: Path | None) -> Result:
     history = ("--history", f"{SECONDS}s", "--rate", BETS / SECONDS)
     with lane.names("--config", world, "--api-rate", 2 * REQUESTS, *history) as (_, settings):
         feed = settings["BRIDGE_API__BASE_URL"].replace("http", "ws", 1)
-        more = {"FEED__BASE_URL": feed, "FEED__START": f"{SECONDS}s", "API__REQUESTS_PER_SECOND": REQUESTS}
-        settings |= {f"BRIDGE_{name}": str(value) for name, value in more.items()}
+        given = {"FEED__BASE_URL": feed, "FEED__START": f"{SECONDS}s", "API__REQUESTS_PER_SECOND": REQUESTS}
+        settings |= {f"BRIDGE_{name}": str(value) for name, value in given.items()}
         with running("bridge", BRIDGE.command, settings, lane.directory) as bridge:
             bridge.wait_until(lambda: lane.committed() >= 0.95 * BETS, "does not catch up", 600)
-        command = python("bridge", "translations", "--json")
-        if build is not None:
-            command = [str(build / ".venv" / "bin" / "bridge"), "translations", "--json"]
-            settings["PYTHONPATH"] = str(build)
+        command, more = bridge_of(build, "translations", "--json")
         began, first, peak = time.monotonic(), 0.0, 0.0
-        with running("translations", command, settings, lane.directory) as job:
+        with running("translations", command, settings | more, lane.directory) as job:
             while job.is_alive():
                 if time.monotonic() > began + _LIMIT:
                     raise BenchmarkFailed(f"translations does not end\n{job.log_tail()}")

@@ -128,3 +128,10 @@ def running(
 def python(module: str, *arguments: object) -> list[str]:
     """The command that runs one of our modules with the Python that runs this."""
     return [sys.executable, "-m", module, *map(str, arguments)]
+
+
+def bridge_of(build: Path | None, *arguments: object) -> tuple[list[str], dict[str, str]]:
+    """The command of a bridge and its environment: that of another checkout with a .venv, or of this one."""
+    if build is None:
+        return python("bridge", *arguments), {}
+    return [str(build / ".venv" / "bin" / "bridge"), *map(str, arguments)], {"PYTHONPATH": str(build)}

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import CEILING
 from benchmarks.figures import in_turn, ratio, summary
-from benchmarks.process import BenchmarkFailed, python, running, usage
+from benchmarks.process import BenchmarkFailed, bridge_of, running, usage
 from bridge_sandbox.cluster.downloads import class_path
 from examples.jars import java, joined
 
@@ -74,11 +74,8 @@ def run(
 def _replay(lane: Lane, arguments: tuple[str, ...], build: Path | None = None) -> Result:
     """Run the command; return its seconds and its peak memory."""
     output = [str(lane.directory / a) if a.startswith("bets.") else a for a in arguments]
-    command, environment = python("bridge", "replay", *output), lane.environment()
-    if build is not None:
-        command = [str(build / ".venv" / "bin" / "bridge"), "replay", *output]
-        environment["PYTHONPATH"] = str(build)
-    return _timed(lane, "replay", command, environment)
+    command, more = bridge_of(build, "replay", *output)
+    return _timed(lane, "replay", command, lane.environment() | more)
 
 
 def _console(lane: Lane, jars: str, bets: int) -> Result:

@@ -96,15 +96,15 @@ def _answers(given: dict[str, Any]) -> dict[str, Any]:
         value, default = given[name], DEFAULTS.get(name, "")
         protocol = answers.get("security", "SASL_SSL")
         is_asked = bool(missing) and value is None and USED_WITH.get(name, "") in protocol
-        answers[name] = str(value or default).strip()
-        while is_asked:
-            answer = typer.prompt(question, default=default, show_default=bool(default), err=True)
-            answers[name] = answer.strip()
+        while True:
+            if is_asked:
+                value = typer.prompt(question, default=default, show_default=bool(default), err=True)
+            answers[name] = str(value or default).strip()
             if not (why := _refusal(name, answers)):
                 break
+            if not is_asked:
+                raise SettingsError(f"--{name.replace('_', '-')} {why}")
             print_note(f"It {why}.")
-        if not is_asked and (why := _refusal(name, answers)):
-            raise SettingsError(f"--{name.replace('_', '-')} {why}")
     # Not resolved: a link to a secret may be changed to another one.
     found = {name: os.path.abspath(path) for name in FILES if (path := answers[name])}  # noqa: PTH100
     return answers | found
