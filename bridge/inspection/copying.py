@@ -25,7 +25,6 @@ from bridge.kafka import admin, clients
 from bridge.kafka.blocking import checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, coordinated, denied, lacks_right, triage
 from bridge.kafka.pace import KafkaPace
-from bridge.kafka.transactions import error_of
 from bridge.records import topics
 
 T = TypeVar("T")
@@ -83,7 +82,7 @@ class TopicCopy:
             # First: a refused command must not fence a copy that runs. Not held up by what was left open.
             with closing(clients.reader(settings.kafka, name=self.group, committed=False)) as reader:
                 self._claimed(reader, places, is_empty)
-            self._call(partial(self._producer.init_transactions, CALL_SECONDS))  # which ends that
+            self._call(partial(checked, self._producer.init_transactions, CALL_SECONDS))  # which ends that
             self.offsets = self._claimed(self._consumer, places, is_empty)
             """Partition → offset to go on from; None if nothing was copied yet."""
         except BaseException:
@@ -101,7 +100,7 @@ class TopicCopy:
         """
         committed = self._call(partial(_committed, reader, places))
         if failed := next((place.error for place in committed if place.error is not None), None):
-            raise self._failed(KafkaException(failed))
+            raise self._failed(failed)
         done = [place for place in committed if place.offset >= 0]
         refusal = "" if is_empty else "has records, and no copy that could go on"
         if done:
@@ -165,7 +164,7 @@ class TopicCopy:
                 )
                 return
             except BufferError:
-                self._producer.poll(0.05)
+                checked(self._producer.poll, 0.05)
 
     def _write(self, batch: Sequence[Message], offsets: Mapping[int, int]) -> None:
         note = orjson.dumps(self._note).decode()
@@ -179,20 +178,20 @@ class TopicCopy:
             for message in batch:
                 self._produce(message)
             group = self._consumer.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
-            self._producer.commit_transaction(CALL_SECONDS)
+            checked(self._producer.send_offsets_to_transaction, places, group, CALL_SECONDS)
+            checked(self._producer.commit_transaction, CALL_SECONDS)
 
         self._call(write)
 
     def _call(self, call: Callable[[], T]) -> T:
         try:
-            return checked(call)
-        except (KafkaException, SystemError) as error:
-            raise self._failed(error) from None
+            return call()
+        except KafkaException as exception:
+            raise self._failed(exception.args[0]) from None
 
-    def _failed(self, exception: KafkaException | SystemError) -> BridgeError:
+    def _failed(self, error: KafkaError) -> BridgeError:
         """Return the error of a call, with what is to be done about it."""
-        error = cause(self._producer, error_of(exception))
+        error = cause(self._producer, error)
         text = f"{self._target} could not be written as {self.group}: "
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return TopologyError(text + denied(error, f"Read the group {self.group}"))

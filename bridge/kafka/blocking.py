@@ -7,8 +7,9 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -18,6 +19,7 @@ from bridge.formatting import format_duration
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.patience import patience
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 CLOSE_SECONDS = 5.0
@@ -27,18 +29,25 @@ MOST_LEFT = 3
 """Threads of a `BackgroundProbe` that hang, each with the threads and the memory of a client."""
 
 
-def checked(call: Callable[[], T]) -> T:
-    """Call a client. Raises what it raises, and KafkaException for a KafkaError, which is no exception.
+def checked(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Make a call of a client that serves its events. Raises KafkaException, or BufferError.
 
-    `except BaseException` misses one, and a thread ends with it (decision 0009).
+    Once a producer is fenced, that error is set while its callbacks run, so the call raises what they make
+    of it: any exception, or a KafkaError, which is none. It is kept for ever, so it must not hold the client
+    (decision 0009).
     """
     try:
-        return call()
+        return call(*arguments, **options)
+    except (KafkaException, BufferError):
+        raise
+    except Exception as error:  # noqa: BLE001
+        error.__traceback__ = None
     except BaseException:
         raise
-    except:  # noqa: E722
-        error = sys.exc_info()[1]
-    raise KafkaException(error)
+    except:  # noqa: E722, S110
+        pass
+    text = "the producer was fenced, or has failed for good"
+    raise KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True))
 
 
 class Worker:
@@ -74,11 +83,13 @@ class Worker:
             del item
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(checked(job))
+                    future.set_result(job())
                 except (BridgeError, KafkaException) as error:
                     future.set_exception(_without_frames(error))
                 except BaseException as error:  # noqa: BLE001  # the future's reader handles it
                     future.set_exception(error)
+                except:  # noqa: E722  # a KafkaError is no exception
+                    future.set_exception(KafkaException(sys.exc_info()[1]))
             # With the clients that they hold. The error holds this frame, which must not hold the error.
             del job, future
 
@@ -106,7 +117,7 @@ class CallTimeout:
     def call(self, call: Callable[[], object]) -> None:
         """Make the call. Raises what it raises, and a fatal error if it does not return in time."""
         try:
-            self._calls.submit(call).result(self._seconds * (1 + 2 * patience.factor) / 3)
+            self._calls.submit(partial(checked, call)).result(self._seconds * (1 + 2 * patience.factor) / 3)
         except TimeoutError:
             self._calls.close(0)
             self._calls = Worker("kafka-calls")  # the old thread is left behind with its producer

@@ -57,14 +57,6 @@ def backoff_seconds(failures: int) -> float:
     return min(MAX_BACKOFF_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
 
 
-def error_of(exception: KafkaException | SystemError) -> KafkaError:
-    """Return the error of a call: a SystemError stands for a fatal one (decision 0009)."""
-    if isinstance(exception, SystemError):
-        return KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
-    error: KafkaError = exception.args[0]
-    return error
-
-
 class _Phase(enum.Enum):
     CLOSED = "no producer that has fenced its predecessors, and whose last sentinel was read"
     EMPTY = "no transaction is open"
@@ -118,9 +110,9 @@ class _Client:
 
     def poll(self) -> None:
         """Discard delivery reports. Raises nothing."""
-        with self.polling, suppress(KafkaException, SystemError):
+        with self.polling, suppress(KafkaException):
             if self.producer is not None:
-                self.producer.poll(0)
+                checked(self.producer.poll, 0)
 
     def discard(self) -> None:
         """Let the producer go, without waiting for its end."""
@@ -206,9 +198,9 @@ class TransactionalWriter:
             try:
                 if self._phase is _Phase.FAILED:
                     self._abort()
-                return checked(attempt)
-            except (KafkaException, SystemError) as exception:
-                recover = partial(self._recover, error_of(exception))
+                return attempt()
+            except KafkaException as exception:
+                recover = partial(self._recover, exception.args[0])
             except KafkaUnavailable as error:
                 recover = partial(self._wait, str(error))
             # Not before the exception is handled: the client would keep it for ever (decision 0009).
@@ -271,8 +263,8 @@ class TransactionalWriter:
             if self._phase is _Phase.EMPTY:
                 self.begin()
             self._produce(producer, islice(records, self.written, None))
-            producer.poll(0)  # discards the delivery reports
-        except (KafkaException, SystemError) as exception:
+            checked(producer.poll, 0)  # discards the delivery reports
+        except KafkaException as exception:
             get().debug("producing failed", error=str(exception.args[0]))
 
     def poll(self) -> None:
@@ -290,7 +282,7 @@ class TransactionalWriter:
             self.begin()
         for record in records:
             while not self._produce(producer, [record], on_delivery):
-                producer.poll(0.05)
+                checked(producer.poll, 0.05)
                 self._lease.check()
 
     def deliver(self, records: Iterable[Record]) -> None:
@@ -299,7 +291,7 @@ class TransactionalWriter:
         The calls after it would only say that the transaction has failed.
         """
         self.produce_blocking(records, self._client.delivered)
-        while self._need().flush(FLUSH_SECONDS):
+        while checked(self._need().flush, FLUSH_SECONDS):
             self._lease.check()
         if self._client.undelivered is not None:
             raise KafkaException(self._client.undelivered)
@@ -311,7 +303,7 @@ class TransactionalWriter:
             try:
                 producer.purge()
                 self._call(producer.abort_transaction, 1.0)
-            except (KafkaException, SystemError) as exception:
+            except KafkaException as exception:
                 get().debug("abort failed, the transaction will time out", error=str(exception.args[0]))
         del producer  # the last reference is not to be this one
         self._discard()
@@ -369,7 +361,7 @@ class TransactionalWriter:
         """
         producer, began = self._need(), time.monotonic()
         waiting, silent = (total := len(producer)), 0.0
-        while left := producer.flush(self._call_seconds):
+        while left := checked(producer.flush, self._call_seconds):
             self._lease.check()
             now = time.monotonic()
             silent += self._call_seconds
@@ -393,7 +385,7 @@ class TransactionalWriter:
         """Return the topics that brokers do not list: somebody has deleted them."""
         try:
             listed = self._need().list_topics(timeout=FLUSH_SECONDS).topics
-        except (KafkaException, SystemError):
+        except KafkaException:
             return []
         return sorted(self._client.topics - listed.keys())
 

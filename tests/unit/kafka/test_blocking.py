@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import threading
 import time
+import weakref
 from functools import partial
 from queue import SimpleQueue
 
@@ -13,7 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from bridge.kafka import blocking
-from bridge.kafka.blocking import MOST_LEFT, BackgroundProbe, CallTimeout, Clients, Worker
+from bridge.kafka.blocking import MOST_LEFT, BackgroundProbe, CallTimeout, Clients, Worker, checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
 
 
@@ -182,3 +184,50 @@ def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.
     assert events.empty(), "it was waited for"
     release.set()
     assert events.get(timeout=30) == "ended"
+
+
+class Fenced:
+    """A producer that keeps what it has raised, as the real one does."""
+
+    def __init__(self, kept: list[Exception]) -> None:
+        self._kept = kept
+
+    def flush(self) -> None:
+        """Fail as where a callback has run with an exception set."""
+        self._kept.append(SystemError("returned a result with an exception set"))
+        raise self._kept[-1]
+
+
+def test_an_error_that_is_kept_holds_no_client() -> None:
+    kept: list[Exception] = []
+
+    def fail() -> weakref.ref[Fenced]:
+        client = Fenced(kept)
+        with pytest.raises(KafkaException) as raised:
+            checked(client.flush)
+        assert raised.value.args[0].fatal()
+        return weakref.ref(client)
+
+    client = fail()
+    gc.collect()
+    assert kept
+    assert client() is None
+
+
+def raise_what_is_no_exception() -> None:
+    """Raise a KafkaError, as `flush` may on Python 3.11 after the producer was fenced."""
+    error = KafkaError(KafkaError._FENCED)
+    for owned in (KafkaError, error):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owned))
+    ctypes.pythonapi.PyErr_Restore(ctypes.py_object(KafkaError), ctypes.py_object(error), None)
+
+
+def test_an_error_that_is_no_exception_ends_no_thread() -> None:
+    worker = Worker("work")
+    with pytest.raises(KafkaException, match="_FENCED"):
+        worker.submit(raise_what_is_no_exception).result(30)
+    with pytest.raises(KafkaException) as raised:
+        worker.submit(partial(checked, raise_what_is_no_exception)).result(30)
+    assert raised.value.args[0].fatal()
+    worker.close(30)
+    assert worker.ended
