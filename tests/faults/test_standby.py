@@ -51,7 +51,7 @@ async def test_a_standby_reports_the_member_it_waits_for(cold: Place) -> None:
     await until(lambda: cold.checkpoint()["awaited"] == [], "nobody is left")
 
 
-TERMS = 6
+TERMS = 4
 """Of two bridges in turn."""
 GROWTH_MB = 8.0
 """By more than one term: what a term keeps is 30 MB and more."""
