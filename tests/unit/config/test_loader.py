@@ -127,7 +127,6 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
         ("feed.name", "a b", "must match"),
         ("feed.name", "translations", "is reserved"),  # it would share a transactional id with the job,
         ("feed.name", "currencies", "is reserved"),  # and the two would fence each other
-        ("feed.name", "doctor", "is reserved"),
         ("feed.on_gap", "ignore", "must be 'stop' or"),
         ("feed.auth", "basic", "must be 'none', 'bearer'"),
         ("feed.ping_reply", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
