@@ -162,6 +162,8 @@ def test_a_wrong_value_is_named_with_the_fix(
         ("FEED__START", "2999-01-01T00:00:00Z", "feed.start (BRIDGE_FEED__START) = 2999-01-01T00:00:00Z "),
         ("LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
         ("LIMITS__MAX_AGE_SECONDS", "3599", "3600 must not be above max_age_seconds = 3599"),
+        ("REGISTRY__TOKEN_ENDPOINT_URL", "https://i.example", "needs user and either password or password_f"),
+        ("REGISTRY__IDENTITY_POOL", "pool\n", "must match"),
         ("API__KEEP_DAYS", "2", "recent_days = 3 must not be above keep_days = 2"),  # or names come and go
         ("KAFKA__SECURITY_PROTOCOL", "TLS", 'librdkafka does not accept it: Invalid value "TLS"'),
         # Typos, with the nearest name.
