@@ -12,6 +12,7 @@
     ├── GapError                exit 5   the provider can no longer replay missing messages
     ├── ClockError              exit 9   our clock and the provider's are too far apart
     ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is missing or wrong
+    │   ├── RegistryUnavailable exit 1   no registry answers, or no issuer of its tokens: a retry may help
     │   └── SchemaError         exit 6   a schema does not parse, is incompatible, or does not fit a record
     │       ├── SchemaNotFound  exit 6   the registry does not know the schema of a record
     │       └── ForeignRecord   exit 6   a record that no bridge has written: most readers skip it
@@ -128,6 +129,12 @@ class TopologyError(BridgeError):
     """A topic is missing or misconfigured, or the bridge lacks a right. The text says how to fix it."""
 
     exit_code = 6
+
+
+class RegistryUnavailable(TopologyError):
+    """The registry, or the issuer of its tokens, cannot be reached or fails; a retry may help."""
+
+    exit_code = 1
 
 
 class SchemaError(TopologyError):

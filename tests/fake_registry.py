@@ -56,6 +56,8 @@ class FakeRegistry:
         self.password: str | None = None
         """Which everybody has to give, with any user, or as a bearer token."""
         self.users: set[str | None] = set()
+        self.clusters: set[tuple[str | None, str | None]] = set()
+        """Logical cluster and identity pool, as Confluent Cloud is told them."""
         self.names: list[str] = []
         """Of the clients with another certificate than the last one."""
         self.refusal: Callable[[str, str], tuple[int, Any] | None] = lambda method, path: None
@@ -177,6 +179,9 @@ def served(fake: FakeRegistry, tls: ssl.SSLContext | None = None) -> Iterator[st
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             user = self.headers.get("Authorization")
+            fake.clusters.add(
+                (self.headers.get("target-sr-cluster"), self.headers.get("Confluent-Identity-Pool-Id"))
+            )
             if isinstance(self.connection, ssl.SSLSocket) and (shown := self.connection.getpeercert()):
                 name = str(shown["subject"][0][0][1])
                 if fake.names[-1:] != [name]:

@@ -27,7 +27,7 @@ from bridge.formatting import shortened
 
 
 def _is_free(name: str) -> str:
-    if name in ("translations", "currencies", "doctor"):
+    if name in ("translations", "currencies"):
         raise ValueError("is reserved: the command of this name uses it for a transactional id")
     return name
 
@@ -120,8 +120,8 @@ class FeedSettings(FeedCredential, FeedMargins):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_is_free)] = (
         "settlement-v4"
     )
-    """Key of the checkpoint; part of the transactional id and of the owner group's id. Not `translations`,
-    `currencies` or `doctor`.
+    """Key of the checkpoint; part of the transactional id and of the owner group's id. Not `translations` or
+    `currencies`.
     """
     ping_reply: str = "none"
     """The answer to a ping: `none`, `echo` (the message as it came), or a template that contains `{pingId}`.

@@ -37,6 +37,8 @@ Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0, le=100_000)]
 Bytes = Annotated[int, Field(gt=0, le=MOST_BYTES)]
 Name = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(pattern="^[ -~]+$")]
+"""What a header can carry."""
 FilePath = Annotated[Path, Field(strict=False)]
 
 

@@ -275,8 +275,9 @@ def _names_in(given: Mapping[str, Any]) -> dict[str, str]:
 def _conceal_passwords_in_addresses(settings: Settings) -> None:
     """Mask these passwords in the log. Other secrets are registered when they are read."""
     feed, api = settings.feed, settings.api
-    given = feed.base_url, feed.proxy, api.base_url, api.proxy, settings.registry.url
-    for address in (*given, *getproxies().values()):
+    given = feed.base_url, feed.proxy, api.base_url, api.proxy
+    of_registry = settings.registry.url, settings.registry.token_endpoint_url
+    for address in (*given, *of_registry, *getproxies().values()):
         with contextlib.suppress(ValueError):
             url = urlsplit(address or "")
             for read in (str, unquote):

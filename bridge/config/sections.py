@@ -15,6 +15,7 @@ from bridge.config.fields import (
     FilePath,
     Seconds,
     Section,
+    Text,
     TlsSection,
     is_address,
     only_one,
@@ -89,25 +90,41 @@ class RegistrySettings(TlsSection):
     `deadletters list`, `show` and `export` do without.
     """
     user: str | None = Field(default=None, examples=["settlement-bridge"])
-    """User for basic authentication."""
+    """User for basic authentication; with `token_endpoint_url` the id of a client."""
     password: SecretStr | None = Field(default=None, examples=["…"])
-    """The user's password; without a user, a bearer token. Prefer `password_file`."""
+    """The password of the user, or the secret of the client; without a user, a bearer token. Prefer
+    `password_file`.
+    """
     password_file: FilePath | None = Field(default=None, examples=["/run/secrets/registry"])
-    """A file that holds the password or the token. It is read at each use, so either can be renewed."""
+    """A file that holds the password, secret or token. It is read at each use, so that can be renewed."""
+    token_endpoint_url: Annotated[Address, is_address("https://issuer.example/token", "https?")] | None = (
+        Field(default=None, examples=["https://issuer.example/oauth2/token"])
+    )
+    """Where an issuer gives the client tokens (OAuth client credentials), which are sent to the registry.
+    They are renewed in time. The issuer's certificate is of a public authority or of `ca_file`.
+    """
+    scope: Text | None = Field(default=None, examples=["schema-registry"])
+    """The scope of these tokens, where the issuer wants one."""
+    logical_cluster: Text | None = Field(default=None, examples=["lsrc-12345"])
+    """Id of the registry, which Confluent Cloud wants with a token."""
+    identity_pool: Text | None = Field(default=None, examples=["pool-12345"])
+    """Id of the identity pool, which Confluent Cloud may want with a token."""
 
     @model_validator(mode="after")
     def _password_is_given_once(self) -> Self:
         only_one(self, "password")
+        if self.token_endpoint_url and (self.user is None or not self.secret.is_given):
+            raise ValueError("token_endpoint_url needs user and either password or password_file")
         return self
 
     @property
     def secret(self) -> Secret:
-        """The password, or the token."""
+        """The password, the client's secret, or the token."""
         form = Form.BEARER if self.user is None else Form.ANY
         return Secret("registry.password", self.password, self.password_file, form, self.user)
 
     def secrets(self) -> list[Secret]:
-        """Return the password or the token, if there is one or should be."""
+        """Return the secret, if there is one or should be."""
         return [self.secret] if self.user is not None or self.secret.is_given else []
 
 

@@ -47,6 +47,7 @@ def servers(settings: Settings) -> Iterator[tuple[str, str, str | None]]:
     feed, api = settings.feed, settings.api
     for setting, url, given in (
         ("registry.url", settings.registry.url, "env"),
+        ("registry.token_endpoint_url", settings.registry.token_endpoint_url, "env"),
         ("feed.base_url", feed.base_url, feed.proxy),
         ("api.base_url", api.base_url, api.proxy),
     ):

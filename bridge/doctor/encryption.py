@@ -32,6 +32,7 @@ def _unencrypted(settings: Settings) -> Iterator[str]:
     for setting, address, with_credential in (
         ("feed.base_url", feed.base_url, feed.auth != "none" or _has_password(feed.base_url)),
         ("registry.url", registry.url, bool(registry.secrets()) or _has_password(registry.url)),
+        ("registry.token_endpoint_url", registry.token_endpoint_url, True),
         ("api.base_url", api.base_url, api.token is not None or api.token_file is not None),
     ):
         scheme, _, _ = (address or "").partition("://")

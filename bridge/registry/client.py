@@ -31,6 +31,7 @@ from bridge.errors import (
     BridgeError,
     ForeignRecord,
     IdsChanged,
+    RegistryUnavailable,
     SchemaError,
     SchemaNotFound,
     SettingsError,
@@ -39,6 +40,7 @@ from bridge.errors import (
 from bridge.formatting import plain_error, shortened
 from bridge.log import get
 from bridge.masking import concealed
+from bridge.registry.issuer import Issuer
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _TIMEOUT_SECONDS: Final = 10
@@ -65,12 +67,6 @@ TO_TELL_APART: Final = (
 )
 OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
 """In the order of `Codecs`."""
-
-
-class RegistryUnavailable(TopologyError):
-    """The registry cannot be reached or fails; a retry may help."""
-
-    exit_code = 1
 
 
 _accepted: set[RegistrySettings] = set()
@@ -130,13 +126,18 @@ class Registry:
             "retries.wait.ms": _RETRY_WAIT_MS,
         }
         self._made_with = self._digest()
-        if settings.user is not None:
+        if settings.user is not None and not settings.token_endpoint_url:
             properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret.read()}"
         elif settings.secret.is_given:
+            read = Issuer(settings).token if settings.token_endpoint_url else settings.secret.read
+            # Only a cloud has logical clusters, but the client insists on one.
+            fields = {"bearer.auth.logical.cluster": settings.logical_cluster or ""}
+            if settings.identity_pool:
+                fields["bearer.auth.identity.pool.id"] = settings.identity_pool
             properties |= {
-                "bearer.auth.credentials.source": "STATIC_TOKEN",
-                "bearer.auth.token": settings.secret.read(),
-                "bearer.auth.logical.cluster": "",  # only a cloud has some, but the client insists on it
+                "bearer.auth.credentials.source": "CUSTOM",
+                "bearer.auth.custom.provider.function": lambda fields: fields | {"bearer.auth.token": read()},
+                "bearer.auth.custom.provider.config": fields,
             }
         files = {
             "ssl.ca.location": settings.ca_file,
@@ -361,6 +362,8 @@ class Registry:
 
     def _error(self, what: str, error: SchemaRegistryError) -> TopologyError:
         status, refusal = error.http_status_code, concealed(str(error))
+        if status == 401:
+            self.close()  # a token may have been revoked: the next call asks for another
         text = f"the schema registry at {self.address} refuses {what}: {shortened(refusal)}. "
         if status in _TRANSIENT:
             return RegistryUnavailable(text + "Try again later.")
@@ -373,7 +376,8 @@ class Registry:
             )
         match status:
             case 401 | 403:
-                return TopologyError(text + "Check registry.user, registry.password and their rights.")
+                own = ", registry.scope" if self._settings.token_endpoint_url else ""
+                return TopologyError(f"{text}Check registry.user, registry.password{own} and their rights.")
             case 404:
                 return SchemaNotFound(
                     text + "Check registry.url: is it the registry that the topic was written with?"

@@ -6,19 +6,16 @@ One broker has a listener for each way to be wrong about TLS and SASL, and heeds
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka.admin import (
@@ -62,7 +59,8 @@ from tests.integration.snapshots import simulated
 from tests.integration.test_dead_letters import letter
 from tests.integration.test_gaps import four_days_ago
 from tests.integration.test_secrets import forms
-from tests.signing import LIFE_SECONDS, end_of, token_of
+from tests.issuer import Issuer, serving
+from tests.signing import LIFE_SECONDS, end_of
 from tests.tls import Authority
 from tests.unit.cli.test_commands import ALL
 
@@ -388,47 +386,8 @@ def test_a_client_certificate_has_its_secret_in_a_file(
 # A client has a token.
 
 
-class Issuer(BaseHTTPRequestHandler):
-    """Issues tokens for themselves to clients that know the password; a token lasts 10 s."""
-
-    password: ClassVar[str] = PASSWORD
-    asked: ClassVar[list[str]] = []
-    """What clients have sent as their credentials."""
-    issued: ClassVar[list[str]] = []
-    """The tokens."""
-
-    def do_POST(self) -> None:
-        """Answer a request for a token, as OAuth 2.0's grant of client credentials."""
-        given = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
-        self.asked.append(given)
-        user, _, password = given.partition(":")
-        token = token_of(user, time.time() + 10)
-        is_known = password == self.password
-        self.issued.append(token)
-        answer = {"access_token": token} if is_known else {"error": "invalid_client"}
-        self.send_response(200 if is_known else 401)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    """Serve a new issuer; its port."""
-    Issuer.password = PASSWORD
-    Issuer.asked.clear()
-    Issuer.issued.clear()
-    with ThreadingHTTPServer((HOST, 0), Issuer) as issuer:
-        threading.Thread(target=issuer.serve_forever, daemon=True).start()
-        yield issuer.server_port
-        issuer.shutdown()
-
-
-def by_token(secured: Secured, issuer: int, secret: Path) -> dict[str, str]:
-    """The settings of a client whose tokens come from the issuer at that port."""
+def by_token(secured: Secured, issuer: Issuer, secret: Path) -> dict[str, str]:
+    """The settings of a client whose tokens come from that issuer."""
     return {
         "KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{secured.ports['oauth']}",
         "KAFKA__SECURITY_PROTOCOL": "SASL_SSL",
@@ -437,7 +396,7 @@ def by_token(secured: Secured, issuer: int, secret: Path) -> dict[str, str]:
         "KAFKA__SASL_OAUTHBEARER_METHOD": "oidc",
         "KAFKA__SASL_OAUTHBEARER_CLIENT_ID": "rotated",
         "KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET_FILE": str(secret),
-        "KAFKA__SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL": f"http://{HOST}:{issuer}/token",
+        "KAFKA__SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL": issuer.address,
     }
 
 
@@ -445,11 +404,11 @@ def test_a_client_gets_its_token_from_an_issuer(
     secured: Secured, place: Place, rights: Place, tmp_path: Path
 ) -> None:
     (file := tmp_path / "secret").write_text(PASSWORD)
-    with serving() as issuer:
+    with serving(PASSWORD) as issuer:
         settings = by_token(secured, issuer, file)
         made = place.run("topics", "apply", **settings)
         assert made.returncode == 0, made.stderr
-        assert Issuer.asked == [f"rotated:{PASSWORD}"]
+        assert issuer.asked == [f"rotated:{PASSWORD}"]
         unable = rights.run("gaps", **settings | {"KAFKA__SASL_OAUTHBEARER_CLIENT_ID": "describer"})
         file.write_text(WRONG)
         refused = place.run("gaps", **settings)
@@ -466,7 +425,7 @@ async def test_no_secret_is_in_the_log_of_a_client_that_gets_in(
     secured: Secured, place: Place, tmp_path: Path, way: str
 ) -> None:
     (file := tmp_path / "secret").write_text(PASSWORD)
-    with serving() as issuer:
+    with serving(PASSWORD) as issuer:
         by_password = secured.settings("sasl", user="rotated")
         settings = by_password if way == "password" else by_token(secured, issuer, file)
         async with simulate() as feed:
@@ -476,8 +435,8 @@ async def test_no_secret_is_in_the_log_of_a_client_that_gets_in(
             assert await bridge.end() == 0
     said = bridge.text()
     assert '"library":"librdkafka' in said.replace(" ", "")
-    assert bool(Issuer.issued) == (way == "token")
-    assert [form for form in (*forms(PASSWORD, "rotated"), *Issuer.issued) if form in said] == []
+    assert bool(issuer.issued) == (way == "token")
+    assert [form for form in (*forms(PASSWORD, "rotated"), *issuer.issued) if form in said] == []
 
 
 def by_signer(secured: Secured) -> dict[str, str]:
@@ -535,7 +494,7 @@ class Rotation(NamedTuple):
     renew: Callable[[], object]
 
 
-def rotations(secured: Secured, issuer: int, directory: Path) -> dict[str, Rotation]:
+def rotations(secured: Secured, issuer: Issuer, directory: Path) -> dict[str, Rotation]:
     """One for each kind of secret; those of `secured.stranger` are the new ones."""
     password, secret, authority = directory / "password", directory / "secret", directory / "authority.pem"
     for file in (password, secret):
@@ -590,7 +549,7 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
 
     Connections outlast their credentials: each bridge has its new ones to use when a broker restarts.
     """
-    with serving() as issuer:
+    with serving(PASSWORD) as issuer:
         ways = rotations(secured, issuer, tmp_path)
         # Below the prefix of the place: so it is seen if the restart of the broker has hidden records (0036).
         places = {way: place.below(way) for way in ways}
@@ -616,7 +575,7 @@ async def test_a_secret_is_rotated_without_a_restart(secured: Secured, place: Pl
             await asyncio.to_thread(set_password, place, WRONG, "rotated")
             secured.trusted.write_bytes(secured.stranger.certificate.read_bytes())
             secured.renewed.write_bytes(secured.stranger.server_file(HOST).read_bytes())
-            Issuer.password = WRONG
+            issuer.password = WRONG
             await asyncio.to_thread(secured.cluster.servers["kafka-1"].stop)
             await asyncio.to_thread(secured.cluster.restart, "kafka-1")
             for way, bridge in bridges.items():

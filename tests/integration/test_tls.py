@@ -1,18 +1,20 @@
-"""Provider, REST side and registry want TLS and certificates, which are rotated."""
+"""Provider, REST side and registry want TLS, and certificates or tokens, which are renewed."""
 
 from __future__ import annotations
 
 import base64
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.encrypted import Front, fronts
-from tests.harness import Place, assert_exact, until
+from tests.harness import Place, assert_exact, simulate, until
 from tests.integration.snapshots import LANGUAGES, SMALL
+from tests.issuer import serving
 from tests.tls import Authority
 
 
@@ -97,3 +99,58 @@ async def test_certificates_and_passwords_of_all_servers_are_rotated(place: Plac
                 assert_exact(await place.settled(feed, bridge))
                 assert not feed.breaches
                 assert [await one.end() for one in (bridge, job)] == [0, 0]
+
+
+async def test_a_registry_wants_tokens_of_an_issuer(place: Place, tmp_path: Path) -> None:
+    """It takes the last one alone, so each command gets its own; an issuer that is away is waited for."""
+    secret, authority, issued = "hush-of-the-client", Authority(tmp_path), list[str]()
+    (file := tmp_path / "secret").write_text(secret)
+    address = urlsplit(place.cluster.registry_url)
+    registry = Front(address.port or 0)
+    registry.context = authority.server_context("127.0.0.1")
+
+    def answer(user: str) -> tuple[int, Any]:
+        issued.append(f"token-{len(issued)}-of-{user}")
+        registry.required = f"Bearer {issued[-1]}\r\n".encode()
+        return 200, {"access_token": issued[-1], "expires_in": 3600}
+
+    async with fronts(registry), simulate() as feed:
+        with serving(secret, authority.server_context("127.0.0.1")) as issuer:
+            issuer.answer = answer
+            given = {
+                "FEED__BASE_URL": feed.url,
+                "REGISTRY__URL": f"https://127.0.0.1:{registry.port}{address.path}",
+                "REGISTRY__USER": "bridge",
+                "REGISTRY__PASSWORD_FILE": str(file),
+                "REGISTRY__TOKEN_ENDPOINT_URL": issuer.address,
+                "REGISTRY__CA_FILE": str(authority.certificate),
+            }
+            made = await place.ran("schemas", "register", **given)
+            assert made.returncode == 0, made.stderr
+            doctor = await place.ran("doctor", "--startup", "--json", **given)
+            found = {one["check"]: one["outcome"] for one in json.loads(doctor.stdout)}
+            assert (doctor.returncode, found["registry"], found["encryption"]) == (0, "ok", "ok")
+            issuer.answer = lambda user: (200, {"access_token": "of-another-registry"})
+            foreign = await place.ran("schemas", "register", **given)
+            file.write_text("of-somebody-else")
+            refused = await place.ran("schemas", "register", **given)
+            assert issuer.asked.count("bridge:of-somebody-else") == 1
+        assert foreign.returncode == refused.returncode == 6
+        assert "Check registry.user, registry.password, registry.scope and their rights" in foreign.stderr
+        assert 'HTTP 401: {"error": "invalid_client"}. Check registry.user, registry.pass' in refused.stderr
+
+        file.write_text(secret)
+        away = await place.ran("schemas", "register", **given)
+        assert (away.returncode, "registry.token_endpoint_url" in away.stderr) == (1, True)
+        bridge = place.bridge("run", "-v", **given)
+        await bridge.reaches("WaitingForKafka")
+        await until(lambda: "token_endpoint_url" in bridge.text(), "the reason", so_far=bridge.text)
+        port = urlsplit(issuer.address).port or 0
+        with serving(secret, authority.server_context("127.0.0.1"), port) as issuer:
+            issuer.answer = answer
+            await bridge.reaches("Live")
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+    said = bridge.text() + "".join(ran.stdout + ran.stderr for ran in (made, doctor, foreign, refused, away))
+    assert len(issued) >= 3
+    assert [one for one in (secret, *issued, "of-somebody-else", "of-another-registry") if one in said] == []

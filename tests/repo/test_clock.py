@@ -36,6 +36,7 @@ DRIVERS = {
     "bridge.kafka.msk": "knows how long a token lasts",
     "bridge.kafka.outage": "says again that one takes long",
     "bridge.registry.client": "tries again",
+    "bridge.registry.issuer": "knows how long a token lasts",
     "bridge.stored.reach_reader": "names a revision that the provider can replay",
     "bridge.kafka.transactions": "knows how long Kafka takes",
     "bridge.records.topics": "compares feed.start with the last bet",

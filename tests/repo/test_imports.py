@@ -166,7 +166,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
             "bridge_sandbox.provider.server",
         ],
         "fastavro": ["bridge.avro", "bridge_sandbox.demo.verify", "bridge_sandbox.provider.avro_files"],
-        "httpx2": ["bridge.feed.provider_clock", "bridge.rest.transport"],
+        "httpx2": ["bridge.feed.provider_clock", "bridge.registry.issuer", "bridge.rest.transport"],
         "prometheus_client": ["bridge.observability", "bridge.snapshots.status"],
         "confluent_kafka": [
             "bridge.ownership",

@@ -127,7 +127,6 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
         ("feed.name", "a b", "must match"),
         ("feed.name", "translations", "is reserved"),  # it would share a transactional id with the job,
         ("feed.name", "currencies", "is reserved"),  # and the two would fence each other
-        ("feed.name", "doctor", "is reserved"),
         ("feed.on_gap", "ignore", "must be 'stop' or"),
         ("feed.auth", "basic", "must be 'none', 'bearer'"),
         ("feed.ping_reply", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
@@ -163,6 +162,8 @@ def test_a_wrong_value_is_named_with_the_fix(
         ("FEED__START", "2999-01-01T00:00:00Z", "feed.start (BRIDGE_FEED__START) = 2999-01-01T00:00:00Z "),
         ("LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
         ("LIMITS__MAX_AGE_SECONDS", "3599", "3600 must not be above max_age_seconds = 3599"),
+        ("REGISTRY__TOKEN_ENDPOINT_URL", "https://i.example", "needs user and either password or password_f"),
+        ("REGISTRY__IDENTITY_POOL", "pool\n", "must match"),
         ("API__KEEP_DAYS", "2", "recent_days = 3 must not be above keep_days = 2"),  # or names come and go
         ("KAFKA__SECURITY_PROTOCOL", "TLS", 'librdkafka does not accept it: Invalid value "TLS"'),
         # Typos, with the nearest name.

@@ -69,12 +69,18 @@ def test_the_last_value_counts_until_there_is_another(
 # The log masks secrets.
 
 
-ADDRESSES = ("FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY", "REGISTRY__URL")
+ADDRESSES = (
+    *("FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY"),
+    *("REGISTRY__URL", "REGISTRY__TOKEN_ENDPOINT_URL"),
+)
 
 
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_the_password_in_an_address_is_a_secret_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"BRIDGE_{name}", "https://me:hush%40hush@host.example")
+    if "TOKEN" in name:  # which needs a client
+        monkeypatch.setenv("BRIDGE_REGISTRY__USER", "me")
+        monkeypatch.setenv("BRIDGE_REGISTRY__PASSWORD", "another")
     load()
     basic = base64.b64encode(b"me:hush@hush").decode()
     assert concealed(f"hush%40hush hush@hush {basic} host.example") == f"{MASK} {MASK} {MASK} host.example"
@@ -162,7 +168,7 @@ def test_every_setting_that_suggests_a_secret_is_one() -> None:
         for root in (Settings, SimulatorSettings)
         for model in models(root)
         for name, field in model.model_fields.items()
-        if SUGGESTIVE.search(name) and not name.endswith("_file")
+        if SUGGESTIVE.search(name) and not name.endswith(("_file", "_url"))
     }
     assert len(suggestive) == 6
     assert [name for name, kind in suggestive.items() if "SecretStr" not in kind] == []
@@ -176,6 +182,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every secret is the marker, also the passwords in addresses."""
     for name in VARIABLES:
         monkeypatch.setenv(f"BRIDGE_{name}", MARKER)
+    monkeypatch.setenv("BRIDGE_REGISTRY__USER", "me")
     for name in ADDRESSES:
         monkeypatch.setenv(f"BRIDGE_{name}", f"http://me:{MARKER}@host.example/path")
 

@@ -13,6 +13,7 @@ from bridge.doctor.finding import Verdict
 HUSH = "s3cret"
 BEARER = {"auth": "bearer", "auth_value": HUSH}
 SASL = {"sasl_mechanism": "plain", "sasl_username": "me", "sasl_password": HUSH}
+CLIENT = {"url": "https://registry", "user": "me", "password": HUSH}
 AT = {"base_url": "https://provider.example"}
 UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
 
@@ -37,6 +38,8 @@ UNVERIFIED = "kafka.enable_ssl_certificate_verification is false"
         ("registry", {"url": "http://registry"}, ""),
         ("registry", {"url": "https://registry", "user": "me", "password": HUSH}, ""),
         ("registry", {"url": "http://localhost:8081", "user": "me", "password": HUSH}, ""),
+        ("registry", {**CLIENT, "token_endpoint_url": "http://issuer"}, "is sent to issuer unencrypted"),
+        ("registry", {**CLIENT, "token_endpoint_url": "https://issuer"}, ""),
         ("api", {"base_url": "http://10.0.0.1", "token": HUSH}, "api.base_url begins with http://"),
         ("api", {"base_url": "http://10.0.0.1", "token_file": "token"}, "is sent to 10.0.0.1 unencrypted"),
         ("api", {"base_url": "http://10.0.0.1"}, ""),

@@ -42,7 +42,12 @@ def test_addresses_are_those_of_the_settings() -> None:
     found = addresses(
         settings(
             {"bootstrap_servers": "one, SASL_SSL://two:1,[::1]:2", "security_protocol": "SASL_SSL"},
-            registry=RegistrySettings(url="http://user:pass@registry.example/apis"),
+            registry=RegistrySettings(
+                url="http://user:pass@registry.example/apis",
+                token_endpoint_url="https://issuer.example/token",
+                user="me",
+                password=SecretStr("hush"),
+            ),
             feed=FeedSettings(base_url="wss://feed.example/v1"),
             api=ApiSettings(base_url="https://api.example:8443"),
         )
@@ -52,6 +57,7 @@ def test_addresses_are_those_of_the_settings() -> None:
         HostAddress("kafka.bootstrap_servers", "two", 1, True),
         HostAddress("kafka.bootstrap_servers", "::1", 2, True),
         HostAddress("registry.url", "registry.example", 80, False),
+        HostAddress("registry.token_endpoint_url", "issuer.example", 443, True),
         HostAddress("feed.base_url", "feed.example", 443, True),
         HostAddress("api.base_url", "api.example", 8443, True),
     ]
