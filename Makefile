@@ -179,7 +179,7 @@ flame: setup ## draw the flame graph of catch-up, docs/performance/flame.svg
 $(PEERS)/.set-up: benchmarks/requirements.txt
 	@$(call ENVIRONMENT,$(comma) about 140 MB)
 
-chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS, TERMS, TIMES, FAULT, FAULTS, ROUNDS, SECONDS and SEED change it
+chaos: setup ## run long fault campaigns; CAMPAIGN=kills runs one, MESSAGES, KILLS, TERMS, TIMES, FAULT, FAULTS, ROUNDS, SECONDS and SEED change it
 	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 $(or $(wildcard tests/chaos/test_$(CAMPAIGN).py),tests/chaos $(addprefix -k ,$(CAMPAIGN))) $(ARGS)
 
 mutants: setup ## run mutation tests of rate limits, position, deduplicator and eviction horizon; takes minutes

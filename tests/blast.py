@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Consumer, TopicPartition
 from websockets.frames import Opcode
 from websockets.utils import accept_key
@@ -19,19 +18,12 @@ from websockets.utils import accept_key
 from tests.bombs import Bomb, bet, text
 from tests.frames import frame
 from tests.harness import Bridge, Place, until
-from tests.processes import start_cold
 
 MEMORY_MIB = 256
 HOLD_MS = 1_000
 """Neither may be reached, whatever is sent."""
 _BEAT_SECONDS = 0.5
 _LETTERS_SECONDS = 30.0
-
-
-def run_plain(place: Place, patch: pytest.MonkeyPatch) -> None:
-    """Let bridges run as plain Python: started cold, as a forked one has the modules of its server."""
-    place.start = start_cold
-    patch.setenv("PYTHONPATH", str(Path(__file__).with_name("plain")))
 
 
 class RawProvider:

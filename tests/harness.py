@@ -433,7 +433,7 @@ def simulate(**settings: Any) -> Simulator:
     return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 20, **settings}))
 
 
-async def finished(run: Bridge, seconds: float = 240) -> tuple[dict[str, Any], float]:
+async def finished(run: Bridge) -> tuple[dict[str, Any], float]:
     """The output of a command, and its peak memory in megabytes.
 
     `getrusage` would count what its parent held when it was forked.
@@ -447,7 +447,7 @@ async def finished(run: Bridge, seconds: float = 240) -> tuple[dict[str, Any], f
             most = int(found[1]) / 1024
         return run.process.poll() is not None
 
-    await until(has_ended, "the end of the run", seconds)
+    await until(has_ended, "the end of the run", 240)
     assert run.process.returncode == 0, run.text()
     return json.loads(run.output()), most
 

@@ -8,11 +8,9 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.harness import Place, assert_exact, simulate, until
-from tests.time_lapse import TimeLapse
 
 
 async def test_a_clean_end_hands_over_at_once(cold: Place) -> None:
@@ -42,37 +40,31 @@ def idle_clients(url: str | None, number: int) -> Iterator[None]:
 
 
 async def test_broker_and_registry_away_for_longer_than_a_transaction_may_last(
-    cold: Place, tmp_path: Path
+    cold: Place,
 ) -> None:
     """The bridge still owns the feed after the outage, finds its producer fenced, and recovers by itself.
 
     Also with 256 descriptors and 400 idle clients at its web port, and it answers probes all the time.
-    Prometheus tells that it waits.
     """
     settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
-    async with simulate() as feed, TimeLapse(every=0.3) as lapse:
+    async with simulate() as feed:
         bridge = cold.bridge(FEED__BASE_URL=feed.url, **settings)
-        lapse.pods["a"] = bridge
         resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))
         await bridge.reaches("Live")
-        lapse.scrapes.expect()
         with idle_clients(bridge.address(), 400):
             assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(cold.cluster.servers["registry"].stop)
             await asyncio.to_thread(cold.cluster.servers["kafka-1"].stop, kill=True)
             await until(lambda: bridge.states()[-1] == "WaitingForKafka", "waiting", so_far=bridge.text)
-            await lapse.pass_by(600)
-            lapse.scrapes.expect(SettlementWaitingForKafka={"namespace": "n", "feed": "settlement-v4"})
+            await asyncio.sleep(15)  # longer than a transaction may last
             assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(cold.cluster.restart, "kafka-1")
             await bridge.reaches("Live", 2)
             assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(cold.cluster.restart, "registry")
             assert_exact(await cold.settled(feed, bridge))
-            lapse.scrapes.expect()
         assert await bridge.end() == 0
         assert not feed.breaches
-    lapse.scrapes.judge(tmp_path, "SettlementWaitingForKafka")
 
 
 async def test_sigterm_while_the_broker_is_away(cold: Place) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from tests.harness import Bridge, Place, simulate, until
 from tests.soak.bridges import taken
-from tests.time_lapse import TimeLapse
 
 
 def owner_id(bridge: Bridge) -> str:
@@ -99,22 +98,3 @@ async def test_a_term_that_was_lost_leaves_nothing_behind(cold: Place) -> None:
         assert max(memory[2:]) < max(memory[:2]) + GROWTH_MB, memory
         for bridge in (owner, other):
             assert await bridge.end() == 0
-
-
-@pytest.mark.long
-async def test_a_standby_that_has_died_is_told_by_prometheus(place: Place, tmp_path: Path) -> None:
-    async with simulate() as feed, TimeLapse(every=0.25) as lapse:
-        for pod in "ab":
-            lapse.pods[pod] = place.bridge(FEED__BASE_URL=feed.url)
-        owner, standby = lapse.pods.values()
-        await until(lambda: bool(standby.address()) and "Live" in owner.states() + standby.states(), "live")
-        await lapse.pass_by(20 * 60)
-        lapse.scrapes.expect()
-        standby.kill()
-        await lapse.pass_by(25 * 60)
-        lapse.scrapes.expect(SettlementNoStandby={"namespace": "n", "feed": "settlement-v4"})
-        lapse.pods["c"] = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: bool(lapse.pods["c"].address()), "another standby")
-        await lapse.pass_by(15 * 60)
-        lapse.scrapes.expect()
-    lapse.scrapes.judge(tmp_path, "SettlementNoStandby")

@@ -13,7 +13,6 @@ from confluent_kafka.admin import NewTopic
 from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
-from bridge.config import KafkaSettings, Settings, TopicsSettings
 from bridge.doctor.aborted import check_aborted
 from bridge.doctor.finding import Verdict
 from bridge.feed.rate_limits import Attempt
@@ -23,6 +22,7 @@ from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.records.gap import Cause, FeedGap
 from tests.harness import Place, simulate, until
+from tests.integration.snapshots import settings_at
 
 NOWHERE = "http://127.0.0.1:1"
 PLAIN = set() if compiled() else {"compiled"}
@@ -75,10 +75,7 @@ async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
 
 
 def test_a_cluster_that_shows_what_was_aborted_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
-        topics=TopicsSettings(prefix=place.prefix),
-    )
+    settings = settings_at(place, {})
     assert check_aborted(settings).outcome is Verdict.OK
     clients = reader.reading_clients
     monkeypatch.setattr(
@@ -91,10 +88,7 @@ def test_a_cluster_that_shows_what_was_aborted_is_told(place: Place, monkeypatch
 
 
 def test_what_a_doctor_has_left_is_named_and_stays(place: Place) -> None:
-    settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
-        topics=TopicsSettings(prefix=place.prefix),
-    )
+    settings = settings_at(place, {})
     name = f"{place.prefix}.doctor.left"
     client = place.admin()
     client.create_topics([NewTopic(name, 3)])[name].result(10)
@@ -107,10 +101,7 @@ def test_what_a_doctor_has_left_is_named_and_stays(place: Place) -> None:
 
 
 def test_doctors_at_once_find_no_trouble(place: Place) -> None:
-    settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
-        topics=TopicsSettings(prefix=place.prefix),
-    )
+    settings = settings_at(place, {})
     with ThreadPoolExecutor(3) as several:
         found = [*several.map(lambda _: check_aborted(settings), range(9))]
     assert {it.outcome for it in found} <= {Verdict.OK, Verdict.SKIPPED}, found
@@ -123,10 +114,7 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
     ledger = (Attempt(now - 60, 1_800, False, now - 59), Attempt(now - 50, 1_500, False, now - 49))
     checkpoint = Checkpoint("settlement-v4", int(now) - 30, State.LIVE, ledger, Counters(), now, "me")
     write(place, "feed-checkpoint", "checkpoints", ids, checkpoint.to_avro())
-    settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
-        topics=TopicsSettings(prefix=place.prefix),
-    )
+    settings = settings_at(place, {})
     leadership = LeaderElection(
         settings.kafka, group_of(settings), f"{place.prefix}.checkpoints", lambda: None, new_owner_id()
     )

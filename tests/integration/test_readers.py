@@ -15,7 +15,6 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.kafka.clients import WatchedConsumer
 from bridge.reader import BETS, read
 from bridge.records import topics
 from bridge.records.gap import Cause, FeedGap
@@ -136,28 +135,6 @@ async def test_partitions_that_are_added_are_followed_from_their_beginning(place
     place.write("bets", value, "new-6", 6)
     place.write("bets", value, "new-7", 7)
     await until(lambda: {"new-6", "new-7"} <= {*tail.seen}, "both", so_far=lambda: str(tail.seen))
-    tail.end()
-    assert len(tail.seen) == len({*tail.seen})
-
-
-async def test_a_client_that_has_lost_its_brokers_is_replaced(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings, value = place_of_bets(place)
-    tail = Tail(settings)
-    for number in itertools.count():
-        place.write("bets", value, f"old-{number}", 0)
-        if tail.seen:
-            break
-        await asyncio.sleep(0.1)
-    await until(lambda: tail.seen[-1] == f"old-{number}", "all old ones are shown")
-    monkeypatch.setattr(WatchedConsumer, "consume", lambda *_, **__: [])
-    place.write("bets", value, "new-1", 0)
-    with capture_logs() as lines:
-        monkeypatch.setattr(WatchedConsumer, "stranded", property(lambda _: "lost" if lines == [] else ""))
-        await until(lambda: lines != [], "the log reports it")
-    monkeypatch.undo()
-    await until(lambda: "new-1" in tail.seen, "the new one", so_far=lambda: str(tail.seen))
     tail.end()
     assert len(tail.seen) == len({*tail.seen})
 

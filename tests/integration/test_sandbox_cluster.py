@@ -25,9 +25,9 @@ from tests.unit.sandbox.cluster.test_process import eventually, open_to_others
 pytestmark = pytest.mark.long
 
 
-def create_topic(servers: str, name: str, replicas: int = 1) -> None:
+def create_topic(servers: str, replicas: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(name, 1, replicas)])[name].result(20)
+    admin.create_topics([NewTopic("bets", 1, replicas)])["bets"].result(20)
 
 
 def produce(servers: str, topic: str, value: bytes) -> None:
@@ -93,7 +93,7 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         assert any("took a port" in line for line in lines)
         assert all(".aot\n" in Path(f"/proc/{pid}/maps").read_text() for pid in pids(data))
         servers, url = cluster.bootstrap_servers, cluster.registry_url
-        create_topic(servers, "bets")
+        create_topic(servers)
         produce(servers, "bets", b"first")
         schema_id = register(url, "bets-value")
 
@@ -160,7 +160,7 @@ def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data
     assert any("waiting for another start" in line for line in lines)
     assert any("already running" in line for line in lines)
 
-    create_topic(first.bootstrap_servers, "bets")
+    create_topic(first.bootstrap_servers)
     produce(first.bootstrap_servers, "bets", b"kept")
     schema_id = register(first.registry_url, "bets-value")
     seen = load(data)
@@ -202,7 +202,7 @@ def test_three_brokers_go_on_without_one(data: Path) -> None:
     with start(data, brokers=3, kafka_port=0, registry_port=0) as cluster:
         servers = cluster.bootstrap_servers
         assert len(set(servers.split(","))) == 3
-        create_topic(servers, "bets", replicas=3)
+        create_topic(servers, replicas=3)
         produce(servers, "bets", b"with three")
         cluster.servers["kafka-2"].stop(kill=True)
         produce(servers, "bets", b"with two")

@@ -87,7 +87,6 @@ def judge_bet(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: T
             trial.findings.add(Anomaly.ABORTED_READ, it.received, what)
         return
     _judge_times(bet, sent, stored, trial)
-    _same_partition(bet, stored, trial)
     records = [_as_sent(bet, it, sent, stored, trial) for it in stored]
     verdict = explained(sent, records, trial.may_be_repeated, trial.case.anew_at)
     extra = _last_of_each(records, verdict.extra)
@@ -279,15 +278,6 @@ def _as_sent(
         Anomaly.WRONG_FIELD, record.received, lambda: f"bet {bet}: {_place(record)}: {explain()}"
     )
     return record._replace(version=like.version, content=like.content)
-
-
-def _same_partition(bet: str, stored: Sequence[Stored], trial: Trial) -> None:
-    for it in stored:
-        if it.partition != stored[0].partition:
-            what = (
-                f"bet {bet} is in partition {stored[0].partition} and in {it.partition}, offset {it.offset}"
-            )
-            trial.findings.add(Anomaly.WRONG_FIELD, it.received, what)
 
 
 def _place(it: Stored) -> str:

@@ -98,8 +98,6 @@ FIRED = {
     "virtual/test_alerts.py",
     "unit/snapshots/test_alerts.py",
     "faults/test_foreign_transaction.py",
-    "faults/test_standby.py",
-    "faults/test_outages.py",
     "integration/test_snapshot_rights.py",
 }
 """Tests in which a cause happens on the simulator or on a real broker."""

@@ -430,9 +430,6 @@ def test_a_credential_is_complete(
         assert said in complaint()
 
 
-# Secrets.
-
-
 # Kafka's own.
 
 

@@ -23,18 +23,15 @@ STATEMENTS = list(
 )
 
 
-def test_the_file_is_settings_tables_views_and_two_queries() -> None:
-    kinds = [
-        " ".join(statement.split()[:2]) for statement in STATEMENTS if parsing.setting(statement) is None
-    ]
-    assert kinds == ["CREATE TABLE"] * 5 + ["CREATE VIEW"] * 3 + ["INSERT INTO"] * 2
+def test_the_variables_are_filled_in() -> None:
+    tables = [statement for statement in STATEMENTS if statement.startswith("CREATE TABLE")]
+    for statement in tables:
+        assert "'topic' = 'bets-of." in statement
+        assert "'properties.bootstrap.servers' = 'broker:9092'" in statement
+        assert "'value.avro-confluent.url' = 'http://registry'" in statement
+    assert tables
     assert ("table.local-time-zone", "UTC") in map(parsing.setting, STATEMENTS)
     assert [s for s in STATEMENTS if "--" in s or s.endswith(";") or "${" in s] == []
-    for statement in STATEMENTS:
-        if statement.startswith("CREATE TABLE"):
-            assert "'topic' = 'bets-of." in statement
-            assert "'properties.bootstrap.servers' = 'broker:9092'" in statement
-            assert "'value.avro-confluent.url' = 'http://registry'" in statement
 
 
 def test_the_tables_over_the_bridges_topics_read_committed_records_only() -> None:

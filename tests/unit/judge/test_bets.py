@@ -58,13 +58,6 @@ def test_a_correction_that_is_taken_back_may_be_dropped_after_a_replay_that_bega
         assert list(bet("1a 1b 1a 1b 1a", "1a 1b 1a 1b", trial(FIRST, attempt(45, since)))) == kinds
 
 
-def test_a_bet_in_two_partitions_is_found() -> None:
-    of = trial()
-    one, other = stored("1a 2b")
-    judge_bet("b", sent("1a 2b", of), [one, other._replace(partition=4)], of)
-    assert list(found(of)) == [Anomaly.WRONG_FIELD]
-
-
 def test_what_the_provider_could_not_replay_is_an_undeclared_gap() -> None:
     late = attempt(2000, 1500)
     forgotten = [{"at": NOW + 20, "before": NOW + 15}]

@@ -402,10 +402,3 @@ def transactions(seed: int, *, compacted: bool, late: bool = False) -> History:
         count = len(it.records["checkpoints", 0])
         it.compacts({n for n in range(count) if random.random() < 0.3})
     return it
-
-
-def test_a_truth_that_ends_early_is_no_judgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    history = History.begun()
-    history.is_cut_off = True
-    with pytest.raises(OSError, match="1 messages fewer"):
-        history.judged(tmp_path, monkeypatch)

@@ -59,8 +59,6 @@ class History:
     def __init__(self, remembers: float = 1000.0, **case: Any) -> None:
         self.case: Case = replace(CASE, **{"position_margin": inf, **case})
         self.truth: list[Published] = []
-        self.is_cut_off = False
-        """Whether the provider ends its truth before its end."""
         self.attempts: list[dict[str, Any]] = []
         self.breaches: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {
@@ -243,8 +241,6 @@ class _Provider(_Fake):
         ]
 
     def truth(self, since: float, until: float) -> Iterator[Published]:
-        if self._history.is_cut_off:
-            raise OSError("1 messages fewer")
         messages = sorted(self._history.truth, key=lambda it: it.at)
         return (it for it in messages if since <= it.at <= until)
 

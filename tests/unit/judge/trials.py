@@ -57,10 +57,10 @@ def checkpoint(revision: float, updated_at: float, offset: int = 0, **changes: A
     return Checkpoint(int(NOW + revision), NOW + updated_at, offset=offset, **given)
 
 
-def sent(text: str, of: Trial, every: float = 10.0) -> list[Sent]:
+def sent(text: str, of: Trial) -> list[Sent]:
     """Messages such as `1a 2b 2c`: version and content, one every ten seconds from NOW on."""
     return [
-        Sent(int(it[0]), it[1].encode(), NOW + every * n, n, of.is_due(NOW + every * n))
+        Sent(int(it[0]), it[1].encode(), NOW + 10 * n, n, of.is_due(NOW + 10 * n))
         for n, it in enumerate(text.split())
     ]
 

@@ -18,10 +18,10 @@ from tests.tls import Authority, demand_strict
 REFUSED = KafkaError(KafkaError._AUTHENTICATION, "sasl_ssl://127.0.0.1:1/1: Authentication failed")
 
 
-def unverified(port: int, broker: int = 1) -> KafkaError:
+def unverified(port: int) -> KafkaError:
     """An error as librdkafka reports it for a broker whose certificate it rejects."""
     failed = "SSL handshake failed: certificate verify failed: broker certificate could not be verified"
-    return KafkaError(KafkaError._SSL, f"ssl://127.0.0.1:{port}/{broker}: {failed} (after 5ms in state UP)")
+    return KafkaError(KafkaError._SSL, f"ssl://127.0.0.1:{port}/1: {failed} (after 5ms in state UP)")
 
 
 def probes() -> list[threading.Thread]:

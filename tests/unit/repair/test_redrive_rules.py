@@ -23,8 +23,8 @@ CODEC = Codec(SCHEMA, 7)
 OLDER: Schema = SCHEMA | {"fields": [field for field in SCHEMA["fields"] if field["name"] != "partialRefund"]}
 
 
-def body(version: int = 1, payout: float = 1.5, bet_id: str = "b", **extra: Any) -> bytes:
-    data = EXAMPLE["data"] | {"betId": bet_id, "settlementVersion": version, "payout": payout}
+def body(version: int = 1, payout: float = 1.5, **extra: Any) -> bytes:
+    data = EXAMPLE["data"] | {"betId": "b", "settlementVersion": version, "payout": payout}
     return json.dumps({"data": data | extra}).encode()
 
 
@@ -34,10 +34,10 @@ def schemas(schema_id: int) -> Schema:
     return OLDER
 
 
-def desk(*published: tuple[bytes, float], codec: Codec = CODEC, most: int = 10_000) -> RedriveRules:
+def desk(*published: tuple[bytes, float], codec: Codec = CODEC) -> RedriveRules:
     """The rules, after these messages were published, with their times of receipt."""
     given = Codec(SCHEMA, 7, schemas)
-    model = Model(Settings(feed=FeedSettings(max_message_bytes=most)), given)
+    model = Model(Settings(feed=FeedSettings(max_message_bytes=10_000)), given)
     deduplicator, received = Deduplicator(), {}
     for message, at in published:
         bet = model.convert(identity(message).decode(), message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -13,7 +12,7 @@ from bridge.config import Settings
 from bridge.ownership.group import Group, Member
 from bridge.records.topics import declare
 from tests.chaos.owners import Members
-from tests.judge import Case, Report
+from tests.judge import Report
 from tests.storm import round as storm
 from tests.storm.operator import Hanging
 from tests.storm.plan import draw
@@ -82,22 +81,3 @@ def test_bridges_must_say_that_a_topic_is_another_where_records_can_lack(
     scene: Any = SimpleNamespace(made_anew={topic: 5.0}, moved_to=[], gaps=[None] * gaps)
     found = storm.troubles(0, None, 0, Report({}, {"excused": 0}, 1), scene)
     assert found == [f"all bridges: none has said that topics are others ({topic})"] * silent
-
-
-async def test_bridges_have_ended_before_they_are_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    happened = Mock()
-    happened.missing.return_value = 0
-    happened.judge.return_value = Report({}, {}, 7)
-    happened.group = AsyncMock(return_value=[])
-    happened.close = AsyncMock()
-    monkeypatch.setattr(storm, "missing", happened.missing)
-    monkeypatch.setattr(storm, "judge", happened.judge)
-    monkeypatch.setattr(storm._Round, "_group", happened.group)
-    place: Any = SimpleNamespace(directory=tmp_path)
-    scene: Any = SimpleNamespace(bridges=dict.fromkeys("ab", happened), moved_to=[])
-    unused: Any = None
-    _, _, report = await storm._Round(draw(7, 60, 100), unused, place)._judged(Case("", "", "", "", 7), scene)
-    assert [name for name, *_ in happened.mock_calls] == ["missing", "group", "close", "close", "judge"]
-    assert report.seed == 7

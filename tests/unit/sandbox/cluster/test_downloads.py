@@ -23,9 +23,9 @@ def jars(tmp_path: Path) -> tuple[Path, ...]:
     return found
 
 
-def archive(path: Path, name: str = "quarkus-run.jar") -> Path:
+def archive(path: Path) -> Path:
     with tarfile.open(path, "w:gz") as tar:
-        member = tarfile.TarInfo(name)
+        member = tarfile.TarInfo("quarkus-run.jar")
         member.size = 3
         tar.addfile(member, io.BytesIO(b"jar"))
     return path
