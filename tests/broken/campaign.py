@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import put, table
+from benchmarks.report import put
 from bridge_sandbox import cluster as dev
 from tests.broken.drills import DRILLS, play
 from tests.broken.fault import SOUND, Fault
@@ -102,7 +102,7 @@ def slug(name: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in name)
 
 
-def write_table(rounds: Rounds) -> None:
+def write_summary(rounds: Rounds) -> None:
     """Write the results of all faults into the page, once all were played by this code, and the sound bridge.
 
     An anomaly that the sound one shows as well finds nothing.
@@ -110,17 +110,13 @@ def write_table(rounds: Rounds) -> None:
     lines = {name: line for name in FAULTS if (line := rounds.result(slug(name))) is not None}
     sound = [line for name in DRILLS if (line := rounds.result(slug(f"sound {name}"))) and is_clean(line)]
     if len(lines) == len(FAULTS) and len(sound) == len(DRILLS):
-        put(PAGE, "broken", table_of(lines))
+        put(PAGE, "broken", summary_of(lines))
 
 
-def table_of(lines: Mapping[str, Line]) -> str:
-    """Return the lines of the faults as a table in Markdown."""
-    rows = [_row(FAULTS[name], line) for name, line in lines.items()]
-    text = table(["fault", "drill", "found as", "after"], rows, texts=3)
-    number = sum(is_found(FAULTS[name], line) for name, line in lines.items())
-    return f"{text}\n{number} of {len(FAULTS)} found.\n"
-
-
-def _row(fault: Fault, line: Line) -> list[str]:
-    names = ", ".join(shown(fault, line)) if is_found(fault, line) else "–"
-    return [fault.name, fault.drill, names, f"{line['took_seconds']} s"]
+def summary_of(lines: Mapping[str, Line]) -> str:
+    """Return how many of the faults were found and after how long, and the names of the others."""
+    seconds = [line["took_seconds"] for name, line in lines.items() if is_found(FAULTS[name], line)]
+    missed = [f"Not found: {name}.\n" for name, line in lines.items() if not is_found(FAULTS[name], line)]
+    return "".join(
+        [f"{len(seconds)} of {len(lines)} found, after {min(seconds)} to {max(seconds)} s.\n", *missed]
+    )

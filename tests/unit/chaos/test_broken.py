@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.broken import campaign, drills
-from tests.broken.campaign import found, is_clean, is_found, slug, write_table
+from tests.broken.campaign import found, is_clean, is_found, slug, write_summary
 from tests.broken.drills import DRILLS, Ground
 from tests.broken.fault import SOUND, Fault
 from tests.broken.faults import FAULTS
@@ -106,7 +106,7 @@ async def test_a_drill_says_which_processes_have_ended_by_themselves(monkeypatch
     assert it.ended() == {"bridge1": 1, "bridgeNone": -signal.SIGKILL}
 
 
-def test_the_table_is_written_when_all_were_played_by_the_same_code(
+def test_the_summary_is_written_when_all_were_played_by_the_same_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
@@ -118,7 +118,7 @@ def test_the_table_is_written_when_all_were_played_by_the_same_code(
     def play(name: str, result: Any, rounds: Rounds = rounds) -> None:
         rounds.begin(slug(name))
         rounds.finish(slug(name), {**result, "took_seconds": 9})
-        write_table(rounds)
+        write_summary(rounds)
 
     def shown(fault: Fault) -> Any:
         return line(*next(iter(fault.expected.items())), figures={"bets": 2, "records": 2})
@@ -130,4 +130,4 @@ def test_the_table_is_written_when_all_were_played_by_the_same_code(
     assert "found" not in page.read_text("utf-8")  # the sound bridge was not played
     for name in DRILLS:
         play(f"sound {name}", line(anomalies={}))
-    assert f"{len(FAULTS)} of {len(FAULTS)} found." in page.read_text("utf-8")
+    assert f"{len(FAULTS)} of {len(FAULTS)} found, after 9 to 9 s." in page.read_text("utf-8")
