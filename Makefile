@@ -31,9 +31,9 @@ INSTALL = mkdir -p $(VENV)/tmp && export TMPDIR=$(abspath $(VENV)/tmp); \
 ENVIRONMENT = echo "setting up $(@D)$(1)" >&2 && { test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D); } && \
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $< && touch $@
 
-# The joins in examples, and the environment of an engine that needs its own.
+# The joins in examples, and what is installed for those engines that need an environment or packages of their own.
 ENGINES := $(patsubst examples/%/run.py,%,$(wildcard examples/*/run.py))
-SET_UP   = $(patsubst examples/%/requirements.txt,$(VENV)/%/.set-up,$(wildcard $(1:%=examples/%/requirements.txt)))
+SET_UP   = $(patsubst examples/%/,$(VENV)/%/.set-up,$(dir $(wildcard $(1:%=examples/%/requirements.txt) $(1:%=examples/%/package.json))))
 
 # The modules that decide and do no I/O, by name.
 CORES := $(shell sed -n '/^CORES = /,/^]/s/^    "\(.*\)",$$/\1/p' tests/repo/test_imports.py)
@@ -118,7 +118,7 @@ demo: $(if $(wildcard $(STAMP) bridge__mypyc*.so),setup,$(RUNS)) ## run everythi
 example: setup $(call SET_UP,$(ENGINE)) ## run a join of bets and names, live; ENGINE=kafka-streams chooses it, SECONDS=60 limits the time, BETS=1000 compares its output with the truth
 	@$(BIN)/python -m examples $(ENGINE) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BETS),--bets $(BETS))
 
-examples: setup $(call SET_UP,$(ENGINES)) ## compare what each join makes of 10,000 bets with the truth; BETS=1000 is quicker
+examples: setup $(call SET_UP,$(ENGINES)) ## compare what each join makes of 10,000 bets with the truth; BETS=1000 is quicker; needs Go and npm
 	@$(BIN)/python -m examples $(ENGINES) --bets $(or $(BETS),10000)
 
 clients: setup $(VENV)/clients/.set-up ## let clients in six languages read odd bets, and compare each field; rewrites the table in docs/reading.md, exit 1 if a row changes; needs Go, Rust and npm; CLIENT=go runs those whose path has it
@@ -133,6 +133,11 @@ quix-join: ## the same as example ENGINE=quix-join
 
 $(VENV)/%/.set-up: examples/%/requirements.txt
 	@$(call ENVIRONMENT)
+
+$(VENV)/%/.set-up: examples/%/package.json
+	@command -v npm >/dev/null || { echo "error: npm is not installed" >&2; exit 1; }
+	@echo "setting up $(<D)" >&2 && cd $(<D) && npm install --no-audit --no-fund --no-package-lock --silent
+	@mkdir -p $(@D) && touch $@
 
 ##@ Test
 
@@ -253,6 +258,6 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down || true
-	@rm -rf .venv .venv-* .bridge-dev .chaos .clients .kubernetes build dist site *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev .chaos .clients .kubernetes examples/*/node_modules build dist site *.egg-info sandbox/build sandbox/*.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,17 +23,20 @@ class Check(Protocol):
         """Yield each place where the rows, in order of output, are not what they must be."""
 
 
-def command_of(engine: str) -> list[str]:
-    """Return the command that runs an engine, with the Python of its own environment where it needs one.
+def needs_set_up(engine: str) -> bool:
+    """Return whether it has packages that the Makefile installs."""
+    return any((FOLDER / engine / name).is_file() for name in ("requirements.txt", "package.json"))
 
-    Raises BridgeError where that is not set up.
+
+def command_of(engine: str) -> list[str]:
+    """Return the command that runs an engine, with the Python of its own environment where it has one.
+
+    Raises BridgeError where that, or its packages, are not set up.
     """
-    python = Path(sys.executable)
-    if (FOLDER / engine / "requirements.txt").is_file():
-        python = Path(sys.prefix, engine, "bin", "python")
-        if not python.is_file():
-            raise BridgeError(f"{engine} is not set up; `make example ENGINE={engine}` does that")
-    return [str(python), str(FOLDER / engine / "run.py")]
+    if needs_set_up(engine) and not Path(sys.prefix, engine, ".set-up").is_file():
+        raise BridgeError(f"{engine} is not set up; `make example ENGINE={engine}` does that")
+    own = Path(sys.prefix, engine, "bin", "python")
+    return [str(own) if own.is_file() else sys.executable, str(FOLDER / engine / "run.py")]
 
 
 def check_of(engine: str) -> Check:

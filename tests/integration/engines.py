@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +17,10 @@ from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from bridge_sandbox.provider.world.entities import Sizes
 from bridge_sandbox.provider.world.words import LANGUAGES
-from examples.engines import FOLDER, ROOT, command_of
+from examples.engines import FOLDER, ROOT, command_of, needs_set_up
 from tests.harness import Place
 from tests.processes import INHERITED, as_from_a_terminal
+from tests.tools import lacking
 
 PROVIDER = SimulatorSettings(
     port=0,
@@ -32,8 +34,11 @@ PROVIDER = SimulatorSettings(
 
 
 def set_up(engine: str) -> None:
-    """Make the engine's environment, if it has one, by the Makefile, one process at a time."""
-    if not (FOLDER / engine / "requirements.txt").is_file():
+    """Install what the engine needs, if anything, by the Makefile, one process at a time."""
+    for tool, packages in {"go": "go.mod", "npm": "package.json"}.items():
+        if (FOLDER / engine / packages).is_file() and shutil.which(tool) is None:
+            lacking(f"{engine} needs {tool}")
+    if not needs_set_up(engine):
         return
     environment = ROOT / ".venv" / engine
     inherited = {name: value for name, value in INHERITED.items() if not name.startswith("MAKE")}

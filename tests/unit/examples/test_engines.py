@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from examples.engines import ENGINES, FOLDER, check_of
+from bridge.errors import BridgeError
+from examples.engines import ENGINES, FOLDER, check_of, command_of
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -16,3 +20,12 @@ def test_an_engine_has_a_page_and_a_check(engine: str) -> None:
 
 def test_the_engines_are_the_folders_that_can_be_run() -> None:
     assert set(ENGINES) >= {"kafka-streams", "quix-join"}
+
+
+@pytest.mark.parametrize("engine", ["flink-sql", "kafkajs", "quix-join"])
+def test_an_engine_whose_packages_are_not_installed_says_what_installs_them(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(BridgeError, match=f"`make example ENGINE={engine}`"):
+        command_of(engine)

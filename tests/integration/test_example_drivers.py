@@ -1,9 +1,10 @@
-"""The topology of the Kafka Streams example, driven by Kafka's `TopologyTestDriver`, without a broker."""
+"""The rows of the examples, made without a broker: by Kafka Streams with its `TopologyTestDriver`."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bridge_sandbox.cluster.downloads import class_path
 from examples.engines import FOLDER, ROOT, module_of
 from examples.jars import compiled, java, joined
 from tests.bets import BARE_BET
+from tests.integration.engines import set_up
 
 pytestmark = pytest.mark.long
 
@@ -59,20 +61,31 @@ EURO: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The driver, compiled with the application."""
-    run = module_of("kafka-streams", "run")
+@pytest.fixture(scope="module", params=["kafka-streams", "kafkajs", "franz-go"])
+def command(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The engine's driver, compiled where it must be."""
+    set_up(request.param)
+    run = module_of(request.param, "run")
+    driver = DRIVERS[request.param](run, tmp_path_factory.mktemp("driver"))
+    return [*driver, *(str(ROOT / "schemas" / f"{name}.avsc") for name in ("settled-bet", "translation"))]
+
+
+def java_driver(run: Any, directory: Path) -> list[str]:
+    """Compiled with the application."""
     libraries = class_path(run.say, *run.libraries(tests=True))
-    classes = compiled(
-        sorted(SOURCES.rglob("*.java")), libraries, tmp_path_factory.mktemp("classes"), run.say
-    )
-    schemas = (str(ROOT / "schemas" / f"{name}.avsc") for name in ("settled-bet", "translation"))
+    classes = compiled(sorted(SOURCES.rglob("*.java")), libraries, directory, run.say)
     path = joined((SOURCES / "main" / "resources", *classes))
-    return [java(), *run.JVM, "-cp", path, "settlement.Driver", *schemas]
+    return [java(), *run.JVM, "-cp", path, "settlement.Driver"]
 
 
-class Topology:
+DRIVERS: dict[str, Callable[[Any, Path], list[str]]] = {
+    "kafka-streams": java_driver,
+    "kafkajs": lambda run, _: [run.NODE, str(run.HERE / "driver.js")],
+    "franz-go": lambda run, directory: [str(run.built(directory) / "driver")],
+}
+
+
+class Driver:
     """Takes records, and returns those that they make."""
 
     def __init__(self, command: list[str], directory: Path) -> None:
@@ -112,24 +125,24 @@ class Topology:
 
 
 @pytest.fixture
-def topology(command: list[str], tmp_path: Path) -> Topology:
-    return Topology(command, tmp_path)
+def driver(command: list[str], tmp_path: Path) -> Driver:
+    return Driver(command, tmp_path)
 
 
-def test_a_row_has_the_bet_and_the_names_of_its_selection(topology: Topology) -> None:
+def test_a_row_has_the_bet_and_the_names_of_its_selection(driver: Driver) -> None:
     for key in ("sport:1", "region:2", "league:3", "event:7", "market:7:8", "selection:9", "market:7:18"):
-        topology.name(key, en=f"{key} in English", sv=f"{key} in Swedish")
+        driver.name(key, en=f"{key} in English", sv=f"{key} in Swedish")
     part = {"market": {**MARKET, "id": 18}, "selectionId": 19, "settlement": None}
     item = {**ITEM, "settlement": SETTLED, "betBuilderItems": [part]}
-    topology.bet("b", amount=EURO, payout=41.2, settlementTime=1_500_000, selections=[item])
-    assert topology.rows() == [
+    driver.bet("b", amount=EURO, payout=41.2, settlementTime=1_500_001, selections=[item])
+    assert driver.rows() == [
         (
             "b:0",
             {
                 "betId": "b",
                 "index": 0,
                 "settlementVersion": 1,
-                "settlementTime": "1970-01-01T00:00:01.500Z",
+                "settlementTime": "1970-01-01T00:00:01.500001Z",
                 "betSettlement": "Win",
                 "currency": "EUR",
                 "stake": "10.50",
@@ -148,13 +161,13 @@ def test_a_row_has_the_bet_and_the_names_of_its_selection(topology: Topology) ->
     ]
 
 
-def test_a_resettlement_overwrites_and_takes_back(topology: Topology) -> None:
+def test_a_resettlement_overwrites_and_takes_back(driver: Driver) -> None:
     for version, count in enumerate((3, 1, 2, 0), 1):
-        topology.bet("b", settlementVersion=version, selections=[ITEM] * count)
-        topology.bet("other", settlementVersion=version, selections=[ITEM])
-    topology.bet("none")
-    topology.tombstone("bets", "other")
-    said = [(key, row and row["settlementVersion"]) for key, row in topology.rows()]
+        driver.bet("b", settlementVersion=version, selections=[ITEM] * count)
+        driver.bet("other", settlementVersion=version, selections=[ITEM])
+    driver.bet("none")
+    driver.tombstone("bets", "other")
+    said = [(key, row and row["settlementVersion"]) for key, row in driver.rows()]
     assert [(key, version) for key, version in said if key.startswith("b:")] == [
         *(("b:0", 1), ("b:1", 1), ("b:2", 1)),
         *(("b:0", 2), ("b:1", None), ("b:2", None)),
@@ -165,15 +178,15 @@ def test_a_resettlement_overwrites_and_takes_back(topology: Topology) -> None:
     assert {key for key, _ in said} == {"b:0", "b:1", "b:2", "other:0"}
 
 
-def test_a_name_counts_from_when_it_is_there(topology: Topology) -> None:
-    topology.bet("1", selections=[ITEM])
-    topology.name("selection:9", sv="Ettan")
-    topology.bet("2", selections=[ITEM])
-    topology.name("selection:9", sv="Ettan", en="The first")
-    topology.bet("3", selections=[ITEM])
-    topology.tombstone("translations", "selection:9")
-    topology.bet("4", selections=[ITEM])
-    assert [row and row["selection"] for _, row in topology.rows()] == [None, None, "The first", None]
+def test_a_name_counts_from_when_it_is_there(driver: Driver) -> None:
+    driver.bet("1", selections=[ITEM])
+    driver.name("selection:9", sv="Ettan")
+    driver.bet("2", selections=[ITEM])
+    driver.name("selection:9", sv="Ettan", en="The first")
+    driver.bet("3", selections=[ITEM])
+    driver.tombstone("translations", "selection:9")
+    driver.bet("4", selections=[ITEM])
+    assert [row and row["selection"] for _, row in driver.rows()] == [None, None, "The first", None]
 
 
 MONEY: list[tuple[dict[str, int] | None, float, tuple[str | None, str]]] = [
@@ -185,14 +198,16 @@ MONEY: list[tuple[dict[str, int] | None, float, tuple[str | None, str]]] = [
 ]
 
 
-def test_what_may_be_null_is_null_money_is_exact_and_any_time_is_one(topology: Topology) -> None:
-    topology.name("market:7:8", en="market")
-    topology.bet("nulls", selections=[{**ITEM, "event": None}, {**ITEM, "market": None}])
+def test_what_may_be_null_is_null_money_and_ids_are_exact_and_any_time_is_one(driver: Driver) -> None:
+    driver.name("market:7:8", en="market")
+    driver.bet("nulls", selections=[{**ITEM, "event": None}, {**ITEM, "market": None}])
     for number, (amount, payout, _) in enumerate(MONEY):
-        topology.bet(f"{number}", amount=amount and {**EURO, **amount}, payout=payout, selections=[ITEM])
-    topology.bet("early", settlementTime=-62_135_604_000_000_000, selections=[ITEM])
-    first, second, *money, early = (row or {} for _, row in topology.rows())
+        driver.bet(f"{number}", amount=amount and {**EURO, **amount}, payout=payout, selections=[ITEM])
+    odd = {**ITEM, "selectionId": 2**53 + 1}
+    driver.bet("odd", settlementTime=-62_135_604_000_000_001, selections=[odd])
+    first, second, *money, last = (row or {} for _, row in driver.rows())
     nothing = dict.fromkeys(("currency", "stake", "result", "event", "market", "selection"))
     assert [{name: row[name] for name in nothing} for row in (first, second)] == [nothing] * 2
     assert [(row["stake"], row["payout"]) for row in money] == [shown for *_, shown in MONEY]
-    assert early["settlementTime"] == "0000-12-31T22:00:00Z"
+    assert last["selectionId"] == odd["selectionId"]
+    assert last["settlementTime"] == "0000-12-31T21:59:59.999999Z"
