@@ -105,6 +105,12 @@ def is_key(text: str) -> bool:
     return fits and all(-(2**63) <= number < 2**63 for number in numbers)
 
 
+def numbers_in(name: str) -> tuple[str, tuple[int, ...]]:
+    """Return kind and ids of a key, or of a thing to ask about: of `market-type-template:1:18`, 1 and 18."""
+    kind, *ids = name.split(":")
+    return kind, tuple(map(int, ids))
+
+
 def kind_of(key: bytes) -> str:
     """Return the kind in a key; a newer bridge may have kinds that are unknown here."""
     return key.partition(b":")[0].decode()

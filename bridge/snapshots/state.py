@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import orjson
 
-from bridge.snapshots.model import Job, Offsets, is_key
+from bridge.snapshots.model import Job, Offsets, is_key, numbers_in
 from bridge.snapshots.usage import HOUR_SECONDS, Id, Place, Usage, Use
 
 NAMES_PER_RECORD: Final = 10_000
@@ -174,10 +174,9 @@ def _count(number: object) -> int:
 
 def _id_in(name: str) -> tuple[str, Id]:
     """Return kind and id of a use: of `event:77`, `market-type:1:18` or `currency:EUR`."""
-    kind, _, id_ = name.partition(":")
-    if kind == "currency":
-        return kind, id_
-    numbers = tuple(map(int, id_.split(":")))
+    if name.startswith("currency:"):
+        return "currency", name.removeprefix("currency:")
+    kind, numbers = numbers_in(name)
     if len(numbers) != 1 + (kind == "market-type"):
         raise ValueError(name)
     return kind, numbers if kind == "market-type" else numbers[0]

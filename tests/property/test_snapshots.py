@@ -110,7 +110,7 @@ def test_as_many_questions_are_asked_as_were_foreseen(
     provider.asked()
     chosen = api(language_keys={"sv-SE": "sv"})
     scope, references = Task.translations(chosen, kinds), bets_on(mentioned)
-    rows = Translations(chosen, scope, topic.codec, topic.known(references, full)).estimate()
+    rows = Translations(chosen, topic.codec, topic.known(references, full, scope)).estimate()
     asyncio.run(translate(provider, topic, references, full=full, settings=chosen, scope=scope))
     asked = provider.asked()
     for endpoint in ENDPOINTS:

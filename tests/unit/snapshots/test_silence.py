@@ -93,8 +93,8 @@ def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0)
     async def story() -> Ended:
         error = None
         async with Client(settings, clock=now, network=httpx2.MockTransport(answer)) as client:
-            found = topic.known(used, full=True)
-            job = Translations(settings, Task.translations(settings), topic.codec, found, now)
+            found = topic.known(used, True, Task.translations(settings))
+            job = Translations(settings, topic.codec, found, now)
             left_out = owed = 0
             try:
                 portion = await job.run(client, "id")

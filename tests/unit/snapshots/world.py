@@ -147,12 +147,12 @@ class Topic(dict[bytes, bytes]):
         self.owed: set[str] = set()
         self.missing: set[str] = set()
 
-    def known(self, used: Usage, full: bool) -> Found:
+    def known(self, used: Usage, full: bool, task: Task | None = None) -> Found:
         """What a run finds."""
         state = JobState("translations", {})
         state.usage = used
         state.refused |= {"owed": self.owed, "missing": self.missing}
-        return Found(dict(self), used, state, full)
+        return Found(task or Task.translations(api()), dict(self), used, state, full)
 
     def snapshot_id(self) -> str:
         """The id of the next snapshot."""
@@ -234,8 +234,8 @@ async def translate(
 ) -> Portion:
     """One run; the topic holds what it published."""
     settings = settings or api()
-    known = topic.known(references, full)
-    job = Translations(settings, scope or Task.translations(settings), topic.codec, known)
+    known = topic.known(references, full, scope or Task.translations(settings))
+    job = Translations(settings, topic.codec, known)
     return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
 
@@ -248,7 +248,7 @@ async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
 
 async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Portion:
     """One run of the currencies; the topic holds what it published."""
-    known = topic.known(references, full)
+    known = topic.known(references, full, Task("currencies"))
     job = Currencies(api(), topic.codec, known)
     return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
@@ -318,9 +318,6 @@ class Runs:
 
     def state(self) -> JobState:
         return JobState(self.name, self.state_topic)
-
-    def state_topic_id(self) -> str:
-        return "id"
 
     def published(self) -> dict[bytes, bytes]:
         return dict(self.topic)
