@@ -20,7 +20,7 @@ from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import EntityTranslation, Request
-from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, LeftOut
+from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Omission
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class Account:
         self._before = frozenset(self.owed)
         self._asks = asks
         self._settings = settings
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[Omission] = []
         self._kept: Counter[str] = Counter()
         """How many of them are of an endpoint."""
         self._endpoints: defaultdict[str, _Endpoint] = defaultdict(_Endpoint)
@@ -145,11 +145,11 @@ class Account:
         return tuple(sorted(p for p, x in found if x.refusals >= (CLOSED_AFTER if x.answered else 1)))
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[Omission, ...]:
         """Everything left out, sorted."""
         forbidden = self.forbidden
         others = {left for left in self._left_out if left.endpoint not in forbidden}
-        no_right = [LeftOut(endpoint, None, NO_RIGHT) for endpoint in forbidden]
+        no_right = [Omission(endpoint, None, NO_RIGHT) for endpoint in forbidden]
         return tuple(sorted((*no_right, *others), key=lambda left: (left.endpoint, left.id or "", left.why)))
 
     def was_owed(self, thing: Thing) -> bool:
@@ -345,7 +345,7 @@ class Account:
         """Report something as left out."""
         if self._kept[endpoint] < MOST_KEPT:
             self._kept[endpoint] += 1
-            self._left_out.append(LeftOut.of(endpoint, id_, why))
+            self._left_out.append(Omission.of(endpoint, id_, why))
 
     def _fail(self, thing: Thing, error: ApiError) -> None:
         """Leave a thing out. Raises ApiError if that is one too many."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 import orjson
 
 from bridge.snapshots.model import Job, Offsets, is_key, numbers_in
-from bridge.snapshots.usage import HOUR_SECONDS, Id, Place, Usage, Use
+from bridge.snapshots.usage import HOUR_SECONDS, EventPlace, Id, Usage, Use
 
 NAMES_PER_RECORD: Final = 10_000
 _INVALID: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
@@ -185,7 +185,7 @@ def _id_in(name: str) -> tuple[str, Id]:
 def _use(kind: str, content: Mapping[str, Any]) -> Use:
     use = Use(_count(content["at"]), _count(content["run"]))
     if kind == "event":
-        use.place = Place(*map(int, content["place"]))
+        use.place = EventPlace(*map(int, content["place"]))
         use.markets, use.selections = (array("q", content[x]) for x in ("markets", "selections"))
     return use
 

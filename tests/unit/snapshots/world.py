@@ -25,7 +25,7 @@ from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
 from bridge.snapshots.published import Portion
 from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.usage import HOUR_SECONDS, Place, Usage, Use
+from bridge.snapshots.usage import HOUR_SECONDS, EventPlace, Usage, Use
 from bridge.snapshots.wanted import Found, Task
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.faults import RestFault
@@ -219,7 +219,7 @@ def mention(*events: Event, currencies: Iterable[str] = ()) -> Usage:
 def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
     """Nothing but these events, without markets and selections."""
     used = Usage()
-    used.of["event"] = {number: Use(0, 1, Place(*place)) for number in events}
+    used.of["event"] = {number: Use(0, 1, EventPlace(*place)) for number in events}
     return used
 
 
