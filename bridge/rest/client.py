@@ -205,38 +205,36 @@ class Client:
             refused = {token}
             for pause in TOKEN_PAUSES_SECONDS:
                 await self._sleep(pause)
-                present = self._present_token(request)
-                for other in (present, self._token.accepted):
-                    if other is not None and other not in refused:
+                self._usable_token(request)  # raises if an earlier request found none
+                for other in self._token.candidates(self._clock().wall):
+                    if other not in refused:
                         answer, _ = await self._send(request, reader, other)
                         if answer.status != 401:
-                            self._token.doubtful = present if other != present else None
+                            self._token.refused |= refused
                             return answer
                         refused.add(other)
-            answer, token = await self._send(request, reader, present)
+            token = self._token.read(self._clock().wall)
+            answer, _ = await self._send(request, reader, token)
             if answer.status == 401:
                 if trouble := self._token.trouble:
                     raise ApiError(f"{request} answered {answer}, and its token cannot be read: {trouble}")
-                self._token.refused = token
+                self._token.refused |= refused | {token}
                 raise self._unauthorized(request, token, str(answer))
         return answer
 
-    def _present_token(self, request: Request[T]) -> str:
-        token = self._token.read(self._clock().wall)
-        if token == self._token.refused:
-            raise self._unauthorized(request, token, "not sent, because it was refused before")
-        return token
-
-    def _likely_token(self, request: Request[T]) -> str:
-        token = self._present_token(request)
-        return self._token.accepted or token if token == self._token.doubtful else token
+    def _usable_token(self, request: Request[T]) -> str:
+        candidates = self._token.candidates(self._clock().wall)
+        for token in candidates:
+            if token not in self._token.refused:
+                return token
+        raise self._unauthorized(request, candidates[0], "not sent, because it was refused before")
 
     async def _send(
         self, request: Request[T], reader: AnswerReader[T], token: str | None = None
     ) -> tuple[Answer, str]:
         """Wait for the pace and send one request; returns the response and the token that was sent."""
         sent_at = await self._turn()
-        token = token or self._likely_token(request)
+        token = token or self._usable_token(request)
         self.requests += 1
         asked = self._clock()
         answer = await self._transport.get(request.target, token, reader.feed, request.body)

@@ -28,10 +28,8 @@ class Token:
     """The current token of the settings, or of their file."""
 
     def __init__(self, settings: ApiSettings) -> None:
-        self.refused: str | None = None
-        """The token that was finally refused: it is not sent again."""
-        self.doubtful: str | None = None
-        """The token that was refused while the last accepted one still works, which is sent instead."""
+        self.refused: set[str] = set()
+        """Tokens that were refused: one is not sent again while another works, or if none did."""
         self._settings = settings
         self._warned_of = ""
 
@@ -45,16 +43,16 @@ class Token:
         """Why the file cannot be read now; empty if it can, or if there is no file."""
         return self._settings.secret.problem()
 
-    @property
-    def accepted(self) -> str | None:
-        """The file's last token that the provider accepted."""
-        file = self._settings.token_file
-        return None if file is None else _accepted.get(file)
-
     def accept(self, token: str) -> None:
         """Note that the provider accepted this token: it answered anything but 401."""
         if self._settings.token_file is not None:
             _accepted[self._settings.token_file] = token
+
+    def candidates(self, wall: float) -> list[str]:
+        """Return the token as `read` does, and the last one of its file that the provider accepted."""
+        present, file = self.read(wall), self._settings.token_file
+        accepted = present if file is None else _accepted.get(file, present)
+        return [present] if accepted == present else [present, accepted]
 
     def read(self, wall: float) -> str:
         """Return the token at `wall` (Unix seconds). Logs one warning per token that expires soon.

@@ -20,7 +20,7 @@ from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import EntityTranslation, Request
-from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, LeftOut
+from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Omission
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class Account:
         self._before = frozenset(self.owed)
         self._asks = asks
         self._settings = settings
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[Omission] = []
         self._kept: Counter[str] = Counter()
         """How many of them are of an endpoint."""
         self._endpoints: defaultdict[str, _Endpoint] = defaultdict(_Endpoint)
@@ -145,11 +145,11 @@ class Account:
         return tuple(sorted(p for p, x in found if x.refusals >= (CLOSED_AFTER if x.answered else 1)))
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[Omission, ...]:
         """Everything left out, sorted."""
         forbidden = self.forbidden
         others = {left for left in self._left_out if left.endpoint not in forbidden}
-        no_right = [LeftOut(endpoint, None, NO_RIGHT) for endpoint in forbidden]
+        no_right = [Omission(endpoint, None, NO_RIGHT) for endpoint in forbidden]
         return tuple(sorted((*no_right, *others), key=lambda left: (left.endpoint, left.id or "", left.why)))
 
     def was_owed(self, thing: Thing) -> bool:
@@ -219,13 +219,24 @@ class Account:
                 asked.popleft()
                 if answer is not None:
                     take(part, answer)
-                self.owed.difference_update(str(x) for x in part if x.answered and not x.flawed)
+                self._settle(part)
                 self.progress(what, done, len(parts))
                 await self._after_each()
         finally:
             for task in asked:
                 task.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
+
+    def _settle(self, things: Sequence[Thing]) -> None:
+        """Note which of these things are owed, now that they were asked about."""
+        for thing in things:
+            name = str(thing)
+            if thing.answered and not thing.flawed:
+                self.owed.discard(name)
+            elif not thing.suspected:
+                self.owed.add(name)
+            if self.asked is not None and not thing.suspected:
+                self.asked.add(name)
 
     def begin(self, things: Sequence[Thing]) -> list[Thing]:
         """Begin a step. Returns its things in the order in which to ask: what is owed last.
@@ -271,8 +282,6 @@ class Account:
         self, thing: Thing, request: Request[T], id_of: Callable[[T], int] | None = None
     ) -> T | None:
         """Return the valid content of the answer about a thing, whose id is `id_of` it. Raises as `ask`."""
-        if not thing.suspected:
-            self._mark_asked([thing])
         answered = await self.ask(request, patient=not self.was_owed(thing))
         for flaw in answered.flaws:
             thing.flawed = True
@@ -289,10 +298,10 @@ class Account:
         *,
         halved: bool = False,
     ) -> list[EntityTranslation]:
-        names = self._mark_asked(things)
         request = request_of(things)
+        patient = not (halved or all(map(self.was_owed, things)))
         try:
-            answered = await self.ask(request, patient=not halved and not names <= self._before)
+            answered = await self.ask(request, patient=patient)
         except ApiError as error:
             if len(things) == 1 or isinstance(error, Forbidden):
                 for thing in things:
@@ -312,13 +321,6 @@ class Account:
             if not thing.answered:
                 self.leave_out(request.endpoint, str(thing.id), "answered about other ids")
         return content
-
-    def _mark_asked(self, things: Sequence[Thing]) -> set[str]:
-        names = {str(thing) for thing in things}
-        if self.asked is not None:
-            self.asked |= names
-        self.owed |= names
-        return names
 
     async def ask_list(self, request: Request[list[T]], part: str | None) -> Answered[list[T]] | None:
         """Return a list; None if there is no right to it, and this `part` of all lists is left out.
@@ -343,7 +345,7 @@ class Account:
         """Report something as left out."""
         if self._kept[endpoint] < MOST_KEPT:
             self._kept[endpoint] += 1
-            self._left_out.append(LeftOut.of(endpoint, id_, why))
+            self._left_out.append(Omission.of(endpoint, id_, why))
 
     def _fail(self, thing: Thing, error: ApiError) -> None:
         """Leave a thing out. Raises ApiError if that is one too many."""

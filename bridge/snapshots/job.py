@@ -22,7 +22,6 @@ from bridge.avro.schemas import load
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.config.api import KINDS
-from bridge.errors import TopologyError
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.log import get
@@ -65,15 +64,15 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     found = _read(settings, task, last, storage, instant.now().wall, progress)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
-        return _job(settings, task, codec, found).estimate()
+        return _job(settings, codec, found).estimate()
 
 
 def _job(
-    settings: Settings, task: Task, codec: Codec, found: Found, clock: Clock = instant.now
+    settings: Settings, codec: Codec, found: Found, clock: Clock = instant.now
 ) -> Currencies | Translations:
-    if task.job == "currencies":
+    if found.task.job == "currencies":
         return Currencies(settings.api, codec, found)
-    return Translations(settings.api, task, codec, found, clock)
+    return Translations(settings.api, codec, found, clock)
 
 
 def run(
@@ -139,9 +138,9 @@ def make_snapshot(
 
     Raises as `run`.
     """
-    making = _Making(settings, task, storage, codecs["snapshot"], publisher, clock)
-    found = making.read(progress)
-    job = _job(settings, task, codecs[SCHEMAS[task.job]], found, clock)
+    making = _Making(settings, task, codecs["snapshot"], publisher, clock)
+    found = making.read(storage, progress)
+    job = _job(settings, codecs[SCHEMAS[task.job]], found, clock)
 
     async def ask() -> Portion:
         async with client:
@@ -172,7 +171,6 @@ class _Making:
         self,
         settings: Settings,
         task: Task,
-        storage: JobStorage,
         codec: Codec,
         publisher: Publisher,
         clock: Clock,
@@ -180,16 +178,15 @@ class _Making:
         self.started = clock()
         moment = f"{datetime.fromtimestamp(self.started.wall, UTC):%Y%m%dT%H%M%S.%fZ}"
         self.id = f"{moment}-{uuid.uuid4().hex[:8]}"
-        self._settings, self._task, self._storage, self._clock = settings, task, storage, clock
+        self._settings, self._task, self._clock = settings, task, clock
         self._codec, self._publisher = codec, publisher
         self._topics = topics.declare(settings)
-        self._state_topic_id = storage.state_topic_id()
         self._portions = 0
 
-    def read(self, progress: ProgressCallback) -> Found:
+    def read(self, storage: JobStorage, progress: ProgressCallback) -> Found:
         """Return what the run finds."""
         last, moment = self._publisher.last, self.started.wall
-        self._found = _read(self._settings, self._task, last, self._storage, moment, progress, self._save)
+        self._found = _read(self._settings, self._task, last, storage, moment, progress, self._save)
         self._due = self._clock().monotonic + PORTION_SECONDS
         return self._found
 
@@ -214,7 +211,7 @@ class _Making:
             id=portion.id,
             started_at=self.started.wall,
             finished_at=self._clock().wall,
-            refreshed_at=self.started.wall if found.refreshes(task) and whole else found.refreshed_at,
+            refreshed_at=self.started.wall if found.refreshes and whole else found.refreshed_at,
             complete=whole and not (task.narrowed or portion.left_out or portion.owed),
             languages=last.languages if last and task.narrowed else task.languages,
             kinds=last.kinds if last and task.narrowed else task.kinds,
@@ -232,7 +229,6 @@ class _Making:
             value = self._codec.encode(replace(snapshot, ends=ends).to_avro())
             return self._records(self._topics.snapshots.name, {task.job.encode(): value})[0]
 
-        self._check_state_topic()
         ends = self._publisher.publish(records, seal)
         if not whole:
             written = len(portion.written)
@@ -241,18 +237,11 @@ class _Making:
 
     def _save(self, state: JobState) -> None:
         if changes := state.changes():
-            self._check_state_topic()
             self._publisher.save(self._records(self._topics.snapshot_state.name, changes))
 
     def _records(self, topic: str, changes: Mapping[bytes, bytes | None]) -> list[Record]:
         moment = round(self._clock().wall * 1000)
         return [Record(topic, key, value, moment) for key, value in changes.items()]
-
-    def _check_state_topic(self) -> None:
-        # A new topic would lack everything that this run does not change.
-        if self._storage.state_topic_id() != self._state_topic_id:
-            name = self._topics.snapshot_state.name
-            raise TopologyError(f"the topic {name} was recreated during the run; nothing more was published")
 
 
 def _read(
@@ -286,6 +275,7 @@ def _read(
             exists=state.topic_id is not None,
         )
     return Found(
+        task,
         present,
         usage=state.used(0 if forgot else recent, full=full),
         state=state,

@@ -14,7 +14,7 @@ from bridge.snapshots.forgotten import Vanished
 from bridge.snapshots.model import Translation, key_of
 from bridge.snapshots.published import Published
 from bridge.snapshots.texts import Merged
-from bridge.snapshots.wanted import Found, Task, Wanted
+from bridge.snapshots.wanted import Found, Wanted
 
 
 class ListedKinds:
@@ -23,17 +23,16 @@ class ListedKinds:
     def __init__(
         self,
         settings: ApiSettings,
-        task: Task,
         found: Found,
         wanted: Wanted,
         published: Published[Translation],
         merged: Merged,
     ) -> None:
-        self._settings, self._task, self._found, self._wanted = settings, task, found, wanted
+        self._settings, self._task, self._found, self._wanted = settings, found.task, found, wanted
         self._published, self._merged = published, merged
         self._questions = Questions(settings)
-        missing = filter(task.covers, found.state.refused["missing"])
-        self.vanished = Vanished(settings, missing, full=found.refreshes(task))
+        missing = filter(found.task.covers, found.state.refused["missing"])
+        self.vanished = Vanished(settings, missing, full=found.refreshes)
         self.competitors: set[int] = set()
         """Competitors of the events, of this run or the one it goes on with: bets do not name them."""
         for key in found.usage.keys("event") if found.resumed else ():

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from bridge.clock import MICROS
 from bridge.config.api import KINDS, Kind
 from bridge.formatting import camel_case, shortened
+from bridge.records.avro_form import PLAIN, TIME, AvroField, AvroForm
 from bridge.rest.answers import MAX_WHY_CHARACTERS
 
 Job: TypeAlias = Literal["translations", "currencies"]
@@ -105,6 +105,12 @@ def is_key(text: str) -> bool:
     return fits and all(-(2**63) <= number < 2**63 for number in numbers)
 
 
+def numbers_in(name: str) -> tuple[str, tuple[int, ...]]:
+    """Return kind and ids of a key, or of a thing to ask about: of `market-type-template:1:18`, 1 and 18."""
+    kind, *ids = name.split(":")
+    return kind, tuple(map(int, ids))
+
+
 def kind_of(key: bytes) -> str:
     """Return the kind in a key; a newer bridge may have kinds that are unknown here."""
     return key.partition(b":")[0].decode()
@@ -147,7 +153,7 @@ class Counts:
     removed: int = 0
 
 
-class LeftOut(NamedTuple):
+class Omission(NamedTuple):
     """Something that the provider failed to answer, and why."""
 
     endpoint: str
@@ -157,7 +163,7 @@ class LeftOut(NamedTuple):
     why: str
 
     @classmethod
-    def of(cls, endpoint: str, id_: str | None, why: str) -> LeftOut:
+    def of(cls, endpoint: str, id_: str | None, why: str) -> Omission:
         """Create one with a shortened reason: a provider may answer with anything."""
         return cls(endpoint, id_, shortened(why, MAX_WHY_CHARACTERS))
 
@@ -180,7 +186,7 @@ class Snapshot:
     """Kinds of names that whole runs ask for; empty for currencies, and of an older bridge, which had all."""
     forbidden: tuple[str, ...] = ()
     """Paths of the endpoints without a right (403)."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
     """What the provider failed to answer, these endpoints included; at most `MAX_LEFT_OUT` entries."""
     owed: int = 0
     """Number of things that the next run asks about again."""
@@ -196,44 +202,38 @@ class Snapshot:
 
     def to_avro(self) -> dict[str, Any]:
         """Return the Avro datum `Snapshot`."""
-        return {
-            "job": self.job,
-            "id": self.id,
-            "owed": self.owed,
-            "languages": [*self.languages],
-            "kinds": [*self.kinds],
-            "forbidden": [*self.forbidden],
-            "startedAt": round(self.started_at * MICROS),
-            "finishedAt": round(self.finished_at * MICROS),
-            "refreshedAt": None if self.refreshed_at is None else round(self.refreshed_at * MICROS),
-            "scope": "Complete" if self.complete else "Partial",
-            "leftOut": [left._asdict() for left in self.left_out],
-            "counts": {kind: asdict(counts) for kind, counts in sorted(self.counts.items())},
-            "ends": _places(self.ends),
-            "position": _places(self.position),
-        }
+        return _SNAPSHOT.to_avro(self)
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Snapshot:
-        """The inverse of `to_avro`; times are in microseconds."""
-        refreshed = datum["refreshedAt"]
-        return cls(
-            job=datum["job"],
-            id=datum["id"],
-            started_at=datum["startedAt"] / MICROS,
-            finished_at=datum["finishedAt"] / MICROS,
-            refreshed_at=None if refreshed is None else refreshed / MICROS,
-            complete=datum["scope"] == "Complete",
-            languages=tuple(datum["languages"]),
-            kinds=tuple(datum["kinds"]),
-            forbidden=tuple(datum["forbidden"]),
-            left_out=tuple(LeftOut(**left) for left in datum["leftOut"]),
-            owed=datum["owed"],
-            counts={kind: Counts(**counts) for kind, counts in datum["counts"].items()},
-            ends={place["partition"]: place["offset"] for place in datum["ends"]},
-            position={place["partition"]: place["offset"] for place in datum["position"]},
-        )
+        """The inverse of `to_avro`. Raises SchemaError as `AvroForm.from_avro`."""
+        return _SNAPSHOT.from_avro(datum, "not a Snapshot: ")
 
 
-def _places(offsets: Offsets) -> list[dict[str, int]]:
-    return [{"partition": partition, "offset": offset} for partition, offset in sorted(offsets.items())]
+_TUPLE: Final = AvroField(lambda found, _: tuple(found), list)
+_OFFSETS: Final = AvroField(
+    lambda places, _: {place["partition"]: place["offset"] for place in places},
+    lambda offsets: [{"partition": x, "offset": offset} for x, offset in sorted(offsets.items())],
+)
+_SNAPSHOT: Final = AvroForm(
+    Snapshot,
+    job=PLAIN,
+    id=PLAIN,
+    started_at=TIME,
+    finished_at=TIME,
+    refreshed_at=TIME,
+    complete=AvroField(
+        lambda scope, _: scope == "Complete", lambda whole: "Complete" if whole else "Partial", "scope"
+    ),
+    languages=_TUPLE,
+    kinds=_TUPLE,
+    forbidden=_TUPLE,
+    left_out=AvroForm(Omission, endpoint=PLAIN, id=PLAIN, why=PLAIN).many,
+    owed=PLAIN,
+    counts=AvroField(
+        lambda found, _: {kind: Counts(**counts) for kind, counts in found.items()},
+        lambda counts: {kind: asdict(counted) for kind, counted in sorted(counts.items())},
+    ),
+    ends=_OFFSETS,
+    position=_OFFSETS,
+)

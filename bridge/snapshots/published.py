@@ -10,7 +10,7 @@ from bridge.avro.codec import Codec
 from bridge.config.api import LISTED
 from bridge.errors import SchemaError, SchemaNotFound
 from bridge.snapshots.asking import Account
-from bridge.snapshots.model import MAX_RECORD_BYTES, Counts, Currency, LeftOut, Translation, kind_of
+from bridge.snapshots.model import MAX_RECORD_BYTES, Counts, Currency, Omission, Translation, kind_of
 from bridge.snapshots.report import Covered, some
 
 R = TypeVar("R", Translation, Currency)
@@ -31,7 +31,7 @@ class Portion:
     """Of the run so far."""
     forbidden: tuple[str, ...]
     """Paths of the endpoints without a right (403)."""
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Omission, ...]
     owed: set[str] = field(repr=False)
     """Names of what the next run asks about again."""
     coverage: list[Covered] = field(default_factory=list)

@@ -15,12 +15,13 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from bridge.config import Settings
-from bridge.kafka import clients
+from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.pace import KafkaPace
 from bridge.kafka.reader import ends_of
 from bridge.kafka.transactions import TransactionalWriter
+from bridge.records import topics
 from bridge.snapshots import storage
 from bridge.snapshots.lock import Lock, recreated
 from bridge.snapshots.model import MAX_RECORD_BYTES, Job, Offsets, Snapshot
@@ -44,6 +45,9 @@ class Publisher:
         self._settings, self._job = settings, job
         self._patience = patience
         self._topic = storage.topic_of(settings, job)
+        self._state_topic = topics.declare(settings).snapshot_state.name
+        self._state_topic_id: str | None = None
+        """As the run found it: another topic of this name would lack all that the run does not change."""
         self._ends: Offsets = {}
         """The last known ends of the job's topic."""
         self.last: Snapshot | None = None
@@ -74,10 +78,11 @@ class Publisher:
         `patience` seconds, None to retry without limit.
         """
         with self._attempting("opening", patience):
-            self._writer.last, self._ends, self.last = self._writer.retry(
+            self._writer.last, self._ends, self._state_topic_id, self.last = self._writer.retry(
                 lambda: (
                     self._writer.reopen(),
                     ends_of(self._settings, self._topic),
+                    self._state_topic_id_now(),
                     storage.last_snapshot(self._settings, self._job),
                 )
             )
@@ -145,5 +150,10 @@ class Publisher:
 
     def _write(self, records: Collection[Record]) -> None:
         self._lock.must_have_topics()  # or writing to a deleted topic could recreate it
+        if self._state_topic_id_now() != self._state_topic_id:
+            raise recreated(self._state_topic)
         self._writer.begin()
         self._writer.deliver(records)
+
+    def _state_topic_id_now(self) -> str | None:
+        return admin.topic_id(clients.admin(self._settings.kafka), self._state_topic)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from bridge import errors
 from bridge.config.api import KINDS, Kind
 from bridge.formatting import format_utc
-from bridge.snapshots.model import NO_RIGHT, LeftOut, Snapshot, Translation, key_of
+from bridge.snapshots.model import NO_RIGHT, Omission, Snapshot, Translation, key_of
 from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Task
 
@@ -195,7 +195,7 @@ class Report:
         }
 
 
-def _line(left: LeftOut) -> str:
+def _line(left: Omission) -> str:
     if left.id is None and left.why == NO_RIGHT:
         return f"the provider gives no right to {left.endpoint} (403): it is left out"
     return f"left out: {left.endpoint}{'' if left.id is None else f', {left.id}'}: {left.why}"

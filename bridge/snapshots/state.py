@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import orjson
 
-from bridge.snapshots.model import Job, Offsets, is_key
-from bridge.snapshots.usage import HOUR_SECONDS, Id, Place, Usage, Use
+from bridge.snapshots.model import Job, Offsets, is_key, numbers_in
+from bridge.snapshots.usage import HOUR_SECONDS, EventPlace, Id, Usage, Use
 
 NAMES_PER_RECORD: Final = 10_000
 _INVALID: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
@@ -174,10 +174,9 @@ def _count(number: object) -> int:
 
 def _id_in(name: str) -> tuple[str, Id]:
     """Return kind and id of a use: of `event:77`, `market-type:1:18` or `currency:EUR`."""
-    kind, _, id_ = name.partition(":")
-    if kind == "currency":
-        return kind, id_
-    numbers = tuple(map(int, id_.split(":")))
+    if name.startswith("currency:"):
+        return "currency", name.removeprefix("currency:")
+    kind, numbers = numbers_in(name)
     if len(numbers) != 1 + (kind == "market-type"):
         raise ValueError(name)
     return kind, numbers if kind == "market-type" else numbers[0]
@@ -186,7 +185,7 @@ def _id_in(name: str) -> tuple[str, Id]:
 def _use(kind: str, content: Mapping[str, Any]) -> Use:
     use = Use(_count(content["at"]), _count(content["run"]))
     if kind == "event":
-        use.place = Place(*map(int, content["place"]))
+        use.place = EventPlace(*map(int, content["place"]))
         use.markets, use.selections = (array("q", content[x]) for x in ("markets", "selections"))
     return use
 

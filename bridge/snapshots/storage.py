@@ -98,10 +98,6 @@ class JobStorage:
             get().warning("invalid records of the job state skipped", count=state.foreign)
         return state
 
-    def state_topic_id(self) -> str | None:
-        """Return the id of the state's topic, which changes if it is created again."""
-        return self._topic_id(topics.declare(self._settings).snapshot_state.name)
-
     def published(self) -> dict[bytes, bytes]:
         """Return key → value of the job's topic.
 
@@ -141,7 +137,7 @@ class JobStorage:
         not know, and as `TopicScan.read`.
         """
         settings, topic = self._settings, topics.declare(self._settings).bets.name
-        topic_id, keep_days = self._topic_id(topic), settings.api.keep_days
+        topic_id, keep_days = admin.topic_id(clients.admin(settings.kafka), topic), settings.api.keep_days
         if state.position and state.topic_id != topic_id:
             get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
         if self._other is not None:
@@ -181,9 +177,6 @@ class JobStorage:
             remember(read)  # else the next run looks again: this one's clock may be far ahead
         foreign.log()
         return bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
-
-    def _topic_id(self, topic: str) -> str | None:
-        return admin.topic_id(clients.admin(self._settings.kafka), topic)
 
 
 def _bet_in(message: Message, codec: Codec) -> dict[str, Any] | None:

@@ -31,11 +31,11 @@ from bridge.rest.endpoints import (
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.forgotten import forgotten
 from bridge.snapshots.lists import ListedKinds
-from bridge.snapshots.model import Translation, kind_of
+from bridge.snapshots.model import Translation, kind_of, numbers_in
 from bridge.snapshots.published import Portion, Published, PublishIfDue, at_the_end
 from bridge.snapshots.report import IdComparison, cover, some
 from bridge.snapshots.texts import Merged
-from bridge.snapshots.wanted import Estimate, Found, Task, Wanted, chunks, estimate
+from bridge.snapshots.wanted import Estimate, Found, Wanted, chunks
 
 T = TypeVar("T")
 
@@ -46,17 +46,15 @@ Markets = tuple[list[MarketTranslations], list[MarketTranslationItem]]
 class Translations:
     """One run of the job. `codec` decodes the records of its topic."""
 
-    def __init__(
-        self, settings: ApiSettings, task: Task, codec: Codec, found: Found, clock: Clock = instant.now
-    ) -> None:
-        self._settings, self._task, self._found, self._clock = settings, task, found, clock
+    def __init__(self, settings: ApiSettings, codec: Codec, found: Found, clock: Clock = instant.now) -> None:
+        self._settings, self._found, self._task, self._clock = settings, found, found.task, clock
         self._questions = Questions(settings)
         self._published = Published(found.present, codec, Translation, KINDS)
-        self.wanted = Wanted.of(task, found, self._published.get)
-        if found.refreshes(task) and settings.keep_names == "days" and found.state.usage.of["event"]:
+        self.wanted = Wanted.of(found, self._published.get)
+        if found.refreshes and settings.keep_names == "days" and found.state.usage.of["event"]:
             self._published.gone = forgotten(found.present, self._published.get, found.state.usage)
-        self._merged = Merged(task, settings.language_keys, self._published.get)
-        self._lists = ListedKinds(settings, task, found, self.wanted, self._published, self._merged)
+        self._merged = Merged(self._task, settings.language_keys, self._published.get)
+        self._lists = ListedKinds(settings, found, self.wanted, self._published, self._merged)
         self._unknown_events: set[int] = set()
         self._unnamed: set[str] = set()
         self._looked_up = {name.encode() for name in self.wanted.owed}
@@ -93,12 +91,34 @@ class Translations:
         return self._last_portion(snapshot_id)
 
     def estimate(self) -> list[Estimate]:
-        """Estimate the requests of a run before it starts, without retries."""
-        is_open = {kind for kind in LISTED if self._found.refreshes(self._task) and self.wanted.known[kind]}
-        if self.wanted.events:
-            is_open.add("competitor")
-        sports = len(self._lists.sports())
-        return estimate(self._task, self.wanted, sports, self._questions.by_sport, is_open)
+        """Estimate the requests of a run before it starts, without retries.
+
+        Endpoints without a right and unknown events make it less.
+        """
+        task, wanted, rows = self._task, self.wanted, list[Estimate]()
+        languages, sports = len(task.languages), len(self._lists.sports())
+        for kind in task.lists:
+            by_sport = self._questions.by_sport(kind)
+            least = languages * (sports if by_sport else 1)
+            most = None if by_sport and "sport" in task.lists else least  # their list may have others
+            rows.append(Estimate(f"/api/translations/{{lang}}/{kind}s", least, most))
+        for kind in task.lists:
+            is_open = (self._found.refreshes and wanted.known[kind]) or (
+                kind == "competitor" and wanted.events
+            )
+            most = None if is_open else len(wanted.listed[kind])
+            rows.append(Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, most))
+        events, markets = len(wanted.events), len(wanted.markets)
+        selections = len([*chunks(wanted.selections)])
+        types = sum(len([*chunks(ids)]) for ids in wanted.types.values())
+        rows += [
+            Estimate("/api/translations/all/event/{eventId}", events, events),
+            Estimate("/api/translations/all/{eventId}/markets", markets, markets),
+            Estimate("/api/translations/{lang}/{eventId}/markets", 0, markets * languages),
+            Estimate("/api/translations/templates/selections", selections, selections),
+            Estimate("/api/translations/templates/market-types", types, types),
+        ]
+        return [row for row in rows if row.most != 0]
 
     # Events.
 
@@ -202,7 +222,7 @@ class Translations:
 
     def _changed(self, keys: Iterable[bytes], reliable: Collection[str]) -> Iterator[Translation]:
         """Yield the records that differ from the topic's. Only the `reliable` kinds lose texts."""
-        is_refresh, gone = self._found.refreshes(self._task), self._published.gone
+        is_refresh, gone = self._found.refreshes, self._published.gone
         for key in keys:
             kind, old = kind_of(key), None if key in gone else self._published.get(key)
             # What is owed has texts that only a request that failed may have.
@@ -232,7 +252,7 @@ class Translations:
             partial = {
                 name
                 for name in refused["partial"] | (account.asked or set())
-                if not name.startswith(("event:", "markets:")) or int(name.partition(":")[2]) in events
+                if not name.startswith(("event:", "markets:")) or numbers_in(name)[1][0] in events
             }
         refused |= {"partial": partial, "missing": missing}
         return portion

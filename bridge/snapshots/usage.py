@@ -44,7 +44,7 @@ def bets_schema(job: Job) -> Schema:
     return found
 
 
-class Place(NamedTuple):
+class EventPlace(NamedTuple):
     """Sport, competitionId and countryId of an event, according to its last bet."""
 
     sport: int
@@ -61,7 +61,7 @@ class Use:
 
     at: int
     run: int
-    place: Place | None = None
+    place: EventPlace | None = None
     markets: Ids = ()
     selections: Ids = ()
 
@@ -107,7 +107,7 @@ class Usage:
                     self.note("selection", number, hour, run)
             else:
                 markets = {part["market"]["id"] for part in parts if part["market"]}
-                place = Place(sport, league, region)
+                place = EventPlace(sport, league, region)
                 self.note("event", item["event"]["id"], hour, run, place, markets, selections)
 
     def note(self, kind: str, id_: Id, hour: int, run: int, *event: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from bridge.observability.view import Headline
-from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, LeftOut
+from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, Omission
 from bridge.snapshots.report import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
 
@@ -69,7 +69,7 @@ class JobView:
     coverage: tuple[Covered, ...]
     kinds: Mapping[str, Counts] | None
     more_kinds: int
-    left_out: tuple[LeftOut, ...] | None
+    left_out: tuple[Omission, ...] | None
     """What nobody but the provider can mend comes first."""
     more_left_out: str
 
@@ -141,6 +141,6 @@ def _last(status: JobStatus) -> tuple[str, Headline, str]:
     )
 
 
-def _urgency(left: LeftOut) -> int:
+def _urgency(left: Omission) -> int:
     """Return a lower number for what the next run cannot mend: no right, or too large."""
     return 0 if left.why == NO_RIGHT else 1 if not left.endpoint else 2

@@ -12,7 +12,7 @@ from bridge.config import ApiSettings, env_name
 from bridge.config.api import LISTED, Kind, Listed
 from bridge.errors import SettingsError
 from bridge.rest.endpoints import MAX_IDS
-from bridge.snapshots.model import Job, Translation, key_of
+from bridge.snapshots.model import Job, Translation, key_of, numbers_in
 from bridge.snapshots.state import JobState
 from bridge.snapshots.usage import Usage
 
@@ -84,6 +84,7 @@ class Task:
 class Found:
     """What a run reads from Kafka before its first request."""
 
+    task: Task
     present: dict[bytes, bytes]
     """Key → value of all records of the job's topic."""
     usage: Usage
@@ -101,9 +102,10 @@ class Found:
     note: str = ""
     """A note about records that are not bets; empty if there are none."""
 
-    def refreshes(self, task: Task) -> bool:
-        """Return whether the run asks about everything, and so about enough to learn what is gone."""
-        return self.full and not task.narrowed
+    @property
+    def refreshes(self) -> bool:
+        """Whether the run asks about everything, and so about enough to learn what is gone."""
+        return self.full and not self.task.narrowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +129,17 @@ class Wanted:
     """Sport → market types."""
 
     @classmethod
-    def of(cls, task: Task, found: Found, read: Callable[[bytes], Translation | None]) -> Wanted:
+    def of(cls, found: Found, read: Callable[[bytes], Translation | None]) -> Wanted:
         """Return what is owed and what is used; unless the run is full, only what the topic lacks.
 
         One that is resumed has asked about its events before. `read` returns the topic's record of a key.
         """
-        usage, refused, in_use = found.usage, found.state.refused, dict[Listed, set[int]]()
+        task, usage, refused = found.task, found.usage, found.state.refused
+        in_use: dict[Listed, set[int]] = {}
         owed: Collection[str] = refused["owed"]
         if not task.narrowed:  # a narrowed one leaves what is not its own to the next whole run
             owed = {*filter(task.covers, refused["owed"] | refused["partial"])}
-        if found.refreshes(task):
+        if found.refreshes:
             in_use = _kinds_in_use(found.state.usage, read)
             owed = {*_still_wanted(owed, found.state.usage, in_use)}
 
@@ -155,7 +158,7 @@ class Wanted:
                 wanted("selection", x) for x in use.selections if x
             )
 
-        names = _ids_in(filter(task.covers, owed))
+        names = _by_kind(filter(task.covers, owed))
 
         def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
             if task.events is not None:
@@ -183,12 +186,11 @@ class Wanted:
         )
 
 
-def _ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
-    """Return the ids in the names of things, such as `market-type-template:1:18`, by kind."""
+def _by_kind(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
+    """Return the ids in the names of things, by kind."""
     found: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
-    for name in names:
-        kind, *ids = name.split(":")
-        found[kind].add(tuple(map(int, ids)))
+    for kind, ids in map(numbers_in, names):
+        found[kind].add(ids)
     return found
 
 
@@ -212,7 +214,8 @@ def _still_wanted(
     owed: Collection[str], usage: Usage, used: Mapping[Listed, Collection[int]]
 ) -> Iterator[str]:
     """Yield what of the owed bets still use, of kinds with lists what is `used`."""
-    events, selections = usage.of["event"], (x for (x,) in _ids_in(owed)["selection-template"])
+    events = usage.of["event"]
+    selections = (x for (x,) in _by_kind(owed)["selection-template"])
     in_use: dict[str, Container[object]] = {
         **{str(kind): ids for kind, ids in used.items()},
         "event": events,
@@ -221,7 +224,7 @@ def _still_wanted(
         "market-type-template": usage.of["market-type"],
     }
     for name in owed:
-        [(kind, [ids])] = _ids_in([name]).items()
+        kind, ids = numbers_in(name)
         if (ids if len(ids) > 1 else ids[0]) in in_use.get(kind, ()) or not (events or usage.of["sport"]):
             yield name
 
@@ -244,32 +247,3 @@ class Estimate(NamedTuple):
     least: int
     most: int | None
     """None if it depends on other answers."""
-
-
-def estimate(
-    task: Task, wanted: Wanted, sports: int, by_sport: Callable[[Listed], bool], open_: Collection[Listed]
-) -> list[Estimate]:
-    """Estimate the requests of a run before it starts.
-
-    Lists may go `by_sport`, of which so many are known. Of the kinds that are `open_`, more than what is
-    wanted may be asked about. Endpoints without a right and unknown events make it less.
-    """
-    languages, rows = len(task.languages), list[Estimate]()
-    for kind in task.lists:
-        least = languages * (sports if by_sport(kind) else 1)
-        most = None if by_sport(kind) and "sport" in task.lists else least  # their list may have others
-        rows.append(Estimate(f"/api/translations/{{lang}}/{kind}s", least, most))
-    for kind in task.lists:
-        most = None if kind in open_ else len(wanted.listed[kind])
-        rows.append(Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, most))
-    events, markets = len(wanted.events), len(wanted.markets)
-    selections = len([*chunks(wanted.selections)])
-    types = sum(len([*chunks(ids)]) for ids in wanted.types.values())
-    rows += [
-        Estimate("/api/translations/all/event/{eventId}", events, events),
-        Estimate("/api/translations/all/{eventId}/markets", markets, markets),
-        Estimate("/api/translations/{lang}/{eventId}/markets", 0, markets * languages),
-        Estimate("/api/translations/templates/selections", selections, selections),
-        Estimate("/api/translations/templates/market-types", types, types),
-    ]
-    return [row for row in rows if row.most != 0]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config.api import KINDS
-from bridge.snapshots.model import Counts, Currency, CurrencyType, LeftOut, Snapshot, Translation
+from bridge.snapshots.model import Counts, Currency, CurrencyType, Omission, Snapshot, Translation
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Task
@@ -110,7 +110,7 @@ def test_as_many_questions_are_asked_as_were_foreseen(
     provider.asked()
     chosen = api(language_keys={"sv-SE": "sv"})
     scope, references = Task.translations(chosen, kinds), bets_on(mentioned)
-    rows = Translations(chosen, scope, topic.codec, topic.known(references, full)).estimate()
+    rows = Translations(chosen, topic.codec, topic.known(references, full, scope)).estimate()
     asyncio.run(translate(provider, topic, references, full=full, settings=chosen, scope=scope))
     asked = provider.asked()
     for endpoint in ENDPOINTS:
@@ -160,7 +160,7 @@ def test_a_currency_survives_its_codec(record: Currency) -> None:
         st.lists(st.text()).map(tuple),
         st.lists(st.text()).map(tuple),
         st.lists(st.text()).map(tuple),
-        st.lists(st.builds(LeftOut, st.text(), st.none() | st.text(), st.text())).map(tuple),
+        st.lists(st.builds(Omission, st.text(), st.none() | st.text(), st.text())).map(tuple),
         st.integers(0, 2**40),
         st.dictionaries(st.text(), st.builds(Counts, *(st.integers(0, 2**40),) * 3)),
         offsets,

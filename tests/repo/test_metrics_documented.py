@@ -11,7 +11,7 @@ from prometheus_client import Metric
 
 from bridge.observability.metrics import collect
 from bridge.records.checkpoint import State
-from bridge.snapshots.model import LeftOut
+from bridge.snapshots.model import Omission
 from bridge.snapshots.status import JobStatus
 from bridge.snapshots.status import collect as collect_of_snapshots
 from tests.repo.source import ROOT
@@ -53,7 +53,7 @@ def rows(families: Iterable[Metric], by: str = "") -> list[Row]:
 
 PROCESS = rows(collect(replace(OWNER, owner=False), NOW), "every process")
 FEED = rows(collect(OWNER, NOW), "owner")[len(PROCESS) :]
-SNAPSHOTS = rows(collect_of_snapshots(JobStatus.of(report(left_out=(LeftOut("/api/x", "1", "HTTP 500"),)))))
+SNAPSHOTS = rows(collect_of_snapshots(JobStatus.of(report(left_out=(Omission("/api/x", "1", "HTTP 500"),)))))
 METRICS = [*PROCESS, *FEED, *SNAPSHOTS]
 
 

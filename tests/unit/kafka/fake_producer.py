@@ -41,7 +41,7 @@ class Topic:
         return next((value for value in reversed(self.committed) if value.startswith(b"checkpoint")), None)
 
 
-SERVING = {"produce", "poll", "flush", "abort"}
+SERVING = {"poll", "flush", "abort"}
 """Calls that may run the callbacks of deliveries."""
 
 

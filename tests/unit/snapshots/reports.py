@@ -8,7 +8,7 @@ from typing import Any
 
 from bridge.observability.endpoints import Page
 from bridge.observability.status_page import status_page
-from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut, Snapshot
+from bridge.snapshots.model import NO_RIGHT, Counts, Omission, Snapshot
 from bridge.snapshots.report import Covered, Report
 from bridge.snapshots.status import ITS_TURN, JobStatus
 from bridge.snapshots.view import job_view
@@ -55,18 +55,18 @@ def _job(found: Report | None, **changes: Any) -> JobStatus:
 
 
 LEFT_OUT = (
-    LeftOut("/api/translations/all/{eventId}/markets", "90210", "HTTP 500 after 5 attempts"),
-    LeftOut("/api/translations/{lang}/sports", "sv", "the answer ends in the middle"),
+    Omission("/api/translations/all/{eventId}/markets", "90210", "HTTP 500 after 5 attempts"),
+    Omission("/api/translations/{lang}/sports", "sv", "the answer ends in the middle"),
 )
 NO_RIGHTS = ("/api/translations/templates/selections",)
 PARTIAL = report(complete=False, left_out=LEFT_OUT, owed=2)
-TOO_LARGE = LeftOut("", "sport:3", "1,200,000 bytes of names, more than Kafka's 1,000,000")
+TOO_LARGE = Omission("", "sport:3", "1,200,000 bytes of names, more than Kafka's 1,000,000")
 JOBS = {
     "job-complete": _job(report()),
     "job-running": replace(_job(report(), doing="markets"), rests_until=None),
     "job-partial": _job(PARTIAL),
     "job-forbidden": _job(
-        report(complete=False, left_out=(LeftOut(NO_RIGHTS[0], None, NO_RIGHT),), forbidden=NO_RIGHTS)
+        report(complete=False, left_out=(Omission(NO_RIGHTS[0], None, NO_RIGHT),), forbidden=NO_RIGHTS)
     ),
     "job-too-large": _job(report(complete=False, left_out=(*LEFT_OUT, TOO_LARGE), owed=3)),
     "job-narrowed": _job(report(complete=False, owed=235, coverage=[])),

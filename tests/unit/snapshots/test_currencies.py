@@ -9,7 +9,7 @@ import pytest
 from bridge.errors import ApiError, Forbidden
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
-from bridge.snapshots.wanted import Estimate
+from bridge.snapshots.wanted import Estimate, Task
 from bridge_sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 
@@ -185,7 +185,7 @@ async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
     provider, found = Provider(), topic()
     await exchange(provider, found, mention(currencies=["KWD"]))
     provider.asked()
-    job = Currencies(api(), found.codec, found.known(USED, full))
+    job = Currencies(api(), found.codec, found.known(USED, full, Task("currencies")))
     rows = job.estimate()
     assert rows == [Estimate(LIST, 4, 4), Estimate(PRECISION, 0, 3 if full else 1)]
     await job.run(provider, "id")

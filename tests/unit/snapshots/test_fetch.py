@@ -12,7 +12,6 @@ from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
 from bridge.snapshots.published import Portion
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import (
     BOTH,
@@ -118,7 +117,7 @@ async def test_progress_of_each_step_is_reported() -> None:
     reported: list[tuple[str, int, int]] = []
     topic = Topic()
     known = topic.known(mention(*EVENTS[:3]), full=False)
-    job = Translations(api(), Task.translations(api()), topic.codec, known)
+    job = Translations(api(), topic.codec, known)
     await job.run(Provider(Random(1)), "id", lambda what, done, of: reported.append((what, done, of)))
     steps = {what: total for what, _, total in reported}
     assert list(steps) == [

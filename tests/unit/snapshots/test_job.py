@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.config.api import KINDS
-from bridge.errors import SettingsError, TopologyError
+from bridge.errors import SettingsError
 from bridge.records import topics
 from bridge.snapshots import job
 from bridge.snapshots.model import Counts, Job
@@ -170,21 +170,6 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
     assert runs.owed == {key}
     assert key.encode() not in runs.topic
     assert f"event:{EVENT.id}".encode() in runs.topic
-
-
-@pytest.mark.parametrize("ids", ["ab", "aab"])
-def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
-    class Recreated(Runs):
-        remaining = iter(ids)
-
-        def state_topic_id(self) -> str:
-            return next(self.remaining)
-
-    runs = Recreated()
-    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshot-state was recreated"):
-        runs.run(Provider())
-    assert runs.topic == {}
-    assert bool(runs.state_topic) is (ids == "aab")
 
 
 @pytest.mark.parametrize("name", ["translations", "currencies"])

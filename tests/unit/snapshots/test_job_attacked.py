@@ -397,9 +397,8 @@ def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -
 
     async def story() -> None:
         async with provider.client(chosen) as client:
-            job = Translations(
-                chosen, Task.translations(chosen), topic.codec, topic.known(Usage(), full=False), now
-            )
+            known = topic.known(Usage(), False, Task.translations(chosen))
+            job = Translations(chosen, topic.codec, known, now)
             assert (await job.run(client, "id")).owed == owed
             took.append(asyncio.get_running_loop().time())
 

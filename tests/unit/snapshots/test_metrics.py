@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from bridge.errors import SettingsError
 from bridge.observability.exposition import exposition
-from bridge.snapshots.model import LeftOut
+from bridge.snapshots.model import Omission
 from bridge.snapshots.status import JobStatus, collect, must_be_writable, write
 from tests.unit.snapshots.reports import AT, report
 
@@ -52,7 +52,7 @@ def test_before_the_first_snapshot() -> None:
 def test_after_runs() -> None:
     status = JobStatus("translations", at=AT)
     status.publish(report(finished_at=AT - 900, refreshed_at=None))
-    left = tuple(LeftOut("/api/x", number, "HTTP 500") for number in ("1", "2"))
+    left = tuple(Omission("/api/x", number, "HTTP 500") for number in ("1", "2"))
     status.publish(report(complete=False, left_out=left, owed=7))
     status.fail("the provider is down")
     assert scraped(status) == {

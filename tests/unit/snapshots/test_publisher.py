@@ -68,11 +68,13 @@ class Kafka(Topic):
         self.errors: list[str] = []
         self.looks: Iterator[set[str]] = itertools.repeat(TOPICS)
         self.ends: Iterator[int] = itertools.count(100, 100)
+        self.state_topic_ids: Iterator[str] = itertools.repeat("id")
         patch.setattr(clients, "producer", lambda *_, **__: FakeProducer(self))
         patch.setattr(clients, "admin", lambda _: None)
         patch.setattr(
             admin, "metadata", lambda _: self._answer(lambda: SimpleNamespace(topics=next(self.looks)))
         )
+        patch.setattr(admin, "topic_id", lambda *_: next(self.state_topic_ids))
         patch.setattr(storage, "last_record", lambda *_, **__: self._answer(self._last_record))
         patch.setattr(storage, "last_snapshot", lambda *_: None)
         patch.setattr(publisher, "ends_of", lambda *_: self._answer(lambda: {0: next(self.ends)}))
@@ -327,6 +329,14 @@ def test_a_recreated_topic_of_the_job_ends_it(kafka: Kafka, opened: Publisher) -
     ):
         publish(opened)
     assert kafka.committed == []
+
+
+@both
+def test_a_recreated_topic_of_the_state_ends_it(kafka: Kafka, opened: Publisher, write: Write) -> None:
+    kafka.state_topic_ids = itertools.repeat("another")
+    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshot-state was recreated"):
+        write(opened)
+    assert (kafka.committed, "produce" in kafka.calls) == ([], False)
 
 
 def test_a_recreated_topic_of_snapshots_ends_it(kafka: Kafka, opened: Publisher) -> None:

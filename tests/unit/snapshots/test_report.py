@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge import errors
-from bridge.snapshots.model import NO_RIGHT, LeftOut, Translation
+from bridge.snapshots.model import NO_RIGHT, Omission, Translation
 from bridge.snapshots.report import MAX_EXAMPLES, Covered, cover
 from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Task
@@ -72,7 +72,7 @@ LEAGUES, EVENTS = "/api/translations/{lang}/leagues", "/api/translations/all/eve
 
 
 def test_what_was_left_out_is_an_error_in_the_end() -> None:
-    left = (LeftOut(LEAGUES, None, NO_RIGHT), *(LeftOut(EVENTS, str(x), "HTTP 500") for x in range(20)))
+    left = (Omission(LEAGUES, None, NO_RIGHT), *(Omission(EVENTS, str(x), "HTTP 500") for x in range(20)))
     with pytest.raises(errors.LeftOut) as caught:
         report(forbidden=(LEAGUES,), left_out=left, owed=21).raise_if_left_out()
     assert caught.value.exit_code == 4

@@ -18,7 +18,7 @@ from bridge.config import Settings, WebSettings
 from bridge.errors import ApiError, AuthError, ProviderPause, SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import scheduler
-from bridge.snapshots.model import LeftOut
+from bridge.snapshots.model import Omission
 from bridge.snapshots.report import Report
 from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.reports import report
@@ -178,7 +178,7 @@ def test_a_job_whose_kafka_was_away_does_not_rest_for_its_whole_interval(
 
 
 def test_what_was_left_out_is_logged(play: Player) -> None:
-    left = tuple(LeftOut("/api/x", str(number), "HTTP 500") for number in range(30))
+    left = tuple(Omission("/api/x", str(number), "HTTP 500") for number in range(30))
     lines = play(lambda: report(notes=("odd",), left_out=left, owed=30, complete=False), ends)
     *things, whole = [line for line in lines if line["log_level"] == "error"]
     assert [(line["endpoint"], line["id"]) for line in things] == [("/api/x", str(x)) for x in range(20)]

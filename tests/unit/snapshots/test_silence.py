@@ -19,7 +19,7 @@ from bridge.rest.endpoints import Request
 from bridge.snapshots.asking import Account
 from bridge.snapshots.model import Translation
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.usage import Place, Use
+from bridge.snapshots.usage import EventPlace, Use
 from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.provider import SPORTS, api, now
 from tests.unit.snapshots.world import Topic, alone
@@ -86,15 +86,15 @@ def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0)
     topic.update((b"competitor:%d" % number, competitor) for number in range(1, 10 * vanished + 1))
     used = alone(*range(1, events + 1))
     for number in range(1, markets + 1):
-        used.of["event"].setdefault(number, Use(0, 1, Place(1, 1, 1))).markets = {number}
+        used.of["event"].setdefault(number, Use(0, 1, EventPlace(1, 1, 1))).markets = {number}
     kinds = ["competitor"] if vanished else ["event", "market"] if events else ["market"]
     settings = settings.model_copy(update={"kinds": tuple(kinds)})
 
     async def story() -> Ended:
         error = None
         async with Client(settings, clock=now, network=httpx2.MockTransport(answer)) as client:
-            found = topic.known(used, full=True)
-            job = Translations(settings, Task.translations(settings), topic.codec, found, now)
+            found = topic.known(used, True, Task.translations(settings))
+            job = Translations(settings, topic.codec, found, now)
             left_out = owed = 0
             try:
                 portion = await job.run(client, "id")

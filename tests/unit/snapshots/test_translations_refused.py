@@ -20,7 +20,6 @@ from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
-from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import (
@@ -59,9 +58,7 @@ KINDS_OF: dict[Endpoint, set[str]] = {
 """Kinds of which an endpoint has names."""
 PATHS = [
     row.endpoint
-    for row in Translations(
-        api(), Task.translations(api()), Topic().codec, Topic().known(mention(*WORLD.events), full=True)
-    ).estimate()
+    for row in Translations(api(), Topic().codec, Topic().known(mention(*WORLD.events), full=True)).estimate()
 ]
 
 

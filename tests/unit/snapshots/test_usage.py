@@ -14,7 +14,7 @@ from bridge.config.api import KINDS
 from bridge.messages.parser import MessageParser
 from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.state import NAMES_PER_RECORD, JobState
-from bridge.snapshots.usage import HOUR_SECONDS, MAX_IDS_OF_EVENT, Place, Usage, bets_schema
+from bridge.snapshots.usage import HOUR_SECONDS, MAX_IDS_OF_EVENT, EventPlace, Usage, bets_schema
 from bridge_sandbox.provider.stream import Stream, StreamSettings
 from tests.unit.snapshots.world import NOW, WORLD, bet, item, mention, merge
 
@@ -121,7 +121,7 @@ def test_what_bets_use_is_remembered() -> None:
     state = Topic().learnt(used)
     assert keys(state.used(0, full=True)) == keys(used)
     assert state.usage.of["currency"].keys() == {"EUR"}
-    assert state.usage.of["event"][EVENT.id].place == Place(
+    assert state.usage.of["event"][EVENT.id].place == EventPlace(
         EVENT.league.sport.id, EVENT.league.id, EVENT.league.region.id
     )
     assert state.usage.selections_among([*used.selections(), -5]) == used.selections()

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from bridge import masking
-from bridge.snapshots.model import NO_RIGHT, Counts, LeftOut
+from bridge.snapshots.model import NO_RIGHT, Counts, Omission
 from bridge.snapshots.report import Covered
 from bridge.snapshots.status import ITS_TURN, JobStatus
 from bridge.snapshots.view import job_view
@@ -84,8 +84,8 @@ def test_trouble_with_kafka_ends_with_the_next_step() -> None:
 
 
 def test_what_the_next_run_cannot_mend_comes_first() -> None:
-    many = tuple(LeftOut("/a", str(n), "HTTP 500") for n in range(25))
-    forbidden = LeftOut("/z", None, NO_RIGHT)
+    many = tuple(Omission("/a", str(n), "HTTP 500") for n in range(25))
+    forbidden = Omission("/z", None, NO_RIGHT)
     view = job_view(
         published(complete=False, left_out=(*many, TOO_LARGE, forbidden), forbidden=("/z",)), LATER
     )
@@ -98,7 +98,7 @@ def test_what_the_next_run_cannot_mend_comes_first() -> None:
 
 
 def test_a_record_that_is_cut_off_itself_says_at_least() -> None:
-    many = tuple(LeftOut("/a", str(n), "HTTP 500") for n in range(1_000))
+    many = tuple(Omission("/a", str(n), "HTTP 500") for n in range(1_000))
     assert job_view(published(complete=False, left_out=many), LATER).more_left_out == "and at least 980 more"
 
 
@@ -146,7 +146,7 @@ def test_many_of_anything_are_cut() -> None:
     status = published(
         Covered("event", 9, {f"l{n}": 1 for n in range(12)}),
         counts={f"kind {n:03}": Counts(1) for n in range(60)},
-        left_out=tuple(LeftOut("/x", str(n), "because") for n in range(25)),
+        left_out=tuple(Omission("/x", str(n), "because") for n in range(25)),
     )
     page = shown(status)
     assert "Kinds that are not shown: 10" in page
@@ -161,7 +161,7 @@ def test_foreign_text_is_escaped() -> None:
         Covered("event", 2, {bad: 1}, [bad]),
         complete=False,
         counts={bad: Counts(1)},
-        left_out=(LeftOut(bad, bad, bad),),
+        left_out=(Omission(bad, bad, bad),),
     )
     page = shown(replace(status, failure=bad))
     assert "<script>a" not in page
@@ -169,7 +169,7 @@ def test_foreign_text_is_escaped() -> None:
 
 
 def test_text_that_is_no_unicode_is_shown_all_the_same() -> None:
-    assert "half ?" in shown(published(left_out=(LeftOut("/x", "1", "half \ud800"),)))
+    assert "half ?" in shown(published(left_out=(Omission("/x", "1", "half \ud800"),)))
 
 
 def test_no_secret_is_shown() -> None:

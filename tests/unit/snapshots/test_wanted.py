@@ -52,9 +52,8 @@ def wanted(
 ) -> Wanted:
     """What a run of everything wants."""
     state = JobState("translations", {})
-    return Wanted.of(
-        ALL, Found(dict.fromkeys(present, b""), used, state, full, resumed=resumed), lambda _: None
-    )
+    found = Found(ALL, dict.fromkeys(present, b""), used, state, full, resumed=resumed)
+    return Wanted.of(found, lambda _: None)
 
 
 def test_a_run_that_goes_on_asks_about_lists_only() -> None:
@@ -93,7 +92,8 @@ def test_chunks_have_a_hundred_ids_and_0_one_of_its_own() -> None:
 
 def estimated(topic: Topic, used: Usage, *, full: bool = False, **chosen: Any) -> dict[str, Any]:
     settings = api(**chosen)
-    job = Translations(settings, Task.translations(settings), topic.codec, topic.known(used, full))
+    known = topic.known(used, full, Task.translations(settings))
+    job = Translations(settings, topic.codec, known)
     return {row.endpoint.removeprefix("/api/translations"): row[1:] for row in job.estimate()}
 
 

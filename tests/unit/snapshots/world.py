@@ -25,7 +25,7 @@ from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
 from bridge.snapshots.published import Portion
 from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.usage import HOUR_SECONDS, Place, Usage, Use
+from bridge.snapshots.usage import HOUR_SECONDS, EventPlace, Usage, Use
 from bridge.snapshots.wanted import Found, Task
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.faults import RestFault
@@ -147,12 +147,12 @@ class Topic(dict[bytes, bytes]):
         self.owed: set[str] = set()
         self.missing: set[str] = set()
 
-    def known(self, used: Usage, full: bool) -> Found:
+    def known(self, used: Usage, full: bool, task: Task | None = None) -> Found:
         """What a run finds."""
         state = JobState("translations", {})
         state.usage = used
         state.refused |= {"owed": self.owed, "missing": self.missing}
-        return Found(dict(self), used, state, full)
+        return Found(task or Task.translations(api()), dict(self), used, state, full)
 
     def snapshot_id(self) -> str:
         """The id of the next snapshot."""
@@ -219,7 +219,7 @@ def mention(*events: Event, currencies: Iterable[str] = ()) -> Usage:
 def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
     """Nothing but these events, without markets and selections."""
     used = Usage()
-    used.of["event"] = {number: Use(0, 1, Place(*place)) for number in events}
+    used.of["event"] = {number: Use(0, 1, EventPlace(*place)) for number in events}
     return used
 
 
@@ -234,8 +234,8 @@ async def translate(
 ) -> Portion:
     """One run; the topic holds what it published."""
     settings = settings or api()
-    known = topic.known(references, full)
-    job = Translations(settings, scope or Task.translations(settings), topic.codec, known)
+    known = topic.known(references, full, scope or Task.translations(settings))
+    job = Translations(settings, topic.codec, known)
     return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
 
@@ -248,7 +248,7 @@ async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
 
 async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Portion:
     """One run of the currencies; the topic holds what it published."""
-    known = topic.known(references, full)
+    known = topic.known(references, full, Task("currencies"))
     job = Currencies(api(), topic.codec, known)
     return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
@@ -318,9 +318,6 @@ class Runs:
 
     def state(self) -> JobState:
         return JobState(self.name, self.state_topic)
-
-    def state_topic_id(self) -> str:
-        return "id"
 
     def published(self) -> dict[bytes, bytes]:
         return dict(self.topic)
