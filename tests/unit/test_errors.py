@@ -7,7 +7,14 @@ import re
 import pytest
 
 from bridge import errors
-from bridge.errors import ApiError, BridgeError, ConversionError, FeedRefused, ProviderPause
+from bridge.errors import (
+    ApiError,
+    BridgeError,
+    ConversionError,
+    FeedRefused,
+    ProviderPause,
+    RegistryUnavailable,
+)
 
 
 def tree(root: type[BridgeError]) -> list[type[BridgeError]]:
@@ -32,13 +39,16 @@ def test_the_drawing_shows_the_tree() -> None:
     for error in tree(BridgeError)[1:]:
         parent, code = found[error.__name__]
         assert parent == error.__mro__[1].__name__
-        assert code == (f"exit {error.exit_code}" if error.exit_code != 1 else "—")
+        usual = error.exit_code == error.__mro__[1].exit_code == 1
+        assert code == ("—" if usual else f"exit {error.exit_code}")
 
 
 def test_exit_codes_are_not_shared_by_strangers() -> None:
     coded = [error for error in tree(BridgeError) if "exit_code" in vars(error)]
     coded.remove(ProviderPause)  # it is no ApiError, which leaves one thing out and goes on
     assert ProviderPause.exit_code == ApiError.exit_code
+    coded.remove(RegistryUnavailable)  # it is a TopologyError that a retry may mend
+    assert RegistryUnavailable.exit_code == BridgeError.exit_code
     assert len({error.exit_code for error in coded}) == len(coded)
     assert {error.exit_code for error in coded} == set(range(1, 12))
 
