@@ -18,6 +18,8 @@ QUOTAS = (50, 100, 500)
 SECONDS = 60
 WARM_UP_SECONDS = 20.0
 """A quota is an average of eleven seconds: what Kafka takes at once in the beginning does not count."""
+CONFIGS_TOOL = "kafka.admin.ConfigCommand"
+"""Of the broker's jar up to Kafka 4.3; from 4.4 `org.apache.kafka.tools.ConfigCommand`, in `kafka-tools`."""
 _MESSAGES = 1_000_000
 """More than a quota lets through."""
 
@@ -67,7 +69,7 @@ def limit(cluster: Cluster, client_id: str, bytes_per_second: int | None) -> Non
     class_path = options[options.index("-cp") + 1]
     rate = "producer_byte_rate"
     change = ["--add-config", f"{rate}={bytes_per_second}"] if bytes_per_second else ["--delete-config", rate]
-    tool = [java, "-XX:TieredStopAtLevel=1", "-cp", class_path, "kafka.admin.ConfigCommand"]
+    tool = [java, "-XX:TieredStopAtLevel=1", "-cp", class_path, CONFIGS_TOOL]
     whose = ["--entity-type", "clients", "--entity-name", client_id]
     subprocess.run(
         [*tool, "--bootstrap-server", cluster.bootstrap_servers, "--alter", *change, *whose],

@@ -47,7 +47,7 @@ CLIENTS = (
     "rust/src/bin/rskafka.rs",
 )
 PINS = {
-    "python": ("clients/python/requirements.txt", "requirements/dev.txt"),
+    "python": ("clients/python/requirements.txt", "requirements/runtime.txt", "requirements/dev.txt"),
     "java": ("clients/java/jars.txt",),
     "javascript": ("clients/javascript/package.json",),
     "go": ("clients/go/go.mod",),

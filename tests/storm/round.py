@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from benchmarks.quota import CONFIGS_TOOL
 from tests.chaos.owners import Members
 from tests.chaos.provider import Provider
 from tests.harness import Bridge, Place, until
@@ -149,7 +150,7 @@ class _Round:
         cluster.open_provider(provider.url)
         scene = Scene(cluster.bootstrap_servers, PREFIX, provider, cluster.network, self._note)
         scene.start, scene.registry_url = f"{START_SECONDS}s", cluster.registry_url
-        scene.configs_tool = kafka_tool(cluster, "kafka.admin.ConfigCommand")
+        scene.configs_tool = kafka_tool(cluster, CONFIGS_TOOL)
         scene.read_gaps = partial(read_gaps, cluster.bootstrap_servers, cluster.registry_url, PREFIX)
         scene.began = time.time() - START_SECONDS
         for server in cluster.servers.values():
