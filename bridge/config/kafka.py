@@ -65,7 +65,7 @@ _OF_USERS: Final = ("PLAIN", "SCRAM-SHA-")
 
 
 class KafkaSettings(BaseModel):
-    """The Kafka cluster. Any other librdkafka property can be set, with `_` for `.` ([kafka.md](kafka.md))."""
+    """The Kafka cluster. Any other librdkafka property can be set, `_` for `.` ([kafka.md](kafka.md))."""
 
     model_config = ConfigDict(
         frozen=True,

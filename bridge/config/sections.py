@@ -45,7 +45,7 @@ class LimitsSettings(Section):
     bucket_drain: Annotated[float, Field(ge=0.01, le=LONGEST_SECONDS, allow_inf_nan=False)] = 4
     """What leaks from it each second."""
     bucket_may_overflow: bool = False
-    """Whether a recovery may begin while the bucket is not full, however long it is. Otherwise it must fit."""
+    """Whether a recovery may begin while the bucket is not full, however long. Otherwise it must fit."""
     max_age_seconds: Seconds = 259_200
     """How far back the provider can replay."""
     max_retry_after_seconds: Seconds = 3600
