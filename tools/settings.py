@@ -24,11 +24,11 @@ bridge doctor                                           # which file is read, an
 ```
 
 The file is that of `--config`, else of `BRIDGE_CONFIG` (empty: none), else `./bridge.toml`;
-[bridge.example.toml](../bridge.example.toml) has every setting. All are checked at the start, with the
-secrets and certificates that the command needs: exit 2, with the name and the fix.
+[bridge.example.toml](../bridge.example.toml) has every setting. A wrong one, or a secret or certificate
+that is missing, is exit 2 at the start, with the name and the fix.
 
-A secret is a value or the path of a file (`…_file`), not both; so is every one under `[kafka]`
-([list](kafka.md#secrets)). "–" is no default. No time may be longer than 366 days.
+A secret is a value or the path of a file (`…_file`), also every one under `[kafka]`
+([list](kafka.md#secrets)). "–" is no default. No time is longer than 366 days.
 """
 SHARED_HEAD = """
 ## In several sections

@@ -73,28 +73,25 @@ class ApiAccess(TlsSection):
     base_url: Annotated[Address, is_address("https://provider.example", "https?")] | None = Field(
         default=None, examples=["https://provider.example"]
     )
-    """The provider's base address, http(s). The paths of the endpoints are added. Both commands need it."""
+    """Its address, http(s), without the endpoints' paths. Both commands need it."""
     token: SecretStr | None = Field(default=None, examples=["…"])
     """The bearer token, a JWT. Both commands need it, or `token_file`."""
     token_file: FilePath | None = Field(default=None, examples=["/run/secrets/provider-token"])
-    """A file that holds the token. It is read before each request, so the token can be renewed. While the
-    file cannot be read, the last token counts.
-    """
+    """A file with it, read before each request. While it cannot be read, the last token counts."""
     requests_per_second: Annotated[float, Field(ge=0.001, le=10_000, allow_inf_nan=False)] = 5
-    """Highest rate of requests, evenly spaced. After a 429 the rate is lower for a while."""
+    """Highest rate of requests; lower for a while after a 429."""
     concurrency: Annotated[int, Field(ge=1, le=100)] = 4
     """Requests in flight at once."""
     timeout_seconds: Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)] = 30
     """How long an answer may take."""
     max_answer_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 64 << 20
-    """Largest answer, uncompressed. Answers are parsed while they arrive, so memory holds only what is kept.
-    """
+    """Largest answer, uncompressed. Memory holds only what is kept of it."""
     max_clock_skew_seconds: Annotated[float, Field(ge=2, le=LONGEST_SECONDS, allow_inf_nan=False)] = 300
-    """A run ends with exit 9 when the provider's clock, by the `Date` of its answers, differs by more."""
+    """Exit 9 when the provider's clock (`Date`) differs by more."""
     attempts: Annotated[int, Field(ge=1, le=100)] = 6
-    """Attempts per request when the provider is overloaded, fails or cannot be reached."""
+    """Attempts per request that fails."""
     proxy: Annotated[Address, AfterValidator(check_proxy)] = Address("env")
-    """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
+    """`env` (`HTTPS_PROXY` and the like), `none`, or an address."""
 
     @model_validator(mode="after")
     def _token_is_given_once(self) -> Self:
@@ -115,34 +112,27 @@ class ApiNames(Section):
     """Which names are fetched, how often, and how long they are kept."""
 
     languages: Annotated[tuple[Language, ...], Field(min_length=1, strict=False)] = ("en",)
-    """Languages to fetch, by the codes that the endpoints' paths take."""
+    """Languages to fetch, by their codes in the endpoints' paths."""
     kinds: Annotated[tuple[Kind, ...], Field(min_length=1, strict=False)] = KINDS
-    """Kinds of names to ask for. Leave out those for which the token has no right. A snapshot is complete if
-    it has these. What their answers have of other kinds is published too.
+    """Kinds of names to ask for: a snapshot is complete with these. Other kinds in their answers are
+    published too.
     """
     language_keys: dict[str, Language] = Field(default={}, examples=[{"de-DE": "de"}])
-    """Maps the provider's name of a language, in answers that have all of them, to its code: `{ "de-DE" =
-    "de" }`. Names that differ from a code of `languages` only in case need none; others are kept as they are.
+    """The provider's names of languages, where an answer has all of them, as codes: `{ "de-DE" = "de" }`.
+    Case does not matter; other names are kept.
     """
     refresh_hours: Annotated[float, Field(gt=0, le=480_000, allow_inf_nan=False)] = 24
-    """How often a full run fetches everything again. Other runs fetch what is new."""
+    """How often a full run fetches all again; others fetch what is new."""
     recent_days: Days = 3
-    """A full run fetches what the bets of this many days mention. At most `keep_days`."""
+    """A full run fetches what bets of so many days mention. At most `keep_days`."""
     keep_days: Days = 30
-    """Names of an event, its markets and its selections are removed this long after a bet last mentioned the
-    event. A first run reads the bets of this period.
-    """
+    """An event's names go so long after its last bet. A first run reads the bets of these days."""
     keep_names: Literal["days", "bets"] = "days"
-    """How long names are kept: `keep_days`, or as long as the `bets`, so that an old bet that is replayed has
-    its names. With `bets` nothing is removed, neither what bets no longer use nor what the lists lack.
-    """
+    """`days`: names go after `keep_days`; `bets`: nothing is removed, so that old bets keep their names."""
     max_left_out_share: Share = 0.1
-    """A run fails when more than this share of its lookups fails, and more than ten of them. Below that, the
-    failed ones are left out.
-    """
+    """A run fails when more of its lookups fail, and more than ten; else these are left out."""
     max_shrink_share: Share = 0.1
-    """A list that has lost more than this share removes nothing until a second full run in a row confirms it.
-    """
+    """A list that has lost more removes nothing until a second full run in a row confirms it."""
 
     @field_validator("languages")
     @classmethod
@@ -171,26 +161,25 @@ class ApiForm(Section):
     query: dict[ListEndpoint, dict[str, str | list[str]]] = Field(
         default={}, examples=[{"leagues": {"active": "true"}}]
     )
-    """Query parameters to add, by endpoint: `sports`, `regions`, `leagues`, `competitors`, `markets` (of an
-    event, in one language), `all-markets`. A value may be a list, and may contain `{language}` (not in
-    `all-markets`), `{eventId}` (`markets`, `all-markets`) and `{sportId}` (not in `sports`; `regions`,
-    `leagues` and `competitors` are then fetched once for each sport). Write `{{` and `}}` for braces.
-    Example: `{ leagues = { active = "true", sport = "{sportId}" }, markets = { type = ["main", "side"] } }`.
+    """Query parameters to add, by endpoint: `sports`, `regions`, `leagues`, `competitors`, `markets`,
+    `all-markets`. Values, or lists of them, may contain `{language}` (not in `all-markets`), `{eventId}`
+    (`markets`, `all-markets`) and `{sportId}` (not in `sports`; lists are then fetched for each sport);
+    braces are `{{` and `}}`. Example: `{ leagues = { active = "true", sport = "{sportId}" } }`.
     """
     template_ids: Literal["query", "path", "body"] = "query"
-    """Where the template endpoints take their ids: `query`; `path` (`…/templates/selections/1,2,3` and
-    `…/templates/market-types/SPORT/1,2,3`); or `body` (a JSON object in the body of the GET).
+    """Where the templates take their ids: `query`, `path` (`…/selections/1,2,3`,
+    `…/market-types/SPORT/1,2,3`), or `body` (JSON in the GET's body).
     """
     template_sport: Literal["query", "path", "body"] | None = Field(default=None, examples=["path"])
-    """Where the market type templates take the sport, if not where they take the ids."""
+    """Where market type templates take the sport, if not like the ids."""
     selection_ids_parameter: Name = "selectionIds"
-    """Name of the selection templates' parameter for the ids, in the query or the body."""
+    """Parameter of the selection templates, in the query or body."""
     sport_id_parameter: Name = "sportId"
-    """Name of the market type templates' parameter for the sport."""
+    """Parameter of the market type templates: the sport."""
     market_type_ids_parameter: Name = "marketTypeIds"
-    """Name of the market type templates' parameter for the ids."""
+    """The same: the ids."""
     collections: Literal["repeated", "commas"] = "repeated"
-    """How the query carries several values: `repeated` (the parameter once per value) or `commas`."""
+    """Several values in the query: the parameter `repeated`, or one with `commas`."""
 
     @field_validator("query")
     @classmethod
@@ -214,4 +203,4 @@ class ApiForm(Section):
 
 
 class ApiSettings(ApiAccess, ApiNames, ApiForm):
-    """The provider's REST side, for `bridge translations` and `bridge currencies`."""
+    """The provider's REST side: `bridge translations`, `bridge currencies`."""

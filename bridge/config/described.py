@@ -62,19 +62,19 @@ def _allowed(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if schema["type"] == "array":
-        return f"list of: {_allowed(schema['items'])}"
+        return f"list of {_allowed(schema['items'])}"
     if schema["type"] == "object":
         return "table"
     if "pattern" in schema:
         return f"`{schema['pattern']}`"
-    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true` or `false`"}
+    words = {"integer": "integer", "number": "number", "string": "text", "boolean": "boolean"}
     named = {"path": "path", "password": "secret"}.get(schema.get("format", ""), words[schema["type"]])
     bounds = [
         f"{sign} {schema[key]:,.12g}"
         for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"))
         if key in schema and schema[key] != LONGEST_SECONDS
     ]
-    return ", ".join([named, *bounds])
+    return ", ".join(bounds if bounds and named == "number" else [named, *bounds])
 
 
 def as_toml(value: Any) -> str:

@@ -36,16 +36,14 @@ class FeedCredential(TlsSection):
     """How the bridge shows the provider who it is."""
 
     auth: Literal["none", "bearer", "header", "query"] = "none"
-    """How the bridge authenticates. `header` and `query` need `auth_name`; all but `none` need the
-    credential, from `auth_value` or `auth_value_file`.
-    """
+    """`header` and `query` need `auth_name`; all but `none` need `auth_value` or `auth_value_file`."""
     auth_name: str | None = Field(default=None, examples=["X-Api-Key"])
-    """Name of the header or query parameter that carries the credential."""
+    """Name of the header or query parameter."""
     auth_value: SecretStr | None = Field(default=None, examples=["…"])
-    """The credential. Prefer `auth_value_file`."""
+    """The credential; better `auth_value_file`."""
     auth_value_file: FilePath | None = Field(default=None, examples=["/run/secrets/feed"])
-    """A file that holds the credential. The bridge reads it at the start and before each connection attempt,
-    so it picks up a rotated one. If the file becomes unreadable, the bridge keeps using the last value read.
+    """A file with the credential, read before each connection attempt. While it cannot be read, the last
+    value counts.
     """
 
     @model_validator(mode="after")
@@ -76,21 +74,17 @@ class FeedMargins(Section):
     """Time-outs, and margins of the position."""
 
     idle_timeout_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 60
-    """A connection on which nothing arrives for this long, not even a ping, is closed."""
+    """A connection without anything for this long, not even a ping, is closed."""
     live_after_pings_seconds: Seconds = 120
-    """A connection that carries only pings for this long has caught up."""
+    """A connection with pings alone for this long has caught up."""
     safety_margin_seconds: Seconds = 30
-    """How far the position stays behind what has been received, in addition to
-    `max_out_of_orderness_seconds`.
-    """
+    """How far the position stays behind the time of receipt, besides `max_out_of_orderness_seconds`."""
     max_out_of_orderness_seconds: Seconds = 60
     """How far out of order `settlementTime` may be."""
     max_clock_skew_seconds: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 15
-    """The bridge stops with exit 9 when the provider's clock differs from this machine's by more. At most
-    `safety_margin_seconds`.
-    """
+    """Exit 9 when the provider's clock differs by more. At most `safety_margin_seconds`."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10
-    """How long a connection attempt may take."""
+    """How long an attempt may take."""
 
     @model_validator(mode="after")
     def _margin_covers_skew(self) -> Self:
@@ -109,61 +103,49 @@ class FeedMargins(Section):
 
 
 class FeedSettings(FeedCredential, FeedMargins):
-    """The provider's feed: its address, authentication, time-outs and margins."""
+    """The provider's feed."""
 
     base_url: Annotated[Address, is_address("https://provider.example", "https?", "wss?")] | None = Field(
         default=None, examples=["https://provider.example"]
     )
-    """The provider's base address, http(s) or ws(s). The bridge adds the path of the feed. `bridge run` needs
-    it.
-    """
+    """Its address, http(s) or ws(s), without the path of the feed. `bridge run` needs it."""
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_is_free)] = (
         "settlement-v4"
     )
-    """Key of the checkpoint; part of the transactional id and of the owner group's id. Not `translations` or
+    """Key of the checkpoint; part of the transactional id and the owner group. Not `translations` or
     `currencies`.
     """
     ping_reply: str = "none"
-    """The answer to a ping: `none`, `echo` (the message as it came), or a template that contains `{pingId}`.
-    """
+    """The answer to a ping: `none`, `echo` (as it came), or a template with `{pingId}`."""
     start: str = "0"
-    """Where a first start begins: `0` (an initial connection, `revision=0`: the provider decides what it
-    replays), an age (`90s`, `2h`, `1d 4h`), or an ISO 8601 time with its zone. Ignored once there is a
-    checkpoint, except that anything but `0` ends the attempts with `revision=0`, which go on until all that
-    it replays has come.
+    """Where a first start begins: `0` (`revision=0`: the provider decides), an age (`90s`, `2h`, `1d 4h`), or
+    an ISO 8601 time with its zone. With a checkpoint it is ignored, but anything except `0` ends attempts
+    with `revision=0` whose replay has not all come.
     """
     on_gap: Literal["stop", "continue"] = "stop"
-    """What follows a gap: `stop` ends the process with exit 5, `continue` resumes after the gap."""
+    """After a gap: `stop` is exit 5, `continue` goes on behind it."""
     unconverted_messages: Count = 100
-    """So many dead letters in a row, without a bet among them, over `unconverted_seconds` or more, mean that
-    nothing can be converted.
-    """
+    """Nothing can be converted after so many dead letters in a row, over `unconverted_seconds` or more."""
     unconverted_seconds: Seconds = 60
-    """From the first of these messages to the last."""
+    """From the first of these to the last."""
     on_unconverted: Literal["continue", "stop"] = "continue"
-    """What follows then: with `continue` the bridge goes on, and is not ready until a bet can be converted;
-    `stop` ends the process with exit 11.
-    """
+    """Then `continue` goes on, not ready until a bet can be converted; `stop` is exit 11."""
     refusal_statuses: frozenset[Annotated[int, Field(ge=300, le=599)]] = frozenset({403, 429})
-    """HTTP statuses with which the provider refuses a connection attempt for now. 401 always means that the
-    credential is wrong.
-    """
+    """HTTP statuses that refuse an attempt for now. 401 is always a wrong credential."""
     refusal_close_codes: frozenset[Annotated[int, Field(ge=1000, le=4999)]] = frozenset({1008, 1013})
-    """WebSocket close codes with which the provider refuses a connection that it has accepted."""
+    """WebSocket close codes that refuse an accepted connection."""
     optional_fields: frozenset[str] = Field(default=frozenset(), examples=[["data.partialRefund"]])
-    """Paths of non-nullable fields that the provider omits when they hold their type's zero, such as
-    `data.partialRefund` or `data.selections[].limitsFactor`. A message that omits any other such field is a
-    dead letter.
+    """Non-nullable fields that the provider omits where they are zero, such as `data.partialRefund` or
+    `data.selections[].limitsFactor`. Without any other, a message is a dead letter.
     """
     max_message_bytes: Bytes = 8 * 1024 * 1024
-    """A larger message is a dead letter with its size, its hash and its first 64 KiB. The default is more
-    than ten times the largest bet. Memory grows with this setting ([reliability](reliability.md)), and the
-    topics must take 1 MiB more.
+    """A larger message is a dead letter with its size, hash and first 64 KiB. Memory grows with it
+    ([reliability.md](reliability.md)); topics must take 1 MiB more.
     """
     compression: Literal["deflate", "none"] = "deflate"
-    """Whether to offer permessage-deflate to the provider."""
+    """Whether to offer permessage-deflate."""
     proxy: Annotated[Address, AfterValidator(check_proxy)] = Address("env")
-    """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
+    """`env` (`HTTPS_PROXY` and the like), `none`, or an address."""
 
     @field_validator("base_url")
     @classmethod

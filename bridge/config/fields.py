@@ -56,11 +56,11 @@ class TlsSection(Section):
     """A section with a server that may speak TLS."""
 
     ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/authority.pem"])
-    """The server's certificate authority, PEM, if it is not a public one."""
+    """The server's certificate authority, PEM, if not a public one."""
     client_certificate_file: FilePath | None = Field(default=None, examples=["/run/secrets/tls.crt"])
-    """The bridge's own certificate, PEM, with its chain, for a server that requires one."""
+    """The bridge's own certificate with its chain, PEM."""
     client_key_file: FilePath | None = Field(default=None, examples=["/run/secrets/tls.key"])
-    """The private key of that certificate, PEM without a password, unless the certificate's file has it."""
+    """Its private key, PEM without a password, unless that file has it."""
 
     @model_validator(mode="after")
     def _key_has_a_certificate(self) -> Self:

@@ -65,9 +65,7 @@ _OF_USERS: Final = ("PLAIN", "SCRAM-SHA-")
 
 
 class KafkaSettings(BaseModel):
-    """The Kafka cluster. Any other librdkafka property can be set, with `_` for `.`; see
-    [kafka.md](kafka.md).
-    """
+    """The Kafka cluster. Any other librdkafka property can be set, `_` for `.` ([kafka.md](kafka.md))."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -87,12 +85,12 @@ class KafkaSettings(BaseModel):
     )
 
     bootstrap_servers: str | None = Field(default=None, examples=["broker-1:9093,broker-2:9093"])
-    """Addresses of brokers. Every command needs it but `dev`, `simulate`, `demo` and `schemas`."""
+    """Brokers. All commands need it but `dev`, `simulate`, `demo` and `schemas`."""
     sasl_oauthbearer_msk_region: str | None = Field(
         default=None, pattern=r"^[a-z]+(-[a-z]+)+-[0-9]+$", examples=["eu-central-1"]
     )
-    """AWS region of a cluster of Amazon MSK with IAM: its tokens are signed with the AWS credentials of the
-    process ([managed.md](managed.md#amazon-msk)). Needs `sasl_mechanism = "OAUTHBEARER"` and the extra `msk`.
+    """AWS region of an Amazon MSK with IAM ([managed.md](managed.md#amazon-msk)). Needs `sasl_mechanism =
+    "OAUTHBEARER"` and the extra `msk`.
     """
 
     @model_validator(mode="before")

@@ -24,41 +24,36 @@ from bridge.config.secrets import Form, Secret
 
 
 class LimitsSettings(Section):
-    """The provider's limits on connections and recovery. Change them only when the provider does."""
+    """The provider's limits; change them when it does."""
 
     initial_connections: Count = 5
-    """Connection attempts per window without a revision, with revision 0, or with one that is too old."""
+    """Attempts per window without a revision, with 0 or one too old."""
     initial_window_seconds: Seconds = 1800
     """Length of that window."""
     proper_connections: Count = 5
-    """Connection attempts per window with any other revision; those of the kind above count here as well."""
+    """Attempts of any kind per window."""
     proper_window_seconds: Seconds = 300
     """Length of that window."""
     large_connections: Count = 5
-    """Large recoveries per window. Revision 0, or one that is too old, counts here as well."""
+    """Large recoveries per window, and those with 0 or one too old."""
     large_window_seconds: Seconds = 1800
     """Length of that window."""
     large_age_seconds: Seconds = 3600
-    """A recovery from an older revision is large. At most `bucket_seconds` and `max_age_seconds`."""
+    """Older than this, a recovery is large. At most `bucket_seconds` and `max_age_seconds`."""
     bucket_seconds: Seconds = 3600
-    """Capacity of the leaky bucket for small recoveries, in seconds of recovery."""
+    """The bucket for small recoveries, in seconds of recovery."""
     bucket_drain: Annotated[float, Field(ge=0.01, le=LONGEST_SECONDS, allow_inf_nan=False)] = 4
-    """Seconds of recovery that leak from the bucket each second."""
+    """What leaks from it each second."""
     bucket_may_overflow: bool = False
-    """Whether a recovery may begin while the bucket is not full, however long it is: the interface word by
-    word. Otherwise it must fit in.
-    """
+    """Whether a recovery may begin while the bucket is not full, however long. Otherwise it must fit."""
     max_age_seconds: Seconds = 259_200
-    """How far back the provider can replay: three days."""
+    """How far back the provider can replay."""
     max_retry_after_seconds: Seconds = 3600
-    """The longest pause given when a refused handshake asks for one (`Retry-After`); 0 ignores it."""
+    """The longest pause for a `Retry-After` of the feed; 0 ignores it."""
     count_unreached: bool = False
-    """Whether an attempt counts that ended before a connection to the provider's host, or a proxy's tunnel to
-    it, was open: an unknown host, no route, a refused connection. TLS and what follows always count.
-    """
+    """Whether an attempt counts that opened no connection (or proxy's tunnel) to the provider's host."""
     scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
-    """Factor by which time runs faster in every limit. Only for tests, with `bridge simulate --limits-scale`.
-    """
+    """Every limit's time is divided by this: for tests, with `bridge simulate --limits-scale`."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -86,29 +81,27 @@ class RegistrySettings(TlsSection):
     url: Annotated[Address, is_address("https://registry.example", "https?")] | None = Field(
         default=None, examples=["https://registry.example"]
     )
-    """The registry's address. Every command that reads or writes Avro records needs it; `topics …` and
-    `deadletters list`, `show` and `export` do without.
+    """Its address. All commands with Avro records need it, not `topics …` and `deadletters list`, `show` and
+    `export`.
     """
     user: str | None = Field(default=None, examples=["settlement-bridge"])
-    """User for basic authentication; with `token_endpoint_url` the id of a client."""
+    """User for basic authentication; with `token_endpoint_url` a client's id."""
     password: SecretStr | None = Field(default=None, examples=["…"])
-    """The password of the user, or the secret of the client; without a user, a bearer token. Prefer
-    `password_file`.
-    """
+    """The user's password or client's secret; without a user, a bearer token. Prefer `password_file`."""
     password_file: FilePath | None = Field(default=None, examples=["/run/secrets/registry"])
-    """A file that holds the password, secret or token. It is read at each use, so that can be renewed."""
+    """A file with it, read at each use."""
     token_endpoint_url: Annotated[Address, is_address("https://issuer.example/token", "https?")] | None = (
         Field(default=None, examples=["https://issuer.example/oauth2/token"])
     )
-    """Where an issuer gives the client tokens (OAuth client credentials), which are sent to the registry.
-    They are renewed in time. The issuer's certificate is of a public authority or of `ca_file`.
+    """Where an issuer gives the client tokens for the registry (OAuth client credentials). Its certificate is
+    of a public authority or of `ca_file`.
     """
     scope: Text | None = Field(default=None, examples=["schema-registry"])
-    """The scope of these tokens, where the issuer wants one."""
+    """Their scope, where the issuer wants one."""
     logical_cluster: Text | None = Field(default=None, examples=["lsrc-12345"])
-    """Id of the registry, which Confluent Cloud wants with a token."""
+    """The registry's id, which Confluent Cloud wants with a token."""
     identity_pool: Text | None = Field(default=None, examples=["pool-12345"])
-    """Id of the identity pool, which Confluent Cloud may want with a token."""
+    """The identity pool's id, which it may want."""
 
     @model_validator(mode="after")
     def _password_is_given_once(self) -> Self:
@@ -132,39 +125,35 @@ class TopicsSettings(Section):
     """Names and shape of the topics."""
 
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "settlement"
-    """First part of the name of every topic, group and transactional id, without the dot behind it."""
+    """First part of the names of topics, groups and transactional ids, without the dot."""
     partitions: Annotated[int, Field(gt=0, le=10_000)] = 6
-    """Partitions of a topic of bets, dead letters or names when the bridge creates it. The bridge never adds
-    partitions to a topic.
-    """
+    """Partitions of bets, dead letters and names when the bridge creates them. It never adds any."""
     replication_factor: Annotated[int, Field(gt=0, le=32767)] | None = Field(default=None, examples=[3])
-    """Replicas of a topic that the bridge creates. Unset, as many as the cluster offers, up to 3."""
+    """Replicas of what the bridge creates. Unset: up to 3, as the cluster has brokers."""
     min_compaction_lag_days: Annotated[float, Field(ge=4, le=LONGEST_AGE_DAYS, allow_inf_nan=False)] = 7
-    """How long every version of a bet stays readable. The deduplicator needs at least four days."""
+    """How long every version of a bet stays. The deduplicator needs four days."""
 
 
 class BatchSettings(Section):
-    """The size of a transaction. A batch is committed when it reaches one of the bounds."""
+    """A transaction is committed at one of these bounds."""
 
     max_records: Count = 5000
-    """Records in a batch."""
+    """Records."""
     max_bytes: Bytes = 8 * 1024 * 1024
-    """Bytes of records in a batch."""
+    """Bytes of records."""
     max_age_ms: Annotated[int, Field(gt=0, le=10_000)] = 20
-    """Age of a transaction, in milliseconds. While messages wait, it may become older."""
+    """Age; older while messages wait."""
 
 
 class WebSettings(Section):
-    """Status page, health and metrics over HTTP; see [observability.md](observability.md)."""
+    """Status page, health and metrics over HTTP ([observability.md](observability.md))."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    """Address to listen on; `::` in a container: all addresses of IPv6 and IPv4."""
+    """Address to listen on; `::` is all of IPv6 and IPv4."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
-    """Port to listen on. 0 takes any free port, which the log reports. While it is taken, as by the owner
-    beside a standby, the bridge works without it and tries again.
-    """
+    """0 is any free port (see the log). While it is taken, the bridge works without it and tries again."""
     hosts: tuple[str, ...] = Field(default=(), examples=[["bridge.example"]])
-    """Further names by which the server may be called; addresses, `localhost`, `web.host` and the machine's
-    name need not be listed. A request for another name is refused."""
+    """Further names by which it may be called, besides addresses, `localhost`, `web.host` and the machine's
+    name. Others are refused."""
     show_bets: bool = False
-    """Whether the status page shows the last ten bets. Everybody who can open it sees them: personal data."""
+    """Whether the status page shows the last ten bets: personal data, for all who can open it."""
