@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +61,9 @@ def _first_run(lane: Lane, build: Path | None) -> Result:
                 peak = max(peak, _peak(job.pid))
                 if not first and lane.arena.stable(f"{lane.prefix}.translations"):
                     first = time.monotonic() - began
-    return {"first_seconds": first, "seconds": time.monotonic() - began, "peak_mb": peak}
+        requests = float(re.findall(r'"requests": ?(\d+)', job.text())[-1])
+    seconds = time.monotonic() - began
+    return {"first_seconds": first, "seconds": seconds, "requests": requests, "peak_mb": peak}
 
 
 def _peak(pid: int) -> float:
