@@ -21,7 +21,7 @@ from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
-from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
+from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, Place, Removed, read
 from bridge.reader.money import format_payout, format_stake
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint
@@ -84,10 +84,12 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
     """
     selection = Selection(bets=frozenset([bet_id]), everywhere=True)
     with Replay(settings, Window(0, None), selection, strict=True) as replay:
-        versions = list(replay)
+        records = list(replay.changes())
+    versions = [record for record in records if isinstance(record, Bet)]
+    removals = [record for record in records if isinstance(record, Removed)]
     letters = [letter for letter in read(DEAD_LETTERS, settings=settings) if _names_bet(letter.body, bet_id)]
     times = [
-        *(bet.timestamp / 1000 for bet in versions),
+        *(record.timestamp / 1000 for record in records),
         *(bet.value["settlementTime"] / MICROS for bet in versions),
         *(letter.timestamp / 1000 for letter in letters),
     ]
@@ -95,6 +97,7 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
     commits = [*chain(*runs)]
     events = [
         *_versions(versions, commits),
+        *(Event(x.timestamp / 1000, "erased, by a tombstone", [_place(x)], asdict(x)) for x in removals),
         *map(_letter, letters),
         *_marks(settings, bet_id, letters),
         *(
@@ -141,11 +144,15 @@ def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[E
             f"settled {format_utc(bet.value['settlementTime'] / MICROS)}, "
             f"received {format_utc(bet.received)}, {_committed(bet, commits)}",
             *(["redriven from a dead letter"] if bet.redriven_from is not None else []),
-            f"{bet.topic} partition {bet.partition} offset {bet.offset}",
+            _place(bet),
             *(f"changed: {change}" for change in (changes(before.value, bet.value) if before else ())),
         ]
         yield Event(bet.timestamp / 1000, f"{what}: {bet.result} v{bet.version}", details, as_json(bet))
         before = bet
+
+
+def _place(record: Place) -> str:
+    return f"{record.topic} partition {record.partition} offset {record.offset}"
 
 
 def _committed(bet: Bet, commits: Sequence[_Commit]) -> str:
@@ -193,7 +200,7 @@ def _letter(letter: DeadLetter) -> Event:
     )
     details = [
         letter.reason,
-        f"{letter.topic} partition {letter.partition} offset {letter.offset}, {letter.size} bytes",
+        f"{_place(letter)}, {letter.size} bytes",
     ]
     record = {**asdict(letter), "body": letter.body.decode("utf-8", "replace")}
     return Event(letter.timestamp / 1000, what, details, record)

@@ -82,8 +82,7 @@ class Merging:
             if received >= late:
                 cursor.ends[partition] = cursor.places[partition].offset
                 continue
-            is_wanted = begin <= received < end and (keys is None or message.key() in keys)
-            if is_wanted and message.value() is not None:
+            if begin <= received < end and (keys is None or message.key() in keys):
                 if received > lane.reached:
                     lane.reached = received
                 lane.ahead.append((lane.reached, message))

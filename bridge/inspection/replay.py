@@ -17,7 +17,8 @@ from bridge.inspection.merging import Merging
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
-from bridge.reader import BETS, Bet
+from bridge.log import get
+from bridge.reader import BETS, Bet, Removed
 from bridge.reader.decoding import MessageDecoder
 from bridge.reader.source import Source
 from bridge.records import topics
@@ -124,6 +125,7 @@ class Replay:
         self.on_progress: Callable[[str, int, int], object] = lambda *_: None
         """Called with the topic, the number of offsets passed and the total."""
         self._foreign = SkippedRecords()
+        self._tombstones = 0
         self._saved_at = time.monotonic()
         self._is_interrupted = False
 
@@ -135,10 +137,18 @@ class Replay:
         self._registry.close()
 
     def __iter__(self) -> Iterator[Bet]:
-        return (bet for bet, _ in self._found())
+        for record in self.changes():
+            if isinstance(record, Removed):
+                self._tombstones += 1
+            else:
+                yield record
+
+    def changes(self) -> Iterator[Bet | Removed]:
+        """Yield the same with tombstones, if the selection can tell whose they are: by key."""
+        return (record for record, _ in self._found())
 
     def messages(self) -> Iterator[Message]:
-        """Yield the messages of the same bets, as Kafka has them."""
+        """Yield the messages of `changes`, as Kafka has them."""
         return (message for _, message in self._found())
 
     def values(self) -> Iterator[list[Message]]:
@@ -152,7 +162,9 @@ class Replay:
         for messages in self._merged():
             for message in messages:
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
-            yield messages
+            bets = [message for message in messages if message.value() is not None]
+            self._tombstones += len(messages) - len(bets)
+            yield bets
 
     def bet(self, message: Message) -> Bet:
         """Return the bet in a message that can be read."""
@@ -170,20 +182,20 @@ class Replay:
             raise error
         self._foreign.add(error)
 
-    def _found(self) -> Iterator[tuple[Bet, Message]]:
+    def _found(self) -> Iterator[tuple[Bet | Removed, Message]]:
         selection = None if self._selection.is_by_key else self._selection
         for messages in self._merged():
             for message in messages:
                 if self._is_interrupted:
                     self._pause()
-                bet = None
+                record = None
                 try:
-                    bet = self._decoder.decode(message)
+                    record = self._decoder.decode(message)
                 except SchemaError as error:
                     self.leave_out(error)
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
-                if isinstance(bet, Bet) and (selection is None or selection.wants(bet)):
-                    yield bet, message
+                if record and (selection is None or (isinstance(record, Bet) and selection.wants(record))):
+                    yield record, message
 
     def interrupt(self) -> None:
         """Have the iteration `save` and raise KeyboardInterrupt, for the handler of a signal."""
@@ -208,6 +220,9 @@ class Replay:
         finally:
             self.on_progress(self.topic, 1, 1)
             self._foreign.log()
+            if self._tombstones:
+                why = "these bets are erased, and only compaction takes their records out of the topic"
+                get().warning("tombstones left out", count=self._tombstones, reason=why)
 
 
 def _late(settings: Settings, end: float) -> float:

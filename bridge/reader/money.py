@@ -1,13 +1,12 @@
 """Amounts of money as decimals, and in words.
 
 A stake is exact. A payout is a double, as the provider sends it, with traces of its arithmetic
-(784.1062000000001): a double holds 15 digits, and what lies beyond them, or beyond 8 decimals or those of the
-stake if it has more, is rounded off.
+(784.1062000000001): it is rounded to the 15 significant digits that any double holds, then to 8 decimals, or
+those of the stake if it has more.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -16,13 +15,9 @@ MOST_DECIMALS: Final = 8
 """Decimals of a payout, unless the stake has more, and of a stake that is shown, unless more are not zero."""
 _MOST_PRECISION: Final = 30
 """No currency has more; a bet may claim two thousand million."""
-_EXACT_DIGITS: Final = 15
 _ROUNDED_BELOW: Final = 1e13
 _LONGEST: Final = 400
 """Digits of a decimal that is written without an exponent."""
-_FIRST_PLACE: Final = -330
-_PLACES: Final = [float(f"1e{place}") for place in range(_FIRST_PLACE, 14)]
-"""The smallest number whose first digit is in a place, by places: -1 is that of tenths."""
 
 
 def stake_of(amount: Mapping[str, Any] | None) -> Decimal | None:
@@ -69,8 +64,10 @@ def payout_text(value: float, precision: int | None) -> str:
         return "0"
     if not abs(value) < _ROUNDED_BELOW:
         return f"{Decimal(repr(value)):f}"
-    most = _most_decimals(value, precision)
-    return f"{round(value, most) + 0.0:.{most}f}".rstrip("0").rstrip(".")  # + 0.0: no -0.00
+    digits, most = f"{value:.15g}", max(MOST_DECIMALS, min(precision or 0, _MOST_PRECISION))
+    if "e" in digits or len(digits.partition(".")[2]) > most:
+        digits = f"{round(Decimal(digits), most) + 0:f}".rstrip("0").rstrip(".")  # + 0: no -0
+    return digits
 
 
 def format_stake(amount: Mapping[str, Any] | None) -> str:
@@ -90,11 +87,6 @@ def format_payout(value: float, amount: Mapping[str, Any] | None) -> str:
     """Return a payout for people, with at least the decimals of the stake."""
     if not abs(value) < _ROUNDED_BELOW:
         return f"{value:,}"
-    payout, most = payout_of(value, amount), _most_decimals(value, precision_of(amount))
-    least = 2 if amount is None else max(0, min(amount["precision"], MOST_DECIMALS, most))
+    payout = payout_of(value, amount)
+    least = 2 if amount is None else max(0, min(amount["precision"], MOST_DECIMALS))
     return f"{payout:,.{max(least, -int(payout.as_tuple().exponent))}f}"
-
-
-def _most_decimals(value: float, precision: int | None) -> int:
-    first = _FIRST_PLACE - 1 + bisect_right(_PLACES, abs(value)) if value else 0
-    return min(max(MOST_DECIMALS, min(precision or 0, _MOST_PRECISION)), _EXACT_DIGITS - 1 - first)

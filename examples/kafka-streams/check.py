@@ -79,8 +79,9 @@ def _result(item: dict[str, Any]) -> str | None:
 
 def _payout(payout: float, amount: dict[str, Any] | None) -> str:
     """A payout as the decimal that its double stands for, with the decimals of the stake or more."""
-    exact = round(Decimal(repr(float(payout))), MOST_DECIMALS)
-    least = min(amount["precision"], MOST_DECIMALS) if amount else 0
+    precision = amount["precision"] if amount else 0
+    exact = round(Decimal(f"{payout:.15g}"), max(precision, MOST_DECIMALS))
+    least = min(precision, MOST_DECIMALS)
     whole, _, decimals = f"{exact:f}".partition(".")
     decimals = decimals.rstrip("0").ljust(least, "0")
     return f"{whole}.{decimals}" if decimals else whole

@@ -3,7 +3,7 @@
 import avsc from "avsc";
 import Big from "big.js";
 
-const MOST_DECIMALS = 8; // a double holds no more of any amount that matters
+const MOST_DECIMALS = 8; // of a payout, unless the stake has more
 
 // Longs as BigInt: avsc stops at the first one beyond 2^53, and the time 0001-01-01 ("not set") is one.
 const bigints = avsc.types.LongType.__with({
@@ -78,10 +78,10 @@ export class Rows {
 
 const result = (item) => item.settlement?.settlementResult ?? null;
 
-/** Money as decimals in texts: a stake is exact, a payout is what its double stands for. */
+/** Money as decimals in texts: a stake is exact, a payout is a double, of 15 digits. */
 function money(amount, payout) {
   const precision = Number(amount?.precision ?? 0n);
-  const exact = Big(payout).round(MOST_DECIMALS, Big.roundHalfEven);
+  const exact = Big(payout.toPrecision(15)).round(Math.max(precision, MOST_DECIMALS), Big.roundHalfEven);
   const decimals = exact.toFixed().split(".")[1]?.length ?? 0;
   return {
     currency: amount && amount.currency,

@@ -66,9 +66,9 @@ def documented() -> dict[str, str]:
 
 
 SHOWN = {
-    "reading.md, batches 0": [f"{3 * BARE_BET['payout']}"],
+    "reading.md, batches 0": [BARE_BET["betSettlement"], " 3"],
     "reading.md, batches 1": ["sportId", " 11 ", " 3 "],
-    "reading.md, batches 2": [BARE_BET["betSettlement"], " 3 ", f"{3 * BARE_BET['payout']} "],
+    "reading.md, batches 2": [BARE_BET["betSettlement"], " 3 "],
 }
 """What the examples of batches print of three bets with an item each."""
 

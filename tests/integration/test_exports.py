@@ -353,6 +353,29 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
     assert (refused.returncode, "has records, and no copy" in refused.stderr) == (2, True), refused.stderr
 
 
+def test_a_tombstone_is_copied_and_told_and_no_bet(written: Written) -> None:
+    place, target = written.place, f"{written.place.prefix}.copy"
+    written.bet("kept", NOW - 1)
+    written.bet("erased")
+    written.flush()
+    copy = "replay", "--to-topic", target, "--from", "1h"
+    assert place.run(*copy, "--create").returncode == 0
+    written.produce(written.topics.bets.name, "erased", None)
+    written.flush()
+    shown = place.run("replay", "--from", "1h", "--json")
+    assert [json.loads(line)["key"] for line in shown.stdout.splitlines()] == ["kept", "erased"]
+    note = json.loads(shown.stderr)
+    assert (note["event"], note["count"]) == ("tombstones left out", 1)
+    file = place.directory / "bets.avro"
+    exported = place.run("replay", "--from", "1h", "--output", file)
+    assert exported.stderr.splitlines()[-1].startswith("2 bets "), exported.stderr
+    assert "tombstones left out" in exported.stderr
+    assert place.run(*copy).returncode == 0
+    assert {m.key(): m.value() is None for m in place.messages("copy")} == {b"kept": False, b"erased": True}
+    told = json.loads(place.run("explain", "erased", "--json").stdout)["events"]
+    assert [event["what"] for event in told][-1] == "erased, by a tombstone"
+
+
 def test_a_copy_commits_the_offsets_of_all_partitions(written: Written) -> None:
     place, target = written.place, written.place.make_topic("sparse", 6)
     admin = place.admin()

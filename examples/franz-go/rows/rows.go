@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-const mostDecimals = 8 // a double holds no more of any amount that matters
+const mostDecimals = 8 // of a payout, unless the stake has more
 
 // What is read of a bet. What may be null is a pointer: the zero of a value would be an id, or an amount.
 type bet struct {
@@ -166,7 +167,7 @@ func (r *Rows) name(key string, ids ...any) any {
 	return nil
 }
 
-// money returns decimals in texts: a stake is exact, a payout is what its double stands for.
+// money returns decimals in texts: a stake is exact, a payout is a double, of 15 digits.
 func money(amount *amount, payout float64) map[string]any {
 	found, precision := map[string]any{"currency": nil, "stake": nil}, int32(0)
 	if amount != nil {
@@ -174,7 +175,7 @@ func money(amount *amount, payout float64) map[string]any {
 		found["currency"] = amount.Currency
 		found["stake"] = decimal.New(amount.Value, -precision).StringFixed(precision)
 	}
-	exact := decimal.NewFromFloat(payout).RoundBank(mostDecimals)
+	exact := decimal.RequireFromString(strconv.FormatFloat(payout, 'g', 15, 64)).RoundBank(max(precision, mostDecimals))
 	_, decimals, _ := strings.Cut(exact.String(), ".")
 	found["payout"] = exact.StringFixed(max(int32(len(decimals)), min(precision, mostDecimals)))
 	return found

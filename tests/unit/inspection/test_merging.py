@@ -17,8 +17,8 @@ from bridge.inspection.merging import Merging
 from bridge.kafka.reader import cursor_over
 from bridge.reader.source import Source
 
-Times = list[list[int | None]]
-"""By partition, the times of receipt of its messages; None for a tombstone."""
+Times = list[list[int]]
+"""By partition, the times of receipt of its messages. Every fifth is a tombstone's."""
 
 
 class Log:
@@ -51,8 +51,7 @@ class Log:
 
     def _message(self, partition: int, offset: int) -> Message:
         at = self.times[partition][offset]
-        value = None if at is None else b"value"
-        return Message("t", partition, offset, b"k", value, timestamp=(1, at or 0))
+        return Message("t", partition, offset, b"k", b"value" if at % 5 else None, timestamp=(1, at))
 
     def hold(self, place: TopicPartition) -> None:
         self.held.add(place.partition)
@@ -65,14 +64,14 @@ def places(messages: list[Message]) -> list[tuple[Any, Any]]:
     return [(message.partition(), message.offset()) for message in messages]
 
 
-TIMES = st.lists(st.lists(st.none() | st.integers(0, 30), max_size=12), min_size=1, max_size=4)
+TIMES = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=4)
 TURNS = st.lists(st.integers(0, 3), min_size=1, max_size=9)
 
 
 def by_heap(times: Times, begin: int, end: float) -> list[tuple[int, int]]:
     """Partition and offset in the order in which the first of each partition come by their times."""
     wanted = [
-        [(at, p, n) for n, at in enumerate(partition) if at is not None and begin <= at < end]
+        [(at, p, n) for n, at in enumerate(partition) if begin <= at < end]
         for p, partition in enumerate(times)
     ]
     return [(p, n) for _, p, n in heapq.merge(*wanted, key=lambda one: one[0])]

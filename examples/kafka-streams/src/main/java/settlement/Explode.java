@@ -3,6 +3,7 @@ package settlement;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.math.BigDecimal;
+import java.math.MathContext;
 import java.math.RoundingMode;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -78,7 +79,7 @@ final class Explode implements Processor<String, byte[], String, String> {
         return rows;
     }
 
-    /** Money as decimals in texts: a stake is exact, a payout is what its double stands for. */
+    /** Money as decimals in texts: a stake is exact, a payout is a double, of 15 digits. */
     private static void putMoney(ObjectNode row, GenericRecord amount, double payout) {
         int precision = 0;
         row.putNull("currency").putNull("stake");
@@ -87,7 +88,8 @@ final class Explode implements Processor<String, byte[], String, String> {
             row.put("currency", text(amount.get("currency")));
             row.put("stake", BigDecimal.valueOf((Long) amount.get("value"), precision).toPlainString());
         }
-        var exact = BigDecimal.valueOf(payout).setScale(MOST_DECIMALS, RoundingMode.HALF_EVEN).stripTrailingZeros();
+        var digits = new BigDecimal(payout).round(new MathContext(15, RoundingMode.HALF_EVEN));
+        var exact = digits.setScale(Math.max(precision, MOST_DECIMALS), RoundingMode.HALF_EVEN).stripTrailingZeros();
         int decimals = Math.max(exact.scale(), Math.min(precision, MOST_DECIMALS));
         row.put("payout", exact.setScale(decimals).toPlainString());
     }
