@@ -243,7 +243,8 @@ def assess_leadership(name: str, group: Group) -> Finding:
     """Whether a member of the owner group of that name owns the feed."""
     members = len(group.members)
     if not members:
-        return Finding(Verdict.WARN, f"{name} has no members", "Start `bridge run`: nobody owns the feed.")
+        advice = "Nobody owns the feed: start `bridge run` once no check fails (✗)."
+        return Finding(Verdict.WARN, f"{name} has no members", advice)
     if strangers := [member for member in group.members if not is_owner_id(member.name)]:
         names = ", ".join(f"{member.name} from {member.host}" for member in strangers)
         return Finding(

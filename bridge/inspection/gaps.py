@@ -74,7 +74,7 @@ def gap_as_json(gap: FeedGap) -> dict[str, Any]:
 
 def gap_as_line(gap: FeedGap) -> str:
     """Return a gap for people, on one line."""
-    return (
-        f"{gap.feed}  {format_utc(gap.start)} to {format_utc(gap.end)}  {format_duration(gap.seconds)}  "
-        f"{gap.cause.value}, found {format_utc(gap.detected_at)}"
-    )
+    span = f"the beginning to {format_utc(gap.end)}"
+    if gap.start:
+        span = f"{format_utc(gap.start)} to {format_utc(gap.end)}  {format_duration(gap.seconds)}"
+    return f"{gap.feed}  {span}  {gap.cause.value}, found {format_utc(gap.detected_at)}"

@@ -103,7 +103,8 @@ def difference(known: TopicReach, name: str, seen: TopicSeen | None) -> str:
         f"what partition {number} had before offset {start} was deleted"
         for number, start in deleted(known, seen).items()
     ]
-    return f"{name} has lost records: {'; '.join(short[:3])}" if short else ""
+    more = f"; and {len(short) - 3} more" if len(short) > 3 else ""
+    return f"{name} has lost records: {'; '.join(short[:3])}{more}" if short else ""
 
 
 def deleted(known: TopicReach, seen: TopicSeen) -> dict[int, int]:

@@ -196,6 +196,9 @@ class _Service:
                 await found.ids.confirm_if_due()
                 await self._one_term(dependencies, leadership)
                 await asyncio.sleep(PAUSE_SECONDS)
+        except BridgeError as error:
+            self._status.become(State.STOPPED, str(error))
+            raise
         finally:
             watch.cancel()
             with contextlib.suppress(asyncio.CancelledError):  # SIGTERM must not hide why it ends

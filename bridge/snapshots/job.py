@@ -190,9 +190,12 @@ class _Making:
         self._due = self._clock().monotonic + PORTION_SECONDS
         return self._found
 
-    async def publish_if_due(self, make: Callable[[str], Portion | None]) -> None:
-        """Publish a portion if it is time, and Kafka is not away: it may be, until the end of the run."""
-        if self._clock().monotonic < self._due:
+    async def publish_if_due(self, make: Callable[[str], Portion | None], is_large: bool) -> None:
+        """Publish a portion if it is time, and Kafka is not away: it may be, until the end of the run.
+
+        The first one only when the run has taken that long.
+        """
+        if self._clock().monotonic < self._due and not (is_large and self._portions):
             return
         # In a thread, so that answers go on to arrive.
         if await asyncio.to_thread(self._publisher.is_reachable) and (

@@ -40,11 +40,11 @@ class Portion:
     """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
 
 
-PublishIfDue: TypeAlias = Callable[[Callable[[str], Portion | None]], Awaitable[None]]
+PublishIfDue: TypeAlias = Callable[[Callable[[str], Portion | None], bool], Awaitable[None]]
 """Called after each answer with what makes a portion, given its id."""
 
 
-async def at_the_end(_: Callable[[str], Portion | None]) -> None:
+async def at_the_end(_: Callable[[str], Portion | None], __: bool) -> None:
     """Publish nothing before the end of the run."""
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import filterfalse
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from bridge import clock as instant
 from bridge.avro.codec import Codec
@@ -39,6 +39,8 @@ from bridge.snapshots.wanted import Estimate, Found, Wanted, chunks
 
 T = TypeVar("T")
 
+LARGE: Final = 20_000
+"""Records that a long run publishes at once, however soon: they are in memory in several forms."""
 Markets = tuple[list[MarketTranslations], list[MarketTranslationItem]]
 """In all languages at once, and in one."""
 
@@ -74,7 +76,12 @@ class Translations:
         """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
         wanted = self.wanted
         self._account = account = Account(
-            asks, self._settings, wanted.owed, progress, lambda: publish(self._portion), self._clock
+            asks,
+            self._settings,
+            wanted.owed,
+            progress,
+            lambda: publish(self._portion, len(self._merged.fresh) >= LARGE),
+            self._clock,
         )
         account.asked = set() if self._task.cut else None
         for kind in self._task.lists:

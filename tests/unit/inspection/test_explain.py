@@ -137,7 +137,10 @@ def test_versions_are_told_in_order_of_receipt_wherever_they_are(monkeypatch: py
 
         def __init__(self, *_: object, **__: object) -> None: ...
 
-        def __enter__(self) -> list[Bet]:
+        def __enter__(self) -> Received:
+            return self
+
+        def changes(self) -> list[Bet]:
             return [bet(5, 10, 1_790_000_000_000, 1), bet(2, 0, 1_790_000_900_000, 2)]
 
         def __exit__(self, *_: object) -> None: ...
