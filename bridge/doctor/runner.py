@@ -55,7 +55,10 @@ class Check(NamedTuple):
 
 
 def _provider(settings: Settings) -> Finding:
-    skew = asyncio.run(ask(settings.feed))
+    try:
+        skew = asyncio.run(ask(settings.feed))
+    except AWAITED as error:
+        return Finding(Verdict.TROUBLE, str(error), "Check feed.base_url, feed.proxy and feed.ca_file.")
     return feed_checks.assess_clock(settings.feed, skew and skew.by(AnchoredClock().offset))
 
 
