@@ -7,9 +7,9 @@ those of other versions are converted to it. Parquet has a column a field, and t
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -268,11 +268,8 @@ def _decimal() -> Any:
 
 
 def use_system_memory() -> None:
-    """Have pyarrow give back what it frees: its own pool keeps 40 MB."""
-    with suppress(ImportError):  # who writes a file says so
-        import pyarrow as pa
-
-        pa.set_memory_pool(pa.system_memory_pool())
+    """Have pyarrow, if nothing has loaded it yet, give back what it frees: its own pool keeps 40 MB."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def join_parquet(parts: Sequence[Path], path: Path) -> None:
