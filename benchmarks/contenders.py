@@ -64,10 +64,10 @@ def other_build() -> list[Contender]:
     return [Contender("bridge of another build", command, environment={"PYTHONPATH": ""})]
 
 
-def redpanda_connect() -> Contender | None:
+def redpanda_connect(configuration: str = "redpanda-connect.yaml") -> Contender | None:
     """Return Redpanda Connect if its binary is on PATH, by itself or as part of rpk."""
     for name, *arguments in (("redpanda-connect", "run"), ("rpk", "connect", "run")):
         if path := shutil.which(name):
-            command = [str(Path(path).resolve()), *arguments, str(PEERS / "redpanda-connect.yaml")]
+            command = [str(Path(path).resolve()), *arguments, str(PEERS / configuration)]
             return Contender(CONNECT, command, share=_OF_THE_SLOW)
     return None

@@ -1,7 +1,8 @@
 """Reading back: how fast `bridge replay` finds a bet among many, and exports all of them.
 
-Beside it, in turn, other programs that read the topic: another build of the bridge (`--build`), and Kafka's
-console consumer with Apicurio's Avro deserializer on a JVM, which prints each bet as JSON.
+Beside it, in turn, other programs that read the topic: another build of the bridge (`--build`), and two that
+write each bet as JSON: Kafka's console consumer with Apicurio's Avro deserializer on a JVM, and Redpanda
+Connect with its registry decoder, if it is on PATH.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.contenders import CEILING
+from benchmarks.contenders import CEILING, CONNECT, redpanda_connect
 from benchmarks.figures import in_turn, ratio, summary
 from benchmarks.process import BenchmarkFailed, bridge_of, running, usage
 from bridge_sandbox.cluster.downloads import class_path
@@ -43,7 +44,11 @@ def run(
     }
     others = {f"{what}, {OTHER}": a for what, a in commands.items() if build and "avro" not in what}
     jars = joined(class_path(say, *_JARS))
-    found: dict[str, list[Result]] = {name: [] for name in [*commands, *others, CONSOLE]}
+    connect = redpanda_connect("redpanda-connect-read.yaml")
+    if connect is None:
+        say(f"replay: {CONNECT} is not on PATH, and left out")
+    peers = [CONSOLE, CONNECT] if connect else [CONSOLE]
+    found: dict[str, list[Result]] = {name: [] for name in [*commands, *others, *peers]}
     with arena.lane() as lane:
         command = [*CEILING.command, "--messages", str(bets)]
         with running("producer", command, lane.environment(), lane.directory) as producer:
@@ -53,6 +58,8 @@ def run(
             for name in in_turn([*found], number):
                 if name == CONSOLE:
                     result = _console(lane, jars, bets)
+                elif name == CONNECT and connect:
+                    result = _connect(lane, connect.command, bets)
                 else:
                     result = _replay(lane, (commands | others)[name], build if OTHER in name else None)
                 read = bets / 6 if name.startswith("a bet in its partition") else bets
@@ -94,6 +101,18 @@ def _console(lane: Lane, jars: str, bets: int) -> Result:
         *(part for name, value in properties.items() for part in ("--property", f"{name}={value}")),
     ]
     return _timed(lane, "console", command, lane.environment())
+
+
+def _connect(lane: Lane, command: list[str], bets: int) -> Result:
+    """Have Redpanda Connect write all bets as JSON; it has ended when it has written last."""
+    began, output = lane.directory / "bets.began", lane.directory / "bets.json"
+    environment = {"BENCH_OUTPUT": str(output), "BENCH_LAST_PARTITION": str(lane.partitions - 1)}
+    began.touch()
+    result = _timed(lane, CONNECT, command, lane.environment() | environment)
+    with output.open("rb") as file:
+        if (lines := sum(1 for _ in file)) != bets:
+            raise BenchmarkFailed(f"{CONNECT} has written {lines} lines of {bets} bets")
+    return result | {"seconds": output.stat().st_mtime - began.stat().st_mtime}
 
 
 def _timed(lane: Lane, name: str, command: list[str], environment: dict[str, str]) -> Result:

@@ -151,23 +151,31 @@ class Codec:
         Raises as `decode`, and adds nothing then; OverflowError where the column is full, which is of no use
         any more.
         """
-        self._own.append(self.converted(data), HEADER_BYTES, column)
+        ours, rows = self._in_ours(data), column.rows
+        try:
+            self._own.append(ours, HEADER_BYTES, column)
+        except ValueError as error:
+            column.cut(rows)
+            raise self._unreadable(error) from None
 
     def converted(self, data: bytes) -> bytes:
         """Return such a record as it is if it was written with this schema, else encoded with it.
 
         All of it is checked. Raises as `decode`.
         """
+        ours = self._in_ours(data)
+        try:
+            self._checks.read(ours, HEADER_BYTES)
+        except ValueError as error:
+            raise self._unreadable(error) from None
+        return ours
+
+    def _in_ours(self, data: bytes) -> bytes:
+        """Return such a record in this schema, unchecked if that is what it has."""
         header = data[:HEADER_BYTES]
         if header not in self._decoders:
             self._decoder_of(data)
-        if header in self._other_headers:
-            return self.encode(self.decode(data))
-        try:
-            self._checks.read(data, HEADER_BYTES)
-        except ValueError as error:
-            raise self._unreadable(error) from None
-        return data
+        return self.encode(self.decode(data)) if header in self._other_headers else data
 
     def _unreadable(self, error: ValueError) -> SchemaError:
         what = f"not a {self._name}, or the registry is not the one it was written with"

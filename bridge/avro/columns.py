@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from librt.strings import BytesWriter, write_f64_le, write_i32_le, write_i64_le
+from librt.strings import BytesWriter, read_i32_le, write_f64_le, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
 _MOST: Final = 2**31 - 1
@@ -37,6 +37,13 @@ class Column:
         self.rows += 1
         self._fill()
 
+    def cut(self, rows: i64) -> None:
+        """Drop what follows so many rows, a part of a row too."""
+        if self.nullable:
+            self.valid.truncate(rows)
+        self.rows = rows
+        self._cut()
+
     def _add(self) -> None:
         if self.nullable:
             self.valid.append(1)
@@ -44,6 +51,10 @@ class Column:
 
     def _fill(self) -> None:
         """Add what stands in the place of a null."""
+        raise NotImplementedError
+
+    def _cut(self) -> None:
+        """Drop what follows `rows` values."""
         raise NotImplementedError
 
 
@@ -66,6 +77,9 @@ class Booleans(_Values):
     def _fill(self) -> None:
         self.values.append(0)
 
+    def _cut(self) -> None:
+        self.values.truncate(self.rows)
+
 
 class Longs(_Values):
     """Integers of 64 bits: numbers, times in microseconds, or indices of symbols."""
@@ -78,6 +92,9 @@ class Longs(_Values):
     def _fill(self) -> None:
         write_i64_le(self.values, 0)
 
+    def _cut(self) -> None:
+        self.values.truncate(8 * self.rows)
+
 
 class Doubles(_Values):
     """Floating-point numbers of 64 bits."""
@@ -89,6 +106,9 @@ class Doubles(_Values):
 
     def _fill(self) -> None:
         write_f64_le(self.values, 0.0)
+
+    def _cut(self) -> None:
+        self.values.truncate(8 * self.rows)
 
 
 class Strings(_Values):
@@ -112,6 +132,11 @@ class Strings(_Values):
     def _fill(self) -> None:
         write_i32_le(self.ends, self._end)
 
+    def _cut(self) -> None:
+        end = _cut_ends(self.ends, self.rows)
+        self.values.truncate(end)
+        self._end = i32(end)
+
 
 class _Repeated(Column):
     """What lists and maps share: `items`, one after the other; `ends` as for texts."""
@@ -130,6 +155,9 @@ class _Repeated(Column):
         size: int = self.items.rows
         write_i32_le(self.ends, i32(size))
 
+    def _cut(self) -> None:
+        self.items.cut(_cut_ends(self.ends, self.rows))
+
 
 class Lists(_Repeated):
     """Lists of `items`."""
@@ -141,6 +169,10 @@ class Maps(_Repeated):
     def __init__(self, items: Column, *, nullable: bool = False) -> None:
         super().__init__(items, nullable=nullable)
         self.keys: Final = Strings()
+
+    def _cut(self) -> None:
+        super()._cut()
+        self.keys.cut(self.items.rows)
 
 
 class Structs(Column):
@@ -160,3 +192,13 @@ class Structs(Column):
     def _fill(self) -> None:
         for field in self.fields:
             field.leave_out()
+
+    def _cut(self) -> None:
+        for field in self.fields:
+            field.cut(self.rows)
+
+
+def _cut_ends(ends: BytesWriter, rows: i64) -> i64:
+    """Drop the ends that follow so many; return the last one left."""
+    ends.truncate(4 * rows)
+    return i64(read_i32_le(ends.getvalue(), 4 * rows - 4)) if rows else 0

@@ -22,9 +22,6 @@ _NUMBERS: Final = ("int", "long")
 _TEXTS: Final = ("string", "bytes")
 _NAMED: Final = ("record", "error", "enum", "fixed")
 _TOO_EARLY: Final = "it ends too early"
-_LOW_BITS: Final[i64] = 0x7FFF_FFFF_FFFF_FFFF
-_HIGH_BITS: Final[i64] = -0x7F7F_7F7F_7F7F_7F80
-"""The highest bit of each of eight bytes."""
 
 
 class Decoder:
@@ -53,7 +50,7 @@ class Decoder:
     def append(self, data: bytes, at: i64, column: Column) -> None:
         """Append the same to a column for values of the reader's schema, which must be the writer's.
 
-        Raises as `read`; the column may have a part of a row then, and is of no use any more.
+        Raises as `read`; the column may have a part of a row then, until it is `cut`.
         """
         source = _Input(data, at)
         try:
@@ -92,8 +89,10 @@ class _Input:
             number |= (byte & 127) << shift
             shift += 7
         self.at = at
-        # An i64 is signed: the sign must not be shifted in.
-        return ((number >> 1) & _LOW_BITS) ^ -(number & 1)
+        half = number >> 1
+        if half < 0:  # an i64 is signed: the sign must not be shifted in
+            half &= 0x7FFF_FFFF_FFFF_FFFF
+        return half ^ -(number & 1)
 
     def index(self, count: i64, what: str) -> i64:
         """Read the index of one of so many. Raises as `long`, and ValueError for any other number."""
@@ -215,10 +214,10 @@ def _pass_over(program: bytes, pc: i64, data: bytes, at: i64) -> i64:  # noqa: C
         code: i64 = program[pc]
         if code == 2:  # LONG
             last = at + 9
-            while data[at] > 127:
+            while data[at] > 127 and at < last:
                 at += 1
-                if at > last:
-                    raise ValueError("a number has more than 64 bits")
+            if at == last and data[at] > 1:
+                raise ValueError("a number has more than 64 bits")
             at += 1
             pc += 1
             continue
@@ -266,8 +265,10 @@ def _pass_over(program: bytes, pc: i64, data: bytes, at: i64) -> i64:  # noqa: C
 
 def _is_ascii(data: bytes, at: i64, end: i64) -> bool:
     """Return whether text is ASCII, as nearly all is, without making an object of it."""
+    ones: i64 = 0x0101_0101_0101_0101
+    highest = ones << 7  # of each of eight bytes; larger constants are objects
     while at + 8 <= end:
-        if read_i64_le(data, at) & _HIGH_BITS:
+        if read_i64_le(data, at) & highest:
             return False
         at += 8
     while at < end:
@@ -348,7 +349,7 @@ class _StringReader(_Reader):
         length = source.length()
         at = source.skip(length)
         text = source.data[at : at + length]
-        if not text.isascii():
+        if not _is_ascii(source.data, at, at + length):
             text.decode("utf-8")
         column.add(text)
 

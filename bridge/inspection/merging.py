@@ -12,7 +12,7 @@ from confluent_kafka import Message, TopicPartition
 
 from bridge.reader.source import Source
 
-READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
+READ_AHEAD_BYTES: Final = 1 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
 POLL_SECONDS: Final = 0.05
 BATCH: Final = 2_000

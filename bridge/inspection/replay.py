@@ -215,8 +215,7 @@ class Replay:
                 yield messages
                 self.offsets |= self._merging.passed()
                 self._pause()
-                progress = self._source.progress
-                self.on_progress(self.topic, progress.done, progress.total)
+                self.on_progress(self.topic, *self._source.progress)
         finally:
             self.on_progress(self.topic, 1, 1)
             self._foreign.log()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
 from threading import Event
@@ -36,14 +35,6 @@ RETRY_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 1.0
 """Interval between checks whether the topic was recreated; its first records may be read twice."""
 POLL_SECONDS: Final = 0.2
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Offsets passed, and their total."""
-
-    done: int
-    total: int
 
 
 class Source:
@@ -84,10 +75,10 @@ class Source:
         return not self.cursor.left
 
     @property
-    def progress(self) -> Progress:
-        """How far it has come; without an end, of what is visible now."""
-        done = self.cursor.reached - self._begun_at
-        return Progress(done, done if self._follows else int(sum(self.cursor.ends)) - self._begun_at)
+    def progress(self) -> tuple[int, int]:
+        """The offsets passed, and their total to the end."""
+        begun = self._begun_at
+        return self.cursor.reached - begun, int(sum(self.cursor.ends)) - begun
 
     def messages(self, seconds: float = POLL_SECONDS) -> Iterator[Message]:
         """Yield the next messages; none if none came within `seconds`."""

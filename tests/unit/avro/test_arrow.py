@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,8 @@ def test_rows_have_the_values_of_their_records(schema: Schema, pool: Pool, seed:
         assert "items in fewer bytes" in str(error)  # noqa: PT017
         return
     for value in values:
+        with pytest.raises(SchemaError):
+            rows.add(value[:-1])
         rows.add(value)
     assert rows.is_full
     found = rows.take()

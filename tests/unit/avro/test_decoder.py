@@ -84,6 +84,7 @@ def test_blocks_with_a_size_are_passed_over(items: Any, kind: str) -> None:
         ("string", b"\x02a" + b"\xff" * 9 + b"\x02"),  # a number of 65 bits
         ("string", b"\x02a" + b"\xff" * 10 + b"\x01"),
         ("string", b"\x02a" + b"\xff" * 9 + b"\x81"),
+        ("long", b"\xff" * 9 + b"\x02" + b"\x02"),
         ({"type": "array", "items": "double"}, b"\xfe" + b"\xff" * 8 + b"\x01" + b"\0\x02"),
         ({"type": "array", "items": "long"}, b"\xff" * 9 + b"\x01" + b"\0\0\x02"),  # −2^63 items
         ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x02\x02"),

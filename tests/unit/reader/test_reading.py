@@ -116,7 +116,7 @@ def test_a_snapshot_can_be_read_as_soon_as_it_is_seen(log: Log) -> None:
     """The end of its transaction may be seen in its own topic first, and among the names a moment later."""
     log.stable = [5, 3]
     reading = source.Source(NOWHERE, "bets", "start", {0: 5, 1: 5})
-    assert reading.progress.total == 10
+    assert reading.progress == (0, 10)
 
 
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
