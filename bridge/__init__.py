@@ -6,11 +6,11 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-RELEASE = "0.2.0"
+RELEASE = "0.3.0"
 
 
 def version_of(checkout: Path) -> str:
-    """Return the release and, unless it is the tagged one, its commit: `0.2.0+12.g97ee8f41.dirty`.
+    """Return the release and, unless it is the tagged one, its commit: `0.3.0+12.g97ee8f41.dirty`.
 
     A checkout asks git each time, since an editable install keeps the version that it was installed with.
     Elsewhere it is that of the installed package.

@@ -17,7 +17,6 @@ from bridge.inspection.merging import Merging
 from bridge.inspection.selection import Selection
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
-from bridge.log import get
 from bridge.reader import BETS, Bet, Removed
 from bridge.reader.decoding import MessageDecoder
 from bridge.reader.source import Source
@@ -125,7 +124,6 @@ class Replay:
         self.on_progress: Callable[[str, int, int], object] = lambda *_: None
         """Called with the topic, the number of offsets passed and the total."""
         self._foreign = SkippedRecords()
-        self._tombstones = 0
         self._saved_at = time.monotonic()
         self._is_interrupted = False
 
@@ -139,7 +137,7 @@ class Replay:
     def __iter__(self) -> Iterator[Bet]:
         for record in self.changes():
             if isinstance(record, Removed):
-                self._tombstones += 1
+                self._foreign.tombstones += 1
             else:
                 yield record
 
@@ -163,7 +161,7 @@ class Replay:
             for message in messages:
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
             bets = [message for message in messages if message.value() is not None]
-            self._tombstones += len(messages) - len(bets)
+            self._foreign.tombstones += len(messages) - len(bets)
             yield bets
 
     def bet(self, message: Message) -> Bet:
@@ -219,9 +217,6 @@ class Replay:
         finally:
             self.on_progress(self.topic, 1, 1)
             self._foreign.log()
-            if self._tombstones:
-                why = "these bets are erased, and only compaction takes their records out of the topic"
-                get().warning("tombstones left out", count=self._tombstones, reason=why)
 
 
 def _late(settings: Settings, end: float) -> float:

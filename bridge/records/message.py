@@ -85,7 +85,7 @@ def at(message: Message, error: SchemaError) -> SchemaError:
 
 
 class SkippedRecords:
-    """Counts the records that a reader skips because no bridge wrote them, and keeps the first.
+    """Counts what a reader skips: tombstones, and records that no bridge wrote, of which it keeps the first.
 
     The end of one that `follows` may never come: the first is logged at once.
     """
@@ -95,6 +95,8 @@ class SkippedRecords:
         self.count = 0
         self.first = ""
         """Its place and what is wrong with it."""
+        self.tombstones = 0
+        """Of erased bets, by a reader that has no way to show them."""
 
     def add(self, error: SchemaError) -> None:
         """Count a record."""
@@ -104,6 +106,9 @@ class SkippedRecords:
             get().warning("foreign record skipped", reason=self.first)
 
     def log(self) -> None:
-        """Log the count, if there were any. Call it once, after reading."""
+        """Log the counts that are not 0. Call it once, after reading."""
         if self.count:
             get().warning("foreign records skipped", count=self.count, first=self.first)
+        if self.tombstones:
+            why = "these bets are erased, and only compaction takes their records out of the topic"
+            get().warning("tombstones left out", count=self.tombstones, reason=why)
