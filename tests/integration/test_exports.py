@@ -367,7 +367,7 @@ def test_a_tombstone_is_copied_and_told_and_no_bet(written: Written) -> None:
     note = json.loads(shown.stderr)
     assert (note["event"], note["count"]) == ("tombstones left out", 1)
     file = place.directory / "bets.avro"
-    exported = place.run("replay", "--from", "1h", "--output", file)
+    exported = place.run("replay", "--from", "1h", "--output", str(file))
     assert exported.stderr.splitlines()[-1].startswith("2 bets "), exported.stderr
     assert "tombstones left out" in exported.stderr
     assert place.run(*copy).returncode == 0
