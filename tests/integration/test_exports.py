@@ -184,9 +184,9 @@ SAVED = BETS_EXPORTED // 30
 def slowly(written: Written, output: Path, pause: float = 0.3) -> subprocess.Popen[bytes]:
     """Start an export in a process that saves often, pauses after it, and may be killed."""
     program = (
-        "import sys, time; from bridge.inspection import export, files, merging, replay; "
+        "import sys, time; from bridge.inspection import export, merging, replay; "
         "replay.SAVE_SECONDS = export.PART_SECONDS = 0; "
-        f"merging.BATCH = files._ROWS = {SAVED}; "
+        f"merging.BATCH = {SAVED}; "
         "plain = export.Export._save; "
         f"export.Export._save = lambda self, offsets: (plain(self, offsets), time.sleep({pause})); "
         f"sys.argv = ['bridge', 'replay', '--output', {str(output)!r}]; "
