@@ -14,6 +14,8 @@ from bridge.reader.source import Source
 
 READ_AHEAD_BYTES: Final = 1 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
+MESSAGE_BYTES: Final = 200
+"""Of a message without its value, about: a tombstone has none."""
 POLL_SECONDS: Final = 0.05
 BATCH: Final = 2_000
 """Most messages that are yielded together."""
@@ -86,7 +88,7 @@ class Merging:
                 if received > lane.reached:
                     lane.reached = received
                 lane.ahead.append((lane.reached, message))
-                lane.size += len(message)
+                lane.size += len(message) + MESSAGE_BYTES
 
     def _hold_back(self) -> None:
         """Stop reading what is far ahead or at its end, and go on where it is not any more."""
@@ -106,7 +108,9 @@ class Merging:
             count = bisect_right(lane.ahead, horizon, key=lambda one: (one[0], partition))
             released += lane.ahead[:count]
             del lane.ahead[:count]
-            lane.size -= sum([len(message) for _, message in released[len(released) - count :]])
+            lane.size -= sum(
+                [len(message) + MESSAGE_BYTES for _, message in released[len(released) - count :]]
+            )
         released.sort(key=itemgetter(0))
         return [message for _, message in released]
 

@@ -192,7 +192,9 @@ class Replay:
                 except SchemaError as error:
                     self.leave_out(error)
                 self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
-                if record and (selection is None or (isinstance(record, Bet) and selection.wants(record))):
+                if isinstance(record, Removed) and selection is not None:
+                    self._foreign.tombstones += 1
+                elif record and (selection is None or (isinstance(record, Bet) and selection.wants(record))):
                     yield record, message
 
     def interrupt(self) -> None:

@@ -110,5 +110,5 @@ class SkippedRecords:
         if self.count:
             get().warning("foreign records skipped", count=self.count, first=self.first)
         if self.tombstones:
-            why = "these bets are erased, and only compaction takes their records out of the topic"
+            why = "these bets are erased, and only compaction takes their records out of the topics"
             get().warning("tombstones left out", count=self.tombstones, reason=why)

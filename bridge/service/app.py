@@ -196,6 +196,8 @@ class _Service:
                 await found.ids.confirm_if_due()
                 await self._one_term(dependencies, leadership)
                 await asyncio.sleep(PAUSE_SECONDS)
+        except IdsChanged:  # the process goes on
+            raise
         except BridgeError as error:
             self._status.become(State.STOPPED, str(error))
             raise

@@ -182,6 +182,8 @@ class _Making:
         self._codec, self._publisher = codec, publisher
         self._topics = topics.declare(settings)
         self._portions = 0
+        self._away_until = 0.0
+        """Until when Kafka is not asked again whether it is back."""
 
     def read(self, storage: JobStorage, progress: ProgressCallback) -> Found:
         """Return what the run finds."""
@@ -195,12 +197,13 @@ class _Making:
 
         The first one only when the run has taken that long.
         """
-        if self._clock().monotonic < self._due and not (is_large and self._portions):
+        now = self._clock().monotonic
+        if now < self._away_until or (now < self._due and not (is_large and self._portions)):
             return
         # In a thread, so that answers go on to arrive.
-        if await asyncio.to_thread(self._publisher.is_reachable) and (
-            portion := make(f"{self.id}.{self._portions + 1}")
-        ):
+        if not await asyncio.to_thread(self._publisher.is_reachable):
+            self._away_until = now + PORTION_SECONDS
+        elif portion := make(f"{self.id}.{self._portions + 1}"):
             self._portions += 1
             await asyncio.to_thread(self.publish, portion, whole=False)
         self._due = self._clock().monotonic + PORTION_SECONDS

@@ -80,7 +80,8 @@ def _result(item: dict[str, Any]) -> str | None:
 def _payout(payout: float, amount: dict[str, Any] | None) -> str:
     """A payout as the decimal that its double stands for, with the decimals of the stake or more."""
     precision = amount["precision"] if amount else 0
-    exact = round(Decimal(f"{payout:.15g}"), max(precision, MOST_DECIMALS))
+    digits = f"{payout:.15g}" if abs(payout) < 1e13 else repr(float(payout))
+    exact = round(Decimal(digits), max(precision, MOST_DECIMALS))
     least = min(precision, MOST_DECIMALS)
     whole, _, decimals = f"{exact:f}".partition(".")
     decimals = decimals.rstrip("0").ljust(least, "0")

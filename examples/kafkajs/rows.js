@@ -81,7 +81,8 @@ const result = (item) => item.settlement?.settlementResult ?? null;
 /** Money as decimals in texts: a stake is exact, a payout is a double, of 15 digits. */
 function money(amount, payout) {
   const precision = Number(amount?.precision ?? 0n);
-  const exact = Big(payout.toPrecision(15)).round(Math.max(precision, MOST_DECIMALS), Big.roundHalfEven);
+  const digits = Math.abs(payout) < 1e13 ? payout.toPrecision(15) : payout;
+  const exact = Big(digits).round(Math.max(precision, MOST_DECIMALS), Big.roundHalfEven);
   const decimals = exact.toFixed().split(".")[1]?.length ?? 0;
   return {
     currency: amount && amount.currency,

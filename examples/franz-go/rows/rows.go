@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -175,7 +176,11 @@ func money(amount *amount, payout float64) map[string]any {
 		found["currency"] = amount.Currency
 		found["stake"] = decimal.New(amount.Value, -precision).StringFixed(precision)
 	}
-	exact := decimal.RequireFromString(strconv.FormatFloat(payout, 'g', 15, 64)).RoundBank(max(precision, mostDecimals))
+	digits := 15
+	if math.Abs(payout) >= 1e13 {
+		digits = -1 // all that it has
+	}
+	exact := decimal.RequireFromString(strconv.FormatFloat(payout, 'g', digits, 64)).RoundBank(max(precision, mostDecimals))
 	_, decimals, _ := strings.Cut(exact.String(), ".")
 	found["payout"] = exact.StringFixed(max(int32(len(decimals)), min(precision, mostDecimals)))
 	return found

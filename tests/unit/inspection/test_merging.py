@@ -82,9 +82,10 @@ def by_heap(times: Times, begin: int, end: float) -> list[tuple[int, int]]:
 def test_messages_come_by_time_and_go_on_where_they_were_left(
     times: Times, turns: list[int], begin: int, end: int, stop: int, most: int
 ) -> None:
+    most_of_one = 5 + merging.MESSAGE_BYTES
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "BATCH", most)
-        patch.setattr(merging, "READ_AHEAD_BYTES", 20)  # four messages
+        patch.setattr(merging, "READ_AHEAD_BYTES", 4 * most_of_one)
         found: list[tuple[Any, Any]] = []
         offsets: dict[int, int] = {}
         for batches in (stop, 10_000):  # the first attempt ends after so many
@@ -93,7 +94,9 @@ def test_messages_come_by_time_and_go_on_where_they_were_left(
             for number, batch in enumerate(whole.batches()):
                 found += places(batch)
                 offsets |= {p: n + 1 for p, n in places(batch)} | whole.passed()
-                assert all(lane.size <= 20 + 2 * 5 for lane in whole._lanes.values())
+                assert all(
+                    len(lane.ahead) <= 6 and lane.size <= 6 * most_of_one for lane in whole._lanes.values()
+                )
                 if number == batches:
                     break
         assert found == by_heap(times, begin, end)

@@ -10,6 +10,7 @@ import pytest
 from bridge.config.api import LISTED
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
+from bridge.snapshots import translations
 from bridge.snapshots.job import PORTION_SECONDS
 from bridge.snapshots.model import Snapshot, kind_of
 from tests.unit.snapshots.world import BOTH, DAY, WORLD, Provider, Runs, api, mention
@@ -199,3 +200,25 @@ def test_names_are_kept_as_long_as_the_bets() -> None:
     assert f"event:{WORLD.events[0].id}".encode() in kept["days"]
     assert kept["bets"] == set()
     assert before <= runs.topic.keys()
+
+
+def test_large_portions_go_out_at_once_and_kafka_that_is_away_is_asked_twice_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(translations, "LARGE", 1)
+    looks: list[float] = []
+
+    class Away(Runs):
+        """Kafka, which is away from its third portion on."""
+
+        def is_reachable(self) -> bool:
+            looks.append(self.now)
+            return len(self.snapshots) < 3
+
+    runs = Away()
+    runs.bets(mention(*WORLD.events))
+    runs.run(Slow(runs), settings=ORDERLY)
+    first, second, third, *others = looks
+    assert (second - first, third - second) == (6, 6)
+    assert others
+    assert all(later - before >= 30 for before, later in pairwise(looks[3:]))

@@ -88,7 +88,9 @@ final class Explode implements Processor<String, byte[], String, String> {
             row.put("currency", text(amount.get("currency")));
             row.put("stake", BigDecimal.valueOf((Long) amount.get("value"), precision).toPlainString());
         }
-        var digits = new BigDecimal(payout).round(new MathContext(15, RoundingMode.HALF_EVEN));
+        var digits = Math.abs(payout) < 1e13
+                ? new BigDecimal(payout).round(new MathContext(15, RoundingMode.HALF_EVEN))
+                : BigDecimal.valueOf(payout);
         var exact = digits.setScale(Math.max(precision, MOST_DECIMALS), RoundingMode.HALF_EVEN).stripTrailingZeros();
         int decimals = Math.max(exact.scale(), Math.min(precision, MOST_DECIMALS));
         row.put("payout", exact.setScale(decimals).toPlainString());
