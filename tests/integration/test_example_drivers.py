@@ -191,7 +191,8 @@ def test_a_name_counts_from_when_it_is_there(driver: Driver) -> None:
 
 MONEY: list[tuple[dict[str, int] | None, float, tuple[str | None, str]]] = [
     ({"value": 1050, "precision": 2}, 784.1062000000001, ("10.50", "784.1062")),
-    ({"value": 9_007_199_254_740_993, "precision": 18}, 1e-9, ("0.009007199254740993", "0.00000000")),
+    ({"value": 9_007_199_254_740_993, "precision": 18}, 1e-9, ("0.009007199254740993", "0.000000001")),
+    ({"value": 1, "precision": 2}, 1.00000000049999, ("0.01", "1.00")),
     ({"value": 80_000, "precision": 0}, 1e22, ("80000", "10000000000000000000000")),
     ({"value": -5, "precision": 1}, -0.5, ("-0.5", "-0.5")),
     (None, 100.0, (None, "100")),
