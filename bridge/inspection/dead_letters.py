@@ -28,7 +28,7 @@ from bridge.records.dead_letter import (
     RedriveOutcome,
     cause_of,
 )
-from bridge.records.message import SkippedRecords, at, headers_of, place_fields, place_of
+from bridge.records.message import SkippedRecords, at, headers_of, place_fields, place_of, where
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -320,7 +320,7 @@ def letter_as_lines(letter: Letter, message: Message) -> str:
     text = body.decode("utf-8", "backslashreplace")
     lines = [
         f"key       {letter.key}",
-        f"place     {message.topic()} partition {letter.partition} offset {letter.offset}",
+        f"place     {where(message)}",
         f"received  {format_utc(letter.received)}, at position {letter.revision}",
         f"bet       {bet_id(body) or 'not readable'}",
         f"kind      {letter.kind}, {letter.size:,} bytes",

@@ -26,7 +26,7 @@ from bridge.reader.money import format_payout, format_stake
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.dead_letter import DeadLetterKind
-from bridge.records.message import headers_of, record_of
+from bridge.records.message import headers_of, record_of, where
 from bridge.registry import Registry
 from bridge.stored.checkpoint_reader import RETIRED, SUCCEEDS
 
@@ -280,7 +280,7 @@ def _marks(settings: Settings, bet_id: str, letters: Sequence[DeadLetter]) -> li
                 if header in headers
             ),
             f"of the dead letter {name}",
-            f"{message.topic()} partition {message.partition()} offset {message.offset()}",
+            where(message),
         ]
         at, outcome = message.timestamp()[1] / 1000, headers.get("outcome", "unknown")
         events.append(Event(at, f"redriven: {outcome}", details, {**headers, "key": name}))

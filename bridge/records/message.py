@@ -76,9 +76,14 @@ def record_of(message: Message, codec: Codec, make: Callable[[dict[str, Any]], T
         raise at(message, error) from None
 
 
+def where(message: Message) -> str:
+    """Return the place of a message in words."""
+    return f"{message.topic()} partition {message.partition()} offset {message.offset()}"
+
+
 def at(message: Message, error: SchemaError) -> SchemaError:
     """Return the error with the place of the record that cannot be read."""
-    place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
+    place = where(message)
     if isinstance(error, ForeignRecord):
         return ForeignRecord(f"{place} was not written by a bridge: {error}")
     return type(error)(f"{place} cannot be read: {error}")
