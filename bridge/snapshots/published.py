@@ -15,7 +15,7 @@ from bridge.snapshots.report import Covered, some
 
 R = TypeVar("R", Translation, Currency)
 _WHOLE: Final = frozenset({*LISTED, "event"})
-"""The kinds of which a run may need the texts that it has written: of a million others it needs none."""
+"""The kinds of which a run may need what it has written: of a million others, languages and event are kept."""
 
 
 @dataclass(slots=True)
@@ -85,6 +85,7 @@ class Published(Generic[R]):
         Too large ones are left out and owed.
         """
         written: dict[bytes, bytes] = {}
+        briefs: dict[bytes, bytes] = {}  # one for all selections of an event
         for record in records:
             value, key = self._codec.encode(record.to_avro(id_)), record.key
             if len(value) > MAX_RECORD_BYTES:
@@ -94,11 +95,11 @@ class Published(Generic[R]):
                 continue
             if key in self.values:
                 self._count(key).records -= 1
-            self.values[key] = value
+            self.values[key] = written[key] = value
             if isinstance(record, Translation) and record.kind not in _WHOLE:
-                brief = replace(record, texts=dict.fromkeys(record.texts, ""))
-                self.values[key] = self._codec.encode(brief.to_avro(""))
-            written[key] = value
+                brief = Translation(record.kind, 0, dict.fromkeys(record.texts, ""), record.event_id)
+                value = self._codec.encode(brief.to_avro(""))
+                self.values[key] = briefs.setdefault(value, value)
             counts = self._count(key)
             counts.records, counts.written = counts.records + 1, counts.written + 1
         gone = {*self.gone} if whole else set[bytes]()

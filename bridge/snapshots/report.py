@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import chain, filterfalse
 from typing import Any, Final
 
 from bridge import errors
@@ -74,14 +76,14 @@ def cover(
     for kind in KINDS:
         if kind not in task.kinds:
             continue
+        looked_up = {key for key in owed if key.startswith(f"{kind}:".encode())}
+        keys: Iterable[bytes] = usage.keys(kind)
         if kind == "competitor":
             events = (lookup(key) for key in usage.keys("event"))
             keys = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
-        else:
-            keys = {*usage.keys(kind)}
-        keys |= {key for key in owed if key.startswith(f"{kind}:".encode())}
-        row = Covered(kind, named=dict.fromkeys(task.languages, 0))
-        for key in sorted(keys):
+        row, missing = Covered(kind, named=dict.fromkeys(task.languages, 0)), list[bytes]()
+        # One at a time: there may be a million.
+        for key in chain(looked_up, filterfalse(looked_up.__contains__, keys)):
             record = lookup(key)
             if record is None and key.endswith(b":0"):
                 continue  # 0 may be how the provider writes "none"
@@ -89,8 +91,10 @@ def cover(
             has = [x for x in task.languages if record is not None and x in record.texts]
             for language in has:
                 row.named[language] += 1
-            if len(has) < len(task.languages) and len(row.missing) < MAX_EXAMPLES:
-                row.missing.append(key.decode())
+            if len(has) < len(task.languages):
+                insort(missing, key)
+                del missing[MAX_EXAMPLES:]
+        row.missing = [key.decode() for key in missing]
         if row.seen:
             rows.append(row)
     return rows
