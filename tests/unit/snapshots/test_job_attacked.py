@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
@@ -14,13 +13,8 @@ from bridge.errors import Forbidden, SchemaError, Unanswered
 from bridge.rest.endpoints import Questions, Request
 from bridge.snapshots.model import Job
 from bridge.snapshots.status import JobStatus
-from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
-from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.routes import Endpoint
-from tests.unit.snapshots.provider import Provider as Scripted
-from tests.unit.snapshots.provider import Reply, now
-from tests.unit.snapshots.provider import api as provider_api
 from tests.unit.snapshots.world import (
     BOTH,
     DAY,
@@ -28,13 +22,11 @@ from tests.unit.snapshots.world import (
     WORLD,
     Provider,
     Runs,
-    Topic,
     api,
     bet,
     item,
     mention,
 )
-from tests.virtual.loop import run as run_virtually
 
 EVENT, OTHER, THIRD = WORLD.events[:3]
 
@@ -351,25 +343,6 @@ def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: byte
     runs.bets(mention(EVENT))
     runs.run(Provider())
     assert f"event:{EVENT.id}".encode() in runs.topic
-
-
-def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -> None:
-    topic = Topic()
-    topic.owed = owed = {f"event:{number}" for number in range(1, 301)}
-    chosen = provider_api(concurrency=4)
-    slow = Reply(429, headers={"Retry-After": "3600"})
-    provider = Scripted(*[Reply()] * 4, otherwise=slow)
-    took: list[float] = []
-
-    async def story() -> None:
-        async with provider.client(chosen) as client:
-            known = topic.known(Usage(), False, Task.translations(chosen))
-            job = Translations(chosen, topic.codec, known, now)
-            assert (await job.run(client, "id")).owed == owed
-            took.append(asyncio.get_running_loop().time())
-
-    run_virtually(story())
-    assert took[0] < DAY
 
 
 def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> None:

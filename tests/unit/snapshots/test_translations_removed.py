@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.snapshots.model import kind_of
 from bridge.snapshots.usage import Usage
 from bridge_sandbox.provider.world.entities import Event, Indexed
 from tests.unit.snapshots.world import (
@@ -136,26 +135,6 @@ async def test_lists_that_are_short_in_other_ways_confirm_nothing() -> None:
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
 
 
-async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:
-    provider, topic = await first_run(EVENT)
-    before = dict(topic)
-    for endpoint in ("sports", "regions", "leagues", "competitors"):
-        provider.answers(endpoint, [])
-    for kind in ("sport", "region", "league", "competitor"):
-        for found in provider.catalogue.truth():
-            if found.kind == kind:
-                provider.catalogue.remove(kind, found.id)
-    assert (await translate(provider, topic, mention(EVENT))).removed == set()
-    assert (await translate(provider, topic, mention(EVENT), full=True)).removed == set()
-    assert topic == before
-    outcome = await translate(provider, topic, mention(EVENT), full=True)
-    used = {f"sport:{LEAGUE.sport.id}", f"region:{LEAGUE.region.id}", f"league:{LEAGUE.id}"}
-    used |= {f"competitor:{x.id}" for x in EVENT.competitors}
-    assert outcome.removed
-    assert not {key.decode() for key in outcome.removed} & used
-    assert {kind_of(key) for key in outcome.removed} <= {"sport", "region", "league", "competitor"}
-
-
 async def test_what_an_event_names_is_not_gone() -> None:
     provider, topic = await first_run(EVENT)
     others = [x.id for x in WORLD.leagues if x != LEAGUE]
@@ -164,21 +143,6 @@ async def test_what_an_event_names_is_not_gone() -> None:
     event = alone(EVENT.id, place=(0, 0, 0))
     outcome = await translate(provider, topic, event, full=True, settings=BELIEVED)
     assert f"league:{LEAGUE.id}".encode() not in outcome.removed
-    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
-    assert outcome.removed == {f"league:{LEAGUE.id}".encode()}
-
-
-async def test_blank_texts_are_none() -> None:
-    provider, topic = await first_run(EVENT)
-    blank = [{"id": LEAGUE.id, "language": "en", "translation": "  "}]
-    others = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues if x != LEAGUE]
-    provider.answers("leagues", blank + others)
-    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
-    assert written(outcome) == {f"league:{x.id}" for x in WORLD.leagues if x != LEAGUE}
-    assert set(topic.translation(f"league:{LEAGUE.id}").texts) == set(LANGUAGES)
-    provider.rest.faults.clear()
-    provider.answers("leagues", others)
-    provider.answers("all-league", {"id": LEAGUE.id, "translations": {"en": "", "sv": " "}})
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == {f"league:{LEAGUE.id}".encode()}
 
