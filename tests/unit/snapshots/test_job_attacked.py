@@ -190,19 +190,6 @@ def test_what_was_owed_of_old_bets_is_reported_although_the_state_is_lost(runs: 
     assert not snapshot.complete or f"event:{EVENT.id}".encode() in runs.topic
 
 
-def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(runs: Runs) -> None:
-    """What was seen is not taken for what is learnt anew."""
-    runs.bets(mention(EVENT))
-    for _ in range(3):
-        runs.run(Provider())
-    runs.lose_state_after_save = True
-    runs.run(Provider())
-    runs.bets(mention(OTHER))
-    snapshot = runs.run(Provider())
-    assert snapshot.complete
-    assert f"event:{OTHER.id}".encode() in runs.topic
-
-
 def test_markets_that_each_language_has_are_not_owed(runs: Runs) -> None:
     runs.bets(mention(*WORLD.events))
     provider = Provider(forbidden={"all-markets"})
@@ -245,21 +232,12 @@ def test_a_404_confirms_that_a_name_is_gone(runs: Runs) -> None:
 
 def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
     runs.bets(mention(EVENT))
-    runs.run(Provider())
-    before = runs.topic.texts()[f"event:{EVENT.id}".encode()]
     provider = Provider()
-    answer = {
-        "eventTranslation": {"id": EVENT.id, "translations": {}},
-        "sport": {"id": EVENT.league.sport.id, "translations": {}},
-        "region": {"id": EVENT.league.region.id, "translations": {}},
-        "league": {"id": EVENT.league.id, "translations": {}},
-        "competitors": [],
-    }
-    provider.answers("all-event", answer, times=1)
-    runs.run(provider, full=True)
-    snapshot = runs.run(Provider())
-    assert snapshot.complete
-    assert runs.topic.texts()[f"event:{EVENT.id}".encode()] == before
+    runs.run(provider)
+    before = runs.topic.texts()
+    provider.wrong["all/event/"] = lambda event: event["eventTranslation"]["translations"].clear()
+    assert runs.run(provider, full=True).complete
+    assert runs.topic.texts() == before
 
 
 def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: Runs) -> None:

@@ -87,14 +87,12 @@ async def test_texts_in_other_languages_are_kept_and_reported() -> None:
 
 
 async def test_an_event_without_a_name_is_reported_and_still_says_who_takes_part() -> None:
-    body = '{"eventTranslation":{"id":%d,"translations":{"en":" "}},"sport":{"id":1,"translations":{}},'
-    body += '"region":{"id":2,"translations":{}},"league":{"id":3,"translations":{}},"competitors":[]}'
     provider, topic = Provider(), Topic()
-    provider.inject("all-event", body=body % EVENT.id)
+    provider.wrong["all/event/"] = lambda event: event["eventTranslation"].update(translations={"en": " "})
     outcome = await translate(provider, topic, mention(EVENT))
     record = topic.translation(f"event:{EVENT.id}")
-    assert (record.texts, record.sport_id, record.region_id, record.league_id) == ({}, 1, 2, 3)
-    assert record.competitor_ids == []
+    assert (record.texts, record.league_id) == ({}, LEAGUE.id)
+    assert record.competitor_ids == [competitor.id for competitor in EVENT.competitors]
     assert f"1 events have no name, such as event:{EVENT.id}" in outcome.notes
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import pytest
 
 from bridge.snapshots.usage import Usage
@@ -81,9 +83,7 @@ async def test_what_is_not_listed_but_known_by_id_stays() -> None:
 
 async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
     provider, topic = await first_run(EVENT, languages=("en", "sv", "de", "el"))
-    provider.answers(
-        "leagues", [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[1:]]
-    )
+    provider.wrong["/leagues"] = lambda items: items[1:]
     provider.answers("all-league", {"id": WORLD.leagues[0].id, "translations": {"el": "x"}}, times=1)
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == set()
@@ -93,10 +93,8 @@ async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
 async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> None:
     provider, topic = await first_run()
     leagues = len(WORLD.leagues)
-    listed = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[:1]]
     for league in WORLD.leagues[1:]:
         provider.catalogue.remove("league", league.id)
-    provider.answers("leagues", listed)
     provider.asked()
     for full in (False, True):
         outcome = await translate(provider, topic, mention(), full=full)
@@ -127,18 +125,15 @@ async def test_a_list_that_was_short_once_is_forgiven(full: bool) -> None:
 
 async def test_lists_that_are_short_in_other_ways_confirm_nothing() -> None:
     provider, topic = await first_run()
-    some, others = WORLD.leagues[:2], WORLD.leagues[2:]
-    for leagues in (some, others, some):
-        provider.rest.faults.clear()
-        provider.inject("all-league", status=404, times=None)
-        provider.answers("leagues", [{"id": x.id, "language": "en", "translation": "x"} for x in leagues])
+    provider.inject("all-league", status=404, times=None)
+    for there in (slice(2), slice(2, None), slice(2)):
+        provider.wrong["/leagues"] = itemgetter(there)
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
 
 
 async def test_what_an_event_names_is_not_gone() -> None:
     provider, topic = await first_run(EVENT)
-    others = [x.id for x in WORLD.leagues if x != LEAGUE]
-    provider.answers("leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
+    provider.wrong["/leagues"] = lambda items: [item for item in items if item["id"] != LEAGUE.id]
     provider.answers("all-league", {"id": LEAGUE.id, "translations": {}})
     event = alone(EVENT.id, place=(0, 0, 0))
     outcome = await translate(provider, topic, event, full=True, settings=BELIEVED)

@@ -303,7 +303,6 @@ class Runs:
         """What the last run published, its Snapshot record last."""
         self.snapshots: list[Snapshot] = []
         """Every Snapshot record."""
-        self.lose_state_after_save = False
         self.reachable = True
         """Whether Kafka is, before the end of a run."""
         self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
@@ -362,9 +361,6 @@ class Runs:
             merge(state, references, int(at // HOUR_SECONDS) * HOUR_SECONDS)
         state.learnt({0: len(self._read)}, "topic-id", self._keep_days)
         save()
-        if self.lose_state_after_save:
-            self.state_topic.clear()
-            self.lose_state_after_save = False
         return len(new), ""
 
     def is_reachable(self) -> bool:
