@@ -59,10 +59,8 @@ class Side(ABC):
 
     asks: Asks
     known: Known
-
-    @abstractmethod
-    def text(self, kind: str, number: int) -> Texts:
-        """The names of something, by language."""
+    names: Mapping[str, Texts]
+    """Key of a record → its names, by language."""
 
     @abstractmethod
     def take_right(self, request: Request[Any]) -> None:
@@ -123,20 +121,20 @@ class RestContract:
             assert len(names) == len(items)
             assert {item["language"] for item in items} == {language}
             for number in side.known.within[kind]:
-                assert names[number] == side.text(kind, number)[language]
+                assert names[number] == side.names[f"{kind}:{number}"][language]
         assert await side.ask(Q.listed(kind, "xx")) == []
 
     async def test_an_event_comes_with_all_names_of_what_it_belongs_to(self, side: Side) -> None:
         known = side.known
         event: Any = await side.ask(Q.event(known.event))
         one = event["eventTranslation"]
-        assert one == {"id": known.event, "translations": side.text("event", known.event)}
+        assert one == {"id": known.event, "translations": side.names[f"event:{known.event}"]}
         members = {kind: [event[kind]] for kind in LISTED[:3]} | {"competitor": event["competitors"]}
         for kind in LISTED:
             assert [member["id"] for member in members[kind]] == known.within[kind]
             for member in members[kind]:
                 assert member == await side.ask(Q.single(kind, member["id"]))
-                assert member["translations"] == side.text(kind, member["id"])
+                assert member["translations"] == side.names[f"{kind}:{member['id']}"]
 
     async def test_markets_are_the_same_in_all_languages_and_in_one(self, side: Side) -> None:
         known = side.known
@@ -165,12 +163,18 @@ class RestContract:
     ) -> None:
         known = side.known
         others = list(range(NOBODY, NOBODY + MAX_IDS))
-        for kind, ids, most in (
-            ("selection-template", known.selections, Q.selection_templates),
-            ("market-type-template", known.types, lambda ids: Q.market_type_templates(known.sport, ids)),
+        for key, ids, most in (
+            ("selection-template:", known.selections, Q.selection_templates),
+            (
+                f"market-type-template:{known.sport}:",
+                known.types,
+                lambda ids: Q.market_type_templates(known.sport, ids),
+            ),
         ):
             found = await side.ask(most([*ids, *others][:MAX_IDS]))
-            assert {it["id"]: it["translations"] for it in found} == {it: side.text(kind, it) for it in ids}
+            assert {it["id"]: it["translations"] for it in found} == {
+                it: side.names[f"{key}{it}"] for it in ids
+            }
             full = most(others)
             more = replace(full, target=f"{full.target}&{full.target.rpartition('&')[2]}1")
             none = replace(full, target=full.target.partition("?")[0] + f"?sportId={known.sport}")

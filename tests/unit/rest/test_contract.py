@@ -13,7 +13,6 @@ from bridge.clock import Instant
 from bridge.rest.client import Client
 from bridge.rest.endpoints import Request
 from bridge.snapshots.asking import Asks
-from bridge.snapshots.model import Texts
 from bridge_sandbox.provider.rest.faults import RestFault
 from bridge_sandbox.provider.rest.routes import route
 from bridge_sandbox.provider.rest.tokens import Tokens
@@ -46,17 +45,8 @@ class Memory(Side):
     def __init__(self) -> None:
         self.provider = Provider(rate=0.1, burst=BURST)
         self.rest = self.provider.rest
+        self.names = {key.decode(): texts for key, texts in self.provider.truth().items()}
         self.asks: Asks = self.provider
-
-    def text(self, kind: str, number: int) -> Texts:
-        sports = {None, EVENT.league.sport.id}
-        [found] = (
-            it.texts
-            for it in self.rest.catalogue.truth()
-            if (it.kind, it.id) == (kind, number)
-            and (kind != "market-type-template" or it.relations["sportId"] in sports)
-        )
-        return {str(language): text for language, text in found.items()}
 
     def take_right(self, request: Request[Any]) -> None:
         if found := route(request.target.partition("?")[0]):
@@ -107,7 +97,8 @@ class Independent(Side):
     """The provider of `tests.integration`, and the client."""
 
     def __init__(self) -> None:
-        self.truth = truth = independent.Truth.of()
+        truth = independent.Truth.of()
+        self.names = {key: record["translations"] for key, record in truth.translations().items()}
         self.provider = independent.Provider(truth)
         self._now, self._is_valid, self._parts = NOW, True, 1
         self.asks = client(self, self._answer, lambda: self._now, independent.TOKEN, 1)
@@ -120,17 +111,6 @@ class Independent(Side):
             truth.currencies,
             truth.precisions,
         )
-
-    def text(self, kind: str, number: int) -> Texts:
-        truth = self.truth
-        match kind:
-            case "event":
-                return truth.events[number].texts
-            case "selection-template":
-                return truth.selections[number]
-            case "market-type-template":
-                return truth.market_types[self.known.sport, number]
-        return truth.names[kind][number]
 
     def take_right(self, request: Request[Any]) -> None:
         self.provider.wrong = [independent.Wrong(403, request.endpoint)]

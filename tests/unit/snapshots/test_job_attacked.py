@@ -280,14 +280,6 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     assert f"league:{league}".encode() not in runs.removed
 
 
-def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
-    runs.bets(mention(EVENT))
-    provider = Provider()
-    provider.answers("selection-templates", [{"id": 5, "translations": {"en": "a"}}])
-    snapshot = runs.run(provider)
-    assert not snapshot.complete
-
-
 def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -> None:
     runs.bets(mention(EVENT))
     runs.run(Provider())

@@ -276,6 +276,9 @@ async def test_templates_that_nobody_asked_for_are_left_out(endpoint: Endpoint) 
     await translate(provider, topic, mention(EVENT))
     found = {int(key.rpartition(b":")[2]) for key in topic if key.startswith(endpoint[:-1].encode())}
     assert found == {asked_for}
+    provider.rest.faults.clear()
+    provider.answers(endpoint, entities[1:])
+    assert (await translate(provider, topic, mention(EVENT), full=True)).owed
 
 
 @pytest.mark.parametrize("error", [AuthError, asyncio.CancelledError])
