@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bridge_sandbox.provider.rest.faults import RestFault
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 
@@ -53,37 +52,3 @@ async def test_the_list_and_what_bets_use_besides(place: Place) -> None:
         ]
         again = await jobs.run("currencies")
         assert (again.written, again.removed, again.requests) == (0, 0, 4)
-
-        fewer = '[{"symbol": "EUR", "type": 1, "precision": 3}, {"symbol": "BTC", "type": 2, "precision": 8}]'
-        provider.rest.faults.inject(RestFault(endpoint="active-currencies", times=None, body=fewer))
-        shorter = await jobs.run("currencies")
-        assert (shorter.written, shorter.removed) == (1, 0)
-        present = LISTED | UNLISTED | ODD | {"EUR": ("Fiat", 3)}
-        assert without_ids(topics.present("currencies")) == records(present)
-
-
-async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
-    async with simulated(bets=120) as provider:
-        jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
-        await jobs.fill()
-        listed, precision = (
-            "/api/CurrencyExchange/active-currencies",
-            "/api/CurrencyExchange/currency-precision",
-        )
-        provider.rest.faults.inject(RestFault(endpoint="currency-precision", times=None, status=403))
-        partial = await jobs.command("currencies")
-        assert partial.returncode == 4, partial.stderr
-        assert f"error: the provider gives no right to {precision} (403)" in partial.stderr
-        assert without_ids(topics.present("currencies")) == records(LISTED)
-        provider.rest.faults.clear()
-        for target, fault in (
-            (listed, RestFault(endpoint="active-currencies", status=500)),
-            (f"{listed}?type=3", RestFault(endpoint="active-currencies", nth=4, body='[{"symbol": "EUR"}]')),
-        ):
-            provider.rest.faults.inject(fault)
-            failed = await jobs.command("currencies", "--full")
-            assert (failed.returncode, failed.stdout) == (10, ""), failed.stderr
-            assert f"error: GET {target} " in failed.stderr
-            (snapshot,) = topics.snapshots("currencies")
-            assert without_ids(topics.at_ends("currencies", snapshot)) == records(LISTED)
-            assert without_ids(topics.present("currencies")) == records(LISTED)

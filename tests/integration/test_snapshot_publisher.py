@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import KafkaException, Message, Producer
 
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import NotCommitted, SinkBroken, TopologyError
+from bridge.errors import NotCommitted, SinkBroken
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import TopicScan
@@ -178,17 +178,6 @@ def test_records_of_a_clock_that_is_ahead(place: Place) -> None:
             publisher.publish(late, partial(sealer.record, 2))
     assert not reasons
     assert JobStorage(settings, JOB).published() == state(1)
-
-
-@pytest.mark.parametrize("topic", ["translations", "snapshots"])
-def test_a_topic_that_is_deleted_during_the_run(place: Place, topic: str) -> None:
-    settings = prepared(place)
-    sealer = Sealer(settings)
-    given = Interrupted(records(settings, 2), lambda: place.delete_topic(topic))
-    with at_work(settings) as publisher:
-        publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        with pytest.raises(TopologyError, match=f"the topic {place.prefix}.{topic} is gone"):
-            publisher.publish(given, partial(sealer.record, 2))
 
 
 @pytest.mark.long

@@ -206,14 +206,6 @@ def test_a_valid_answer_is_read(request_: Request[Any], body: bytes, content: ob
     assert answered(request_, body) == Answered(content)
 
 
-@pytest.mark.parametrize("answer", [{"id": 1}, "text", None, 5, True])
-def test_an_answer_that_must_be_a_list_is(answer: object) -> None:
-    with pytest.raises(
-        ApiError, match="sports answered with an unexpected shape: the whole: Input should be a valid list"
-    ):
-        read(SPORTS, answer)
-
-
 def test_the_reason_of_a_flaw_is_cut() -> None:
     shape: Any = int
     for _ in range(10):

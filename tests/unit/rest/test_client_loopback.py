@@ -1,4 +1,4 @@
-"""The client and the simulated provider on a loopback socket, and answers that only a socket can cut."""
+"""The client on a loopback socket, and answers that only a socket can cut."""
 
 from __future__ import annotations
 
@@ -7,62 +7,14 @@ import gzip
 import tracemalloc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, cast
 
 import pytest
-from pydantic import SecretStr
 
 from bridge.config import ApiSettings
-from bridge.config.api import LISTED
 from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
-from bridge.rest.endpoints import Questions, Request
-from bridge_sandbox.provider.rest.routes import ENDPOINTS
-from bridge_sandbox.provider.rest.settings import RestPolicy
-from bridge_sandbox.provider.server import Simulator
-from bridge_sandbox.provider.settings import SimulatorSettings
-from bridge_sandbox.provider.world.entities import Sizes
+from bridge.rest.endpoints import Questions
 from tests.unit.snapshots.provider import api
-
-SIZES = Sizes(sports=3, regions=3, leagues=5, competitors=20, events=3)
-
-
-def simulator(**policy: Any) -> Simulator:
-    settings = {"rate": 100_000, "burst": 100_000, **policy}
-    return Simulator(SimulatorSettings(port=0, sizes=SIZES, api=RestPolicy(**settings)))
-
-
-def toward(provider: Simulator, **changes: Any) -> ApiSettings:
-    token = provider.rest.tokens.mint(provider.clock())
-    if "token_file" not in changes:
-        changes = {"token": SecretStr(token), **changes}
-    return api(**{"base_url": provider.url, "requests_per_second": 10_000.0, "attempts": 1, **changes})
-
-
-def everything(provider: Simulator, settings: ApiSettings) -> list[Request[Any]]:
-    """A request for each of the 15 endpoints."""
-    questions = Questions(settings)
-    known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
-    event, template = known["event"].id, known["market-type-template"]
-    return [
-        *(questions.listed(kind, "sv") for kind in LISTED),
-        *(questions.single(kind, known[kind].id) for kind in LISTED),
-        questions.event(event),
-        questions.markets(event, "sv"),
-        questions.all_markets(event),
-        questions.selection_templates([known["selection-template"].id]),
-        questions.market_type_templates(cast(int, template.relations["sportId"]), [template.id]),
-        questions.active_currencies(1),
-        questions.currency_precision("EUR"),
-    ]
-
-
-async def test_each_endpoint_answers() -> None:
-    async with simulator() as provider, Client(settings := toward(provider)) as client:
-        answers = await asyncio.gather(*(client.ask(request) for request in everything(provider, settings)))
-        assert all(answer.content and not answer.flaws for answer in answers)
-        assert {exchange.endpoint for exchange in provider.rest.requests} == set(ENDPOINTS)
-        assert {exchange.status for exchange in provider.rest.requests} == {200}
 
 
 def whole(body: bytes, *headers: str) -> bytes:

@@ -73,28 +73,17 @@ def hourly(tmp_path: Path) -> Iterator[Hourly]:
     job.scrapes.judge(tmp_path)
 
 
-def test_names_that_grow_old_though_the_job_is_started_again(hourly: Hourly) -> None:
+@pytest.mark.parametrize("dies", [False, True])
+def test_names_that_grow_old(hourly: Hourly, dies: bool) -> None:
     hourly(1, EVENTS[0])
     hourly.provider.inject(None, status=500, times=None)
-    hourly.dies = True
-    hourly(6)
+    hourly.dies = dies
+    hourly(5 + dies)
     hourly.scrapes.expect()
     hourly(2, EVENTS[1])
     hourly.scrapes.expect(SettlementNamesOld=JOB)
     hourly.provider.rest.faults.clear()
     hourly.dies = False
-    hourly(1)
-    hourly.scrapes.expect()
-
-
-def test_names_that_grow_old(hourly: Hourly) -> None:
-    hourly(1, EVENTS[0])
-    hourly.provider.inject(None, status=500, times=None)
-    hourly(5)
-    hourly.scrapes.expect()
-    hourly(2, EVENTS[1])
-    hourly.scrapes.expect(SettlementNamesOld=JOB)
-    hourly.provider.rest.faults.clear()
     hourly(1)
     hourly.scrapes.expect()
 

@@ -81,16 +81,6 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
     assert outcome.counts["Unknown"] == Counts(records=3, written=1)
 
 
-async def test_an_empty_list_takes_nothing_that_is_used() -> None:
-    provider, found = Provider(), topic()
-    provider.answers("active-currencies", [])
-    assert written(await exchange(provider, found, mention())) == set()
-    await exchange(Provider(), found, USED)
-    for _ in range(3):
-        await exchange(provider, found, USED, full=True)
-    assert published(found).keys() == {"EUR", "KWD", "PTS"}
-
-
 async def test_a_currency_that_is_listed_in_two_ways_is_reported() -> None:
     provider, found = Provider(), topic()
     eur = {"symbol": "EUR", "type": 1, "precision": 2}
@@ -101,16 +91,6 @@ async def test_a_currency_that_is_listed_in_two_ways_is_reported() -> None:
     assert outcome.notes == [
         "EUR is listed in two ways: Fiat, precision 2, which is published, and Fiat, precision 3"
     ]
-
-
-async def test_a_precision_may_be_below_zero() -> None:
-    provider, found = Provider(), topic()
-    provider.answers(
-        "active-currencies",
-        [{"symbol": "EUR", "type": 1, "precision": -3}, {"type": 1, "precision": 2}],
-    )
-    await exchange(provider, found, mention())
-    assert published(found) == {"EUR": Currency("EUR", "Fiat", -3)}
 
 
 async def test_a_currency_that_becomes_listed_gets_its_type() -> None:
@@ -168,16 +148,6 @@ async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) 
     outcome = await exchange(provider, found, mention())
     assert (outcome.left_out, outcome.owed) == ((), set())
     assert found.currency("KWD") == Currency("KWD", "Unknown", 3)
-
-
-async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
-    provider, found = Provider(), topic()
-    await exchange(provider, found, USED)
-    before = published(found)
-    found[b"EUR"] = found[b"EUR"][:-1]
-    outcome = await exchange(provider, found, mention())
-    assert (written(outcome), published(found)) == ({"EUR"}, before)
-    assert outcome.notes[0].startswith("1 records of the topic cannot be read, such as EUR")
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TypeVar
+from typing import Any
 
-import orjson
 import pytest
 
-from bridge.rest.answers import Answered
-from bridge.rest.endpoints import Request
 from bridge.snapshots.published import Portion
 from bridge.snapshots.translations import Translations
-from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import (
     BOTH,
     WORLD,
@@ -24,33 +20,30 @@ from tests.unit.snapshots.world import (
     translate,
 )
 
-T = TypeVar("T")
-
 EVENTS = WORLD.events
 
 
-class Contradictory(Provider):
+def contradictory(shuffle: Random | None = None, **policy: Any) -> Provider:
     """Each event gives names of its own to one league, one region and one competitor."""
 
-    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
-        answer = await super().ask(request)
-        if request.endpoint != "/api/translations/all/event/{eventId}":
-            return answer
-        number = int(request.target.rpartition("/")[2])
-        names = {"fr": f"of {number}"}
-        event = {
-            "eventTranslation": {"id": number, "translations": names},
+    def change(event: Any) -> dict[str, Any]:
+        names = {"fr": f"of {event['eventTranslation']['id']}"}
+        return {
+            "eventTranslation": {**event["eventTranslation"], "translations": names},
             "sport": {"id": 1, "translations": names},
             "region": {"id": 100, "translations": names},
             "league": {"id": 5_000, "translations": names},
             "competitors": [{"id": 60_000, "translations": names}],
         }
-        return answered(request, orjson.dumps(event))
+
+    provider = Provider(shuffle, **policy)
+    provider.wrong["all/event/"] = change
+    return provider
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int) -> None:
-    expected = await outcome(Contradictory(**BOTH), 1)
+    expected = await outcome(contradictory(**BOTH), 1)
     others = [event for event in EVENTS if event.league.region.id != 100]
     assert expected.notes[0] == (
         f"countryId is NOT the region's id in {len(others)} of {len(EVENTS)} events "
@@ -58,7 +51,7 @@ async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int)
     )
     assert expected.notes[1].startswith("competitionId is NOT the league's id in ")
     for seed in range(8):
-        provider = Contradictory(Random(seed), **BOTH)
+        provider = contradictory(Random(seed), **BOTH)
         assert await outcome(provider, concurrency) == expected
         assert min(concurrency, 2) <= provider.most_at_once <= concurrency
 
@@ -69,7 +62,7 @@ async def outcome(provider: Provider, concurrency: int) -> Portion:
 
 async def test_what_was_said_first_stands() -> None:
     topic = Topic()
-    await translate(Contradictory(), topic, mention(*EVENTS))
+    await translate(contradictory(), topic, mention(*EVENTS))
     assert topic.translation("league:5000").texts == {
         **{language: WORLD_NAMES[language] for language in api().languages},
         "fr": f"of {EVENTS[-1].id}",

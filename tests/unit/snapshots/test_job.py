@@ -156,12 +156,8 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
     runs = Runs()
     runs.bets(mention(EVENT, OTHER))
     provider = Provider()
-    nameless: dict[str, Any] = {"id": 1, "translations": {}}
-    event = {
-        "eventTranslation": {"id": OTHER.id, "translations": {f"l{n}": "😀" * 10_000 for n in range(30)}}
-    }
-    body = event | dict.fromkeys(("sport", "region", "league"), nameless) | {"competitors": []}
-    provider.answers("all-event", body, times=1)
+    names = {f"l{n}": "😀" * 10_000 for n in range(30)}
+    provider.wrong[f"event/{OTHER.id}"] = lambda event: event["eventTranslation"].update(translations=names)
     found = runs.run(provider)
     key = f"event:{OTHER.id}"
     [(_, id_, why)] = found.left_out

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable
+from typing import Any
 
-import orjson
 import pytest
 
 from bridge.config.api import KINDS
 from bridge.errors import Forbidden, SchemaError, Unanswered
-from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
 from bridge.snapshots.model import Job
 from bridge.snapshots.status import JobStatus
-from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
-from bridge.snapshots.wanted import Task
 from bridge_sandbox.provider.rest.routes import Endpoint
-from tests.unit.snapshots.provider import Provider as Scripted
-from tests.unit.snapshots.provider import Reply, answered, now
-from tests.unit.snapshots.provider import api as provider_api
 from tests.unit.snapshots.world import (
     BOTH,
     DAY,
@@ -29,16 +22,11 @@ from tests.unit.snapshots.world import (
     WORLD,
     Provider,
     Runs,
-    Topic,
-    alone,
     api,
     bet,
     item,
     mention,
 )
-from tests.virtual.loop import run as run_virtually
-
-T = TypeVar("T")
 
 EVENT, OTHER, THIRD = WORLD.events[:3]
 
@@ -126,12 +114,15 @@ def test_the_coverage_of_what_was_owed_is_that_of_the_answer(runs: Runs) -> None
     assert {kind for kind, row in status.coverage.items() if row.share("en") < 1} == set()
 
 
-def test_what_a_list_lacked_is_forgotten_with_its_kind(runs: Runs) -> None:
+def test_what_a_list_lacked_is_forgotten_with_its_kind_but_not_in_a_narrowed_run(runs: Runs) -> None:
     runs.run(Provider())
     short = Provider()
     short.answers("leagues", [])
     runs.run(short, full=True)
-    assert runs.state().refused["missing"]
+    missing = runs.state().refused["missing"]
+    assert missing
+    runs.run(Provider(), kinds=["sport"])
+    assert runs.state().refused["missing"] == missing
     runs.run(Provider(), settings=api(kinds=["sport"]))
     assert not runs.state().refused["missing"]
 
@@ -147,21 +138,6 @@ def test_runs_that_are_always_narrowed_do_not_ask_again(runs: Runs, narrowing: d
         found = {it.id for it in (EVENT, OTHER, THIRD) if any(str(it.id) in target for target in asked)}
         assert found == {event.id}
     assert runs.run(Provider(**BOTH)).complete
-
-
-class Broken(Provider):
-    """Does not answer these requests; has a precision for every symbol."""
-
-    def __init__(self, broken: Iterable[str]) -> None:
-        super().__init__()
-        self._broken = {*broken}
-
-    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
-        if request.target in self._broken:
-            raise Unanswered(f"{request}: 500")
-        if request.endpoint.endswith("currency-precision"):
-            return answered(request, b'{"precision": 2}')
-        return await super().ask(request, attempts)
 
 
 EVENT_IDS = [event.id for event in WORLD.events]
@@ -181,28 +157,21 @@ def test_what_always_fails_does_not_keep_the_rest_from_being_asked_about(
 ) -> None:
     runs = Runs(job)
     settings = api(max_left_out_share=1, concurrency=1)
+    provider = Provider()
+    provider.answers("currency-precision", {"precision": 2})
     runs.bets(mention(*WORLD.events, currencies=SYMBOLS))
-    runs.run(Broken(request_of(x).target for x in ids), settings=settings)
+
+    def run(broken: list[Any]) -> None:
+        provider.wrong = {re.escape(request_of(x).target): Unanswered for x in broken}
+        runs.run(provider, settings=settings)
+
+    run(ids)
     owed = {name for name in runs.owed if name.startswith(f"{kind}:")}
     assert owed == {f"{kind}:{x}" for x in ids}
     broken = sorted(ids)[:8]
     for _ in range(30):
-        runs.run(Broken(request_of(x).target for x in broken), settings=settings)
+        run(broken)
     assert {name for name in runs.owed if name.startswith(f"{kind}:")} == {f"{kind}:{x}" for x in broken}
-
-
-def test_what_was_owed_is_reported_although_the_state_is_lost(runs: Runs) -> None:
-    old = Provider(languages=("en", "de"))
-    runs.bets(mention(EVENT))
-    runs.run(old)
-    provider = Provider()
-    provider.inject("all-event", status=500)
-    snapshot = runs.run(provider, full=True)
-    assert snapshot.owed == 1
-    runs.state_topic.clear()
-    snapshot = runs.run(Provider())
-    texts = runs.topic.texts()[f"event:{EVENT.id}".encode()]
-    assert not snapshot.complete or texts.keys() == {"en", "sv", "de"}
 
 
 def test_what_was_owed_of_old_bets_is_reported_although_the_state_is_lost(runs: Runs) -> None:
@@ -219,19 +188,6 @@ def test_what_was_owed_of_old_bets_is_reported_although_the_state_is_lost(runs: 
     runs.state_topic.clear()
     snapshot = runs.run(Provider())
     assert not snapshot.complete or f"event:{EVENT.id}".encode() in runs.topic
-
-
-def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(runs: Runs) -> None:
-    """What was seen is not taken for what is learnt anew."""
-    runs.bets(mention(EVENT))
-    for _ in range(3):
-        runs.run(Provider())
-    runs.lose_state_after_save = True
-    runs.run(Provider())
-    runs.bets(mention(OTHER))
-    snapshot = runs.run(Provider())
-    assert snapshot.complete
-    assert f"event:{OTHER.id}".encode() in runs.topic
 
 
 def test_markets_that_each_language_has_are_not_owed(runs: Runs) -> None:
@@ -276,21 +232,12 @@ def test_a_404_confirms_that_a_name_is_gone(runs: Runs) -> None:
 
 def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
     runs.bets(mention(EVENT))
-    runs.run(Provider())
-    before = runs.topic.texts()[f"event:{EVENT.id}".encode()]
     provider = Provider()
-    answer = {
-        "eventTranslation": {"id": EVENT.id, "translations": {}},
-        "sport": {"id": EVENT.league.sport.id, "translations": {}},
-        "region": {"id": EVENT.league.region.id, "translations": {}},
-        "league": {"id": EVENT.league.id, "translations": {}},
-        "competitors": [],
-    }
-    provider.answers("all-event", answer, times=1)
-    runs.run(provider, full=True)
-    snapshot = runs.run(Provider())
-    assert snapshot.complete
-    assert runs.topic.texts()[f"event:{EVENT.id}".encode()] == before
+    runs.run(provider)
+    before = runs.topic.texts()
+    provider.wrong["all/event/"] = lambda event: event["eventTranslation"]["translations"].clear()
+    assert runs.run(provider, full=True).complete
+    assert runs.topic.texts() == before
 
 
 def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: Runs) -> None:
@@ -333,14 +280,6 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     assert f"league:{league}".encode() not in runs.removed
 
 
-def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
-    runs.bets(mention(EVENT))
-    provider = Provider()
-    provider.answers("selection-templates", [{"id": 5, "translations": {"en": "a"}}])
-    snapshot = runs.run(provider)
-    assert not snapshot.complete
-
-
 def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -> None:
     runs.bets(mention(EVENT))
     runs.run(Provider())
@@ -376,36 +315,6 @@ def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: byte
     assert f"event:{EVENT.id}".encode() in runs.topic
 
 
-def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
-    references = mention(EVENT)
-    references.of["event"][0] = alone(0).of["event"][0]
-    runs.bets(references)
-    provider = Provider()
-    provider.inject("all-event", status=403, nth=2)  # event 0 is asked about last
-    snapshot = runs.run(provider, settings=api(concurrency=1))
-    assert "event:0" in runs.owed
-    assert not snapshot.complete
-
-
-def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -> None:
-    topic = Topic()
-    topic.owed = owed = {f"event:{number}" for number in range(1, 301)}
-    chosen = provider_api(concurrency=4)
-    slow = Reply(429, headers={"Retry-After": "3600"})
-    provider = Scripted(*[Reply()] * 4, otherwise=slow)
-    took: list[float] = []
-
-    async def story() -> None:
-        async with provider.client(chosen) as client:
-            known = topic.known(Usage(), False, Task.translations(chosen))
-            job = Translations(chosen, topic.codec, known, now)
-            assert (await job.run(client, "id")).owed == owed
-            took.append(asyncio.get_running_loop().time())
-
-    run_virtually(story())
-    assert took[0] < DAY
-
-
 def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> None:
     runs = Runs("currencies")
     provider = Provider()
@@ -422,34 +331,14 @@ def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> No
     assert runs.removed == set()
 
 
-class Without(Provider):
-    """Has no text in Swedish in the answers about events, and no right to some paths."""
-
-    def __init__(self, *refused: str, members: bool = True, **policy: Any) -> None:
-        super().__init__(**policy)
-        self.refused = refused
-        self.members = members
-
-    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
-        """As the provider, but for that."""
-        if any(path in request.target for path in self.refused):
-            raise Forbidden(f"{request}: 403")
-        answer = await super().ask(request, attempts)
-        if not self.members and "all/event" in request.endpoint and answer.content:
-            event: Any = answer.content
-            for member in (event["sport"], event["region"], event["league"], *event["competitors"]):
-                member["translations"].pop("sv", None)
-        return answer
-
-
 def test_a_refusal_of_one_language_is_not_made_up_for_by_the_others(runs: Runs) -> None:
     runs.bets(mention(EVENT))
     market = f"market:{EVENT.id}:{EVENT.markets[0].id}"
-    provider = Without(f"/sv/{EVENT.id}/markets")
+    provider = Provider()
     provider.answers("all-markets", [])
+    provider.wrong["/sv/.*/markets"] = Forbidden
     assert (runs.run(provider).complete, runs.owed) == (False, {f"markets:{EVENT.id}"})
-    provider = Without()
-    provider.answers("all-markets", [])
+    provider.wrong.clear()
     assert runs.run(provider).complete
     assert "sv" in runs.topic.translation(market).texts
 
@@ -481,13 +370,20 @@ def test_a_run_in_one_language_leaves_what_is_owed_in_another(runs: Runs) -> Non
     assert "sv" in runs.topic.translation(f"league:{EVENT.league.id}").texts
 
 
+def in_swedish_only_by_id(event: Any) -> None:
+    """Change an answer about an event."""
+    for member in (event["sport"], event["region"], event["league"], *event["competitors"]):
+        member["translations"].pop("sv", None)
+
+
 @pytest.mark.parametrize("status", [403, 500])
 def test_a_text_whose_request_is_refused_is_kept(runs: Runs, status: int) -> None:
     endpoints: list[Endpoint] = ["all-league", "all-competitor", "all-sport", "all-region"]
     runs.bets(mention(EVENT, OTHER, THIRD))
-    runs.run(Without(members=False, only_in_all={"sv"}))
+    provider = Provider(only_in_all={"sv"})
+    provider.wrong["all/event"] = in_swedish_only_by_id
+    runs.run(provider)
     before = runs.topic.texts()
-    provider = Without(members=False, only_in_all={"sv"})
     for endpoint in endpoints:
         provider.inject(endpoint, status=status, times=None)
     runs.run(provider, full=True, settings=api(max_left_out_share=1))
@@ -498,38 +394,14 @@ def test_a_competitor_of_an_event_of_this_run_is_not_removed(runs: Runs) -> None
     competitor = EVENT.competitors[0].id
     before = next(e for e in WORLD.events if competitor not in {c.id for c in e.competitors})
 
-    class Nameless(Provider):
-        async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
-            if request.target.endswith(f"/all/competitor/{competitor}"):
-                return answered(request, orjson.dumps({"id": competitor, "translations": {}}))
-            answer = await super().ask(request, attempts)
-            content: Any = answer.content
-            if request.endpoint.endswith("/competitors"):
-                content[:] = [one for one in content if one["id"] != competitor]
-            if "all/event" in request.endpoint and content:
-                for one in content["competitors"]:
-                    if one["id"] == competitor:
-                        one["translations"].clear()
-            return answer
-
+    provider = Provider()
     runs.bets(mention(before))
-    runs.run(Provider())
+    runs.run(provider)
     assert f"competitor:{competitor}".encode() in runs.topic
+    provider.catalogue.remove("competitor", competitor)
     runs.bets(mention(EVENT))
-    runs.run(Nameless(), full=True)
+    runs.run(provider, full=True, settings=api(max_shrink_share=1))
     assert f"competitor:{competitor}".encode() in runs.topic
-
-
-def test_a_narrowed_run_keeps_what_lists_of_other_kinds_lacked(runs: Runs) -> None:
-    runs.bets(mention(*WORLD.events))
-    runs.run(Provider())
-    short = Provider()
-    short.answers("leagues", [])
-    runs.run(short, full=True)
-    missing = runs.state().refused["missing"]
-    assert missing
-    runs.run(Provider(), kinds=["sport"])
-    assert runs.state().refused["missing"] == missing
 
 
 @pytest.mark.parametrize("full", [False, True])

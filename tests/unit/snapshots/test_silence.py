@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import httpx2
 import orjson
@@ -19,10 +19,11 @@ from bridge.rest.endpoints import Request
 from bridge.snapshots.asking import Account
 from bridge.snapshots.model import Translation
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.usage import EventPlace, Use
+from bridge.snapshots.usage import EventPlace, Usage, Use
 from bridge.snapshots.wanted import Task
+from bridge_sandbox.provider.world.entities import Sizes, World
 from tests.unit.snapshots.provider import SPORTS, api, now
-from tests.unit.snapshots.world import Topic, alone
+from tests.unit.snapshots.world import NOW, Provider, Topic
 from tests.virtual.loop import run
 
 T = TypeVar("T")
@@ -45,63 +46,46 @@ class Ended(NamedTuple):
     owed: int
 
 
-def entity(number: int) -> dict[str, Any]:
-    return {"id": number, "translations": {"en": f"n{number}"}}
-
-
-def content(path: str, listed: Mapping[str, Iterable[int]]) -> object:
-    """What the provider knows."""
-    if found := re.search(EVENT, path):
-        one = {"sport": entity(1), "region": entity(1), "league": entity(1), "competitors": []}
-        return {"eventTranslation": entity(int(found[1])), **one}
-    if found := re.search(MARKETS, path):
-        number = int(found[1])
-        return [{"marketTypeId": 1, "marketTranslations": entity(number), "selections": [entity(number)]}]
-    if found := re.search(r"/en/(\d+)/markets", path):
-        text = {"id": int(found[1]), "language": "en", "translation": "x"}
-        return [{"marketTypeId": 1, "market": text, "selections": [text]}]
-    if found := re.search(COMPETITOR, path):
-        return entity(int(found[1]))
-    kind = path.rpartition("/")[2]
-    return [{"id": number, "language": "en", "translation": "x"} for number in listed.get(kind, [1])]
-
-
-def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0) -> Ended:
-    """Ask such a provider for events, for markets, and for a tenth of the competitors, which no list has."""
-    settings = api(requests_per_second=10.0)
-    competitors = range(1, 9 * vanished + 1)
+def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0, owed: int = 0) -> Ended:
+    """Ask for events, for markets, for a tenth of the competitors, which no list has, or for what is owed."""
+    kinds = ("competitor",) if vanished else ("event", "market") if events or owed else ("market",)
+    settings = api(requests_per_second=10.0, kinds=kinds)
+    sizes = Sizes(leagues=1, competitors=10 * vanished or 2, events=max(events, markets, owed, 1))
+    world = World(7, NOW, sizes)
+    provider, topic, used = Provider(world=world, languages=settings.languages), Topic(), Usage()
+    if vanished:
+        for place, one in enumerate(world.competitors):
+            record = Translation("competitor", one.id, {"en": "x"})
+            topic[record.key] = topic.codec.encode(record.to_avro("s"))
+            if not place % 10:
+                provider.catalogue.remove("competitor", one.id)
+    elif owed:
+        topic.owed = {f"event:{event.id}" for event in world.events}
+    else:
+        for event in world.events:
+            use = used.of["event"].setdefault(event.id, Use(0, 1, EventPlace(1, 1, 1)))
+            use.markets = {1} if markets else set()
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
         await asyncio.sleep(0.05)
-        path = request.url.path
-        found = mood(path, asyncio.get_running_loop().time())
+        found = mood(request.url.path, asyncio.get_running_loop().time())
         if found is HANG:
             await asyncio.sleep(1e7)
-        return found or httpx2.Response(
-            200, content=orjson.dumps(content(path, {"competitors": competitors}))
-        )
-
-    topic = Topic()
-    competitor = topic.codec.encode(Translation("competitor", 1, {"en": "x"}).to_avro("s"))
-    topic.update((b"competitor:%d" % number, competitor) for number in range(1, 10 * vanished + 1))
-    used = alone(*range(1, events + 1))
-    for number in range(1, markets + 1):
-        used.of["event"].setdefault(number, Use(0, 1, EventPlace(1, 1, 1))).markets = {number}
-    kinds = ["competitor"] if vanished else ["event", "market"] if events else ["market"]
-    settings = settings.model_copy(update={"kinds": tuple(kinds)})
+        told = provider.rest.answer(NOW, request.url.raw_path.decode(), provider.authorization)
+        one = orjson.dumps(orjson.loads(told.body)[:1]) if "/markets" in request.url.path else told.body
+        return found or httpx2.Response(told.status, content=one)
 
     async def story() -> Ended:
-        error = None
+        error, left_out, left = None, 0, 0
         async with Client(settings, clock=now, network=httpx2.MockTransport(answer)) as client:
-            found = topic.known(used, True, Task.translations(settings))
+            found = topic.known(used, not owed, Task.translations(settings))
             job = Translations(settings, topic.codec, found, now)
-            left_out = owed = 0
             try:
                 portion = await job.run(client, "id")
-                left_out, owed = len(portion.left_out), len(portion.owed)
+                left_out, left = len(portion.left_out), len(portion.owed)
             except ApiError as caught:
                 error = caught
-        return Ended(asyncio.get_running_loop().time() / HOUR, error, left_out, owed)
+        return Ended(asyncio.get_running_loop().time() / HOUR, error, left_out, left)
 
     return run(story())
 
@@ -148,7 +132,7 @@ def test_after_an_outage_of_minutes_the_run_goes_on(seconds: float) -> None:
 @pytest.mark.parametrize("hangs", [False, True])
 def test_an_outage_is_survived_whatever_hangs(hangs: bool) -> None:
     def mood(path: str, at: float) -> httpx2.Response | None:
-        if hangs and path.endswith("/all/event/5"):
+        if hangs and path.endswith("/all/event/20000005"):
             return HANG
         return FAILING if 215 <= at < 315 else None
 
@@ -178,3 +162,8 @@ def test_a_pause_of_an_hour_each_time_ends_the_run_before_the_deadline_of_a_job(
     ended = fetched(at(EVENT, slow, after=20), events=2000)
     assert isinstance(ended.error, ApiError)
     assert ended.hours < 5, ended
+
+
+def test_what_is_owed_is_put_off_after_a_few_requests_without_an_answer() -> None:
+    ended = fetched(at(EVENT, httpx2.Response(429, headers={"Retry-After": "60"})), owed=300)
+    assert (ended.error, ended.owed, ended.hours < 0.5) == (None, 300, True), ended

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from bridge.config.api import KINDS
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.wanted import Task
-from bridge_sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from tests.unit.snapshots.world import (
     BOTH,
     LANGUAGES,
@@ -27,17 +26,6 @@ from tests.unit.snapshots.world import (
 EVENT, OTHER = WORLD.events[:2]
 LEAGUE = EVENT.league
 MARKET = EVENT.markets[0]
-
-
-async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
-    provider, topic = await first_run(EVENT, only_in_all={"sv"})
-    assert "sv" in topic.translation(f"league:{LEAGUE.id}").texts
-    other = next(event for event in WORLD.events if event.league != LEAGUE)
-    again = await translate(provider, topic, mention(EVENT, other), full=False)
-    assert f"league:{LEAGUE.id}" not in written(again)
-    third = await translate(provider, topic, mention(other), full=True)
-    assert not {key for key in written(third) if not key.startswith(("market", "selection"))}
-    assert "sv" in topic.translation(f"league:{LEAGUE.id}").texts
 
 
 async def test_a_later_run_asks_about_new_ids_only() -> None:
@@ -96,86 +84,20 @@ async def test_texts_in_other_languages_are_kept_and_reported() -> None:
     assert "texts in languages that are not in api.languages: de (" in notes
     assert "en-GB (" in notes
     assert "no text at all in xx" in notes
-    settings = api(languages=("en",), language_keys={"en-GB": "en"})
-    topic = Topic()
-    outcome = await translate(
-        Provider(language_keys={"en": "en-GB"}), topic, mention(EVENT), settings=settings
-    )
-    assert topic.translation(f"event:{EVENT.id}").texts.keys() == {"en", "sv", "de"}
-    assert "no text at all" not in "\n".join(outcome.notes)
 
 
 async def test_an_event_without_a_name_is_reported_and_still_says_who_takes_part() -> None:
-    body = '{"eventTranslation":{"id":%d,"translations":{"en":" "}},"sport":{"id":1,"translations":{}},'
-    body += '"region":{"id":2,"translations":{}},"league":{"id":3,"translations":{}},"competitors":[]}'
     provider, topic = Provider(), Topic()
-    provider.inject("all-event", body=body % EVENT.id)
+    provider.wrong["all/event/"] = lambda event: event["eventTranslation"].update(translations={"en": " "})
     outcome = await translate(provider, topic, mention(EVENT))
     record = topic.translation(f"event:{EVENT.id}")
-    assert (record.texts, record.sport_id, record.region_id, record.league_id) == ({}, 1, 2, 3)
-    assert record.competitor_ids == []
+    assert (record.texts, record.league_id) == ({}, LEAGUE.id)
+    assert record.competitor_ids == [competitor.id for competitor in EVENT.competitors]
     assert f"1 events have no name, such as event:{EVENT.id}" in outcome.notes
 
 
-# Each of the 13 endpoints of translations has something that no other has.
-
-
-ELSEWHERE = next(league for league in WORLD.leagues if league.sport != LEAGUE.sport)
-"""Nothing that bets mention leads there."""
-IDLE = next(c for c in WORLD.competitors if c.league == ELSEWHERE)
-
-
-class Only(NamedTuple):
-    """Texts of a record that come from one endpoint, under a policy; none are those of all languages."""
-
-    endpoint: Endpoint
-    key: str
-    languages: tuple[str, ...]
-    policy: dict[str, Any]
-
-
-# Nothing but what gives all languages has the Swedish text, and of that only what is asked by id.
-BY_ID: dict[str, Any] = {"only_in_all": {"sv"}, "event_members": "ids"}
-SV = ("sv",)
-CASES = [
-    Only("sports", f"sport:{ELSEWHERE.sport.id}", LANGUAGES, {}),
-    Only("regions", f"region:{LEAGUE.region.id}", SV, {"only_in_lists": {"sv"}}),
-    Only("leagues", f"league:{ELSEWHERE.id}", LANGUAGES, {}),
-    Only("competitors", f"competitor:{IDLE.id}", LANGUAGES, {}),
-    Only("all-sport", f"sport:{LEAGUE.sport.id}", SV, BY_ID),
-    Only("all-region", f"region:{LEAGUE.region.id}", SV, BY_ID),
-    Only("all-league", f"league:{LEAGUE.id}", SV, BY_ID),
-    Only("all-competitor", f"competitor:{EVENT.competitors[0].id}", SV, BY_ID),
-    Only("all-event", f"event:{EVENT.id}", LANGUAGES, {}),
-    Only("all-markets", f"market:{EVENT.id}:{MARKET.id}", SV, {"only_in_all": {"sv"}}),
-    Only("markets", f"selection:{MARKET.selections[0]}", SV, {"only_in_lists": {"sv"}}),
-    Only("selection-templates", f"selection-template:{MARKET.selections[0]}", LANGUAGES, {}),
-    Only("market-type-templates", f"market-type-template:{LEAGUE.sport.id}:{MARKET.type}", LANGUAGES, {}),
-]
-
-
-def test_every_endpoint_has_a_case() -> None:
-    assert {case.endpoint for case in CASES} == set(ENDPOINTS) - CURRENCIES
-    assert len(CASES) == 13
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.endpoint)
-async def test_an_endpoint_has_what_no_other_has(case: Only) -> None:
-    provider, topic = await first_run(EVENT, **case.policy)
-    assert provider.asked()[case.endpoint]
-    found = topic.translation(case.key).texts
-    truth = provider.truth()[case.key.encode()]
-    assert {language: found[language] for language in case.languages} == {
-        language: truth[language] for language in case.languages
-    }
-
-    without, rest = Provider(**case.policy, forbidden={case.endpoint}), Topic()
-    await translate(without, rest, mention(EVENT))
-    texts = rest.texts().get(case.key.encode(), {})
-    assert not texts.keys() & set(case.languages)
-
-
 async def test_everything_published_is_the_truth() -> None:
+    """Each of the 13 endpoints has something that no other has."""
     provider, topic = await first_run(*WORLD.events, **BOTH)
     truth = provider.truth()
     published = topic.texts()
@@ -187,7 +109,7 @@ async def test_everything_published_is_the_truth() -> None:
             del expected["de"]  # what no event names is not asked about by id
         assert texts == expected, key
     mentioned = [key for key in truth if not key.startswith((b"selection-t", b"market-type-t"))]
-    assert set(mentioned) <= published.keys()
+    assert {*mentioned, *mention(*WORLD.events).keys("selection-template")} <= published.keys()
     event = topic.translation(f"event:{EVENT.id}")
     assert (event.sport_id, event.region_id, event.league_id) == (
         LEAGUE.sport.id,

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 import pytest
 
 from bridge.config.api import LISTED
 from bridge.errors import ApiError, AuthError, Forbidden, Unanswered
-from bridge.rest.answers import Answered
-from bridge.rest.endpoints import Questions, Request
+from bridge.rest.endpoints import Questions
 from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
 from bridge_sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
-from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import (
     BOTH,
     NOW,
@@ -131,35 +126,20 @@ async def test_an_unknown_event_is_not_asked_about_again() -> None:
     assert f"1 events are unknown to the provider, such as {EVENT.id}" in outcome.notes
 
 
-@pytest.mark.parametrize("endpoint", ["all-markets", "markets"])
-async def test_only_its_own_endpoint_says_that_an_event_is_unknown(endpoint: Endpoint) -> None:
-    provider, topic = Provider(**BOTH), Topic()
-    provider.inject(endpoint, status=404)
-    outcome = await translate(provider, topic, mention(EVENT))
-    market = topic.translation(f"market:{EVENT.id}:{EVENT.markets[0].id}")
-    assert market.texts.keys() >= ({"en", "sv"} if endpoint == "all-markets" else {"en", "de"}) - {"en"}
-    assert provider.asked()[endpoint] == (1 if endpoint == "all-markets" else len(lacking(endpoint)))
-    assert not any("unknown" in note for note in outcome.notes)
-    assert outcome.left_out == ()
-
-
-def lacking(endpoint: Endpoint) -> tuple[str, ...]:
-    """The languages that markets are asked for one by one, where all at once lacks one of three."""
-    return api().languages[:1] if endpoint == "markets" else api().languages
-
-
 async def test_markets_are_asked_for_in_each_language_where_there_is_nothing_in_all() -> None:
     topics = []
     faults: list[dict[str, Any]] = [{"body": "[]"}, {"status": 404}]
     for fault in faults:
         provider, topic = Provider(), Topic()
         provider.inject("all-markets", times=None, **fault)
-        await translate(provider, topic, mention(EVENT))
+        provider.wrong["/sv/.*/markets"] = lambda _: []
+        outcome = await translate(provider, topic, mention(EVENT))
+        assert (outcome.left_out, any("unknown" in note for note in outcome.notes)) == ((), False)
         assert provider.asked()["markets"] == len(api().languages)
         topics.append(topic)
     assert topics[0].texts() == topics[1].texts()
     market = f"market:{EVENT.id}:{EVENT.markets[0].id}"
-    assert topics[0].translation(market).texts.keys() == set(api().languages)
+    assert topics[0].translation(market).texts.keys() == {"en", "de"}
 
 
 FAULTS: list[dict[str, Any]] = [{"status": 500}, {"status": 400}, {"body": "{"}, {"body": '{"id": "x"}'}]
@@ -218,64 +198,42 @@ async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int)
     for number in range(1, 101):
         references.add(bet([item(None, selectionId=number)]))
 
-    class Picky(Provider):
-        async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-            ids = [int(x) for name, x in parse_qsl(urlsplit(request.target).query) if name == "selectionIds"]
-            if not ids:
-                return await super().ask(request)
-            if bad + 1 in ids:
-                raise ApiError("400")
-            return Answered([{"id": x, "translations": {"en": "x"}} for x in ids])
-
-    topic = Topic()
-    outcome = await translate(Picky(), topic, references)
+    provider = Provider()
+    provider.wrong[rf"selectionIds={bad + 1}\b"] = ApiError
+    outcome = await translate(provider, Topic(), references)
     assert [left.id for left in outcome.left_out] == [str(bad + 1)]
     assert outcome.owed == {f"selection-template:{bad + 1}"}
-    found = {key for key in topic if key.startswith(b"selection-template:")}
-    assert found == {f"selection-template:{x}".encode() for x in range(1, 101) if x != bad + 1}
+    assert provider.attempts[Questions(api()).selection_templates([bad + 1]).target] == 2, "not five"
 
 
 async def test_more_than_a_share_that_fails_ends_the_run() -> None:
     references = alone(*range(1_000, 1_030))
-    failing: set[int] = set()
-    tried = Counter[int]()
+    provider, topic = Provider(), Topic()
 
-    class Troubled(Provider):
-        async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-            if request.endpoint != "/api/translations/all/event/{eventId}":
-                return await super().ask(request)
-            number = int(request.target.rpartition("/")[2])
-            tried[number] = attempts or 99
-            if number in failing:
-                raise ApiError("500")
-            return Answered(None)
+    def tried(*numbers: int) -> list[int | None]:
+        return [provider.attempts[Questions(api()).event(number).target] for number in numbers]
 
-    failing |= set(range(1_020, 1_030))
-    topic = Topic()
-    outcome = await translate(Troubled(), topic, references)
+    provider.wrong["event/102"] = ApiError
+    outcome = await translate(provider, topic, references)
     assert len(outcome.left_out) == 10
-    assert (tried[1_029], tried[1_020], tried[1_000]) == (api().attempts, 2, 2)
-    failing |= set(range(1_010, 1_020))
-    outcome = await translate(Troubled(), topic, references, settings=api(concurrency=1))
+    assert tried(1_029, 1_020, 1_000) == [api().attempts, 2, 2]
+    provider.wrong["event/101"] = ApiError
+    outcome = await translate(provider, topic, references, settings=api(concurrency=1))
     assert len(outcome.left_out) == 20
-    assert tried[1_029] == 2, "what was owed is tried twice"
-    failing |= set(range(1_000, 1_010))
+    assert tried(1_029) == [2], "what was owed is tried twice"
+    provider.wrong["event/100"] = ApiError
     topic.owed = set()
     with pytest.raises(ApiError, match=r"11 of 30 things failed, .* api\.max_left_out_share = 0\.1"):
-        await translate(Troubled(), topic, references)
-    assert (
-        len((await translate(Troubled(), topic, references, settings=api(max_left_out_share=1))).owed) == 30
-    )
+        await translate(provider, topic, references)
+    outcome = await translate(provider, topic, references, settings=api(max_left_out_share=1))
+    assert len(outcome.owed) == 30
 
 
-async def test_a_zero_that_is_not_answered_is_owed() -> None:
-    class Troubled(Provider):
-        async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-            if request.target.endswith("/event/0"):
-                raise Unanswered("500")
-            return await super().ask(request)
-
-    outcome = await translate(Troubled(), Topic(), alone(0))
+@pytest.mark.parametrize("error", [Unanswered, Forbidden])
+async def test_a_zero_that_is_not_answered_is_owed(error: type[ApiError]) -> None:
+    provider = Provider()
+    provider.wrong["event/0$"] = error
+    outcome = await translate(provider, Topic(), alone(0))
     assert outcome.owed == {"event:0"}
 
 
@@ -291,13 +249,6 @@ async def test_zero_may_be_none() -> None:
     without = Usage()
     without.add(bet([item(EVENT)]))
     assert outcome.coverage == (await translate(provider, Topic(), without)).coverage
-
-
-async def test_a_token_that_is_refused_ends_the_run() -> None:
-    provider = Provider()
-    provider.inject("all-event", status=401)
-    with pytest.raises(AuthError):
-        await translate(provider, Topic(), mention(EVENT))
 
 
 @pytest.mark.parametrize("endpoint", ["all-sport", "all-region", "all-league", "all-competitor", "all-event"])
@@ -325,50 +276,25 @@ async def test_templates_that_nobody_asked_for_are_left_out(endpoint: Endpoint) 
     await translate(provider, topic, mention(EVENT))
     found = {int(key.rpartition(b":")[2]) for key in topic if key.startswith(endpoint[:-1].encode())}
     assert found == {asked_for}
+    provider.rest.faults.clear()
+    provider.answers(endpoint, entities[1:])
+    assert (await translate(provider, topic, mention(EVENT), full=True)).owed
 
 
 @pytest.mark.parametrize("error", [AuthError, asyncio.CancelledError])
 async def test_a_failure_leaves_no_question_under_way(error: type[BaseException]) -> None:
-    provider = Failing(error)
+    async def fail(_: object) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        raise error
+
+    provider = Provider()
+    provider.wrong[f"event/{WORLD.events[-1].id}"] = fail  # the others never answer
+    provider.wrong["event/"] = lambda _: asyncio.Event().wait()
     with pytest.raises(error):
         await translate(provider, Topic(), mention(*WORLD.events), settings=api(concurrency=8))
     assert provider.most_at_once == 8
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-class Failing(Provider):
-    """Breaks in the middle of the events, while the others never answer."""
-
-    def __init__(self, error: type[BaseException]) -> None:
-        super().__init__()
-        self._error = error
-
-    async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-        if "{eventId}" not in request.endpoint:
-            return await super().ask(request)
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
-        if request.target.endswith(str(WORLD.events[-1].id)):
-            for _ in range(20):
-                await asyncio.sleep(0)
-            raise self._error
-        return await asyncio.Event().wait()
-
-
-class Spoilt(Provider):
-    """Changes its answers to some requests."""
-
-    def __init__(self, changes: dict[str, Callable[[Any], None]], **policy: Any) -> None:
-        super().__init__(**policy)
-        self._changes = changes
-
-    async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-        path = request.target.removeprefix("/api/translations/")
-        if path not in self._changes:
-            return await super().ask(request)
-        content = json.loads(self.rest.answer(NOW, request.target, self.authorization).body)
-        self._changes[path](content)
-        return answered(request, json.dumps(content).encode())
 
 
 def half_a_character(*place: Any) -> Callable[[Any], None]:
@@ -395,14 +321,13 @@ async def test_an_invalid_part_of_an_answer_is_left_out_alone() -> None:
         for number in (known, unknown):
             half_a_character(ids.index(number), "translation")(items)
 
-    provider = Spoilt(
-        {
-            "sv/competitors": spoil_both,
-            f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv"),
-            f"all/{EVENT.id}/markets": half_a_character(0, "selections", 1, "translations", "de"),
-            f"de/{EVENT.id}/markets": half_a_character(0, "selections", 1, "translation"),
-        }
-    )
+    provider = Provider()
+    provider.wrong = {
+        "sv/competitors": spoil_both,
+        f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv"),
+        f"all/{EVENT.id}/markets": half_a_character(0, "selections", 1, "translations", "de"),
+        f"de/{EVENT.id}/markets": half_a_character(0, "selections", 1, "translation"),
+    }
     outcome = await translate(provider, topic, mention(EVENT, OTHER))
     assert {left.id for left in outcome.left_out} == {str(unknown), str(EVENT.id)}
     assert outcome.owed == {f"event:{EVENT.id}", f"markets:{EVENT.id}"}
@@ -420,9 +345,9 @@ async def test_an_invalid_part_of_an_answer_is_left_out_alone() -> None:
 
 
 async def test_an_answer_in_which_a_part_is_invalid_removes_no_text() -> None:
-    _, topic = await first_run(EVENT)
+    provider, topic = await first_run(EVENT)
     before = topic.texts()
-    provider = Spoilt({f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv")})
+    provider.wrong["all/event/"] = half_a_character("eventTranslation", "translations", "sv")
     await translate(provider, topic, mention(EVENT), full=True)
     assert topic.texts() == before
 
@@ -432,21 +357,16 @@ async def test_a_text_of_a_list_in_which_it_is_invalid_is_kept() -> None:
     before = topic.texts()
     listed = await provider.ask(Questions(api()).listed("competitor", "sv"))
     place = [x["id"] for x in listed.content or ()].index(EVENT.competitors[0].id)
-    spoilt = Spoilt({"sv/competitors": half_a_character(place, "translation")}, only_in_lists={"sv"})
-    await translate(spoilt, topic, mention(EVENT), full=True)
+    provider.wrong["sv/competitors"] = half_a_character(place, "translation")
+    await translate(provider, topic, mention(EVENT), full=True)
     assert topic.texts() == before
 
 
 async def test_a_name_under_0_is_published() -> None:
-    class Named(Provider):
-        async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
-            if not request.target.endswith("/event/0"):
-                return await super().ask(request)
-            zero = {"id": 0, "translations": {"en": "Zero"}}
-            event = dict.fromkeys(("eventTranslation", "sport", "region", "league"), zero)
-            return answered(request, orjson.dumps(event | {"competitors": [zero]}))
-
-    topic = Topic()
-    await translate(Named(), topic, alone(0, place=(0, 0, 0)))
+    zero = {"id": 0, "translations": {"en": "Zero"}}
+    event = dict.fromkeys(("eventTranslation", "sport", "region", "league"), zero)
+    provider, topic = Provider(), Topic()
+    provider.answers("all-event", event | {"competitors": [zero]})
+    await translate(provider, topic, alone(0, place=(0, 0, 0)))
     for kind in ("event", "sport", "region", "league", "competitor"):
         assert topic.translation(f"{kind}:0").texts == {"en": "Zero"}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from inspect import isawaitable
 from random import Random
 from typing import Any, Self, TypeVar
 
@@ -19,6 +22,7 @@ from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.kafka.batch import Record
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
+from bridge.rest.json_stream import Unfinished
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.job import SCHEMAS, make_snapshot
 from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
@@ -28,7 +32,7 @@ from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import HOUR_SECONDS, EventPlace, Usage, Use
 from bridge.snapshots.wanted import Found, Task
 from bridge_sandbox.provider.rest.app import Rest
-from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.rest.faults import Answer, RestFault
 from bridge_sandbox.provider.rest.routes import Endpoint
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.world.entities import Event, Sizes, World
@@ -49,6 +53,9 @@ def api(**changes: Any) -> ApiSettings:
     return ApiSettings(**{"languages": LANGUAGES, **changes})
 
 
+Wrong = type[BaseException] | Callable[[Any], Any]
+
+
 class Provider:
     """Answers as the client would hand it on; `shuffle` shuffles which of several answers comes first."""
 
@@ -56,9 +63,15 @@ class Provider:
         chosen = {"rate": 1e6, "burst": 10**6, "languages": LANGUAGES, **policy}
         self.rest = Rest(world, RestPolicy(**chosen))
         self.catalogue = self.rest.catalogue
+        self.wrong: dict[str, Wrong] = {}
+        """Pattern of targets → what is raised, or what is made of the right content, None if there is none:
+        another, or the same if nothing is returned."""
+        self.attempts: dict[str, int | None] = {}
+        """Target → how many it was given the last time."""
         self.most_at_once = 0
         self._at_once = 0
         self.shuffle = shuffle
+        self.now = NOW
         self.authorization = f"Bearer {self.rest.tokens.mint(NOW)}"
         self.requests = 0
 
@@ -71,17 +84,23 @@ class Provider:
     async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         """As `Client.ask`, without another try."""
         self.requests += 1
+        self.attempts[request.target] = attempts
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             for _ in range(self.shuffle.randrange(12) if self.shuffle else 0):
                 await asyncio.sleep(0)
-            answer = self.rest.answer(NOW, request.target, self.authorization)
+            answer = self.rest.answer(self.now, request.target, self.authorization)
+            for pattern in filter(lambda it: re.search(it, request.target), self.wrong):
+                answer = await self._spoilt(answer, self.wrong[pattern])
         finally:
             self._at_once -= 1
         match answer.status:
             case 200:
-                return answered(request, answer.body)
+                try:
+                    return answered(request, answer.body)
+                except Unfinished as error:
+                    raise Unanswered(str(error)) from None
             case 404 if request.may_be_unknown:
                 return Answered(None)
             case 401:
@@ -94,6 +113,15 @@ class Provider:
                 raise Unanswered(f"{request}: {answer.status}")
             case status:
                 raise ApiError(f"{request}: {status}")
+
+    async def _spoilt(self, answer: Answer, wrong: Wrong) -> Answer:
+        if isinstance(wrong, type):
+            raise wrong("on purpose")
+        content = orjson.loads(answer.body) if answer.status == 200 else None
+        other = wrong(content)
+        if isawaitable(other):
+            other = await other
+        return Answer(200, json.dumps(content if other is None else other).encode())
 
     def inject(self, endpoint: Endpoint | None, **fault: Any) -> None:
         """Let requests to an endpoint (None: to any) fail: one, or as many as `times` says (None: all)."""
@@ -275,7 +303,6 @@ class Runs:
         """What the last run published, its Snapshot record last."""
         self.snapshots: list[Snapshot] = []
         """Every Snapshot record."""
-        self.lose_state_after_save = False
         self.reachable = True
         """Whether Kafka is, before the end of a run."""
         self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
@@ -334,9 +361,6 @@ class Runs:
             merge(state, references, int(at // HOUR_SECONDS) * HOUR_SECONDS)
         state.learnt({0: len(self._read)}, "topic-id", self._keep_days)
         save()
-        if self.lose_state_after_save:
-            self.state_topic.clear()
-            self.lose_state_after_save = False
         return len(new), ""
 
     def is_reachable(self) -> bool:

@@ -77,21 +77,16 @@ def test_a_token_needs_the_right_to_the_endpoint(endpoint: Endpoint) -> None:
     assert ask(side, PATHS[endpoint], scopes=frozenset({right})).status == 200
     lacking = ask(side, PATHS[endpoint], scopes=frozenset({other}))
     assert (lacking.status, detail(lacking)) == (403, f"the token gives no right to {endpoint}")
-    closed = rest(forbidden={endpoint})
-    assert {e: ask(closed, path).status for e, path in PATHS.items()} == {
-        e: 403 if e == endpoint else 200 for e in ENDPOINTS
-    }
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_too_many_requests_are_refused_until_retry_after(endpoint: Endpoint) -> None:
-    side = rest(rate=0.4, burst=3)
-    assert [ask(side, PATHS[endpoint]).status for _ in range(4)] == [200, 200, 200, 429]
-    refused = ask(side, PATHS[endpoint])
+def test_too_many_requests_are_refused_until_retry_after() -> None:
+    side, path = rest(rate=0.4, burst=3), PATHS["sports"]
+    assert [ask(side, path).status for _ in range(4)] == [200, 200, 200, 429]
+    refused = ask(side, path)
     assert refused.headers["Retry-After"] == "3"
     assert "0.4 requests a second" in detail(refused)
-    assert ask(side, PATHS[endpoint], NOW + 2.4).status == 429
-    assert [ask(side, PATHS[endpoint], NOW + 3).status for _ in range(2)] == [200, 429]
+    assert ask(side, path, NOW + 2.4).status == 429
+    assert [ask(side, path, NOW + 3).status for _ in range(2)] == [200, 429]
 
 
 def test_without_a_token_the_answer_is_401_and_spends_no_request() -> None:
@@ -101,26 +96,15 @@ def test_without_a_token_the_answer_is_401_and_spends_no_request() -> None:
     assert [ask(side, unknown).status for _ in range(3)] == [403, 403, 429]
 
 
-EVENT_PATHS = [f"/api/translations/{path}" for path in ("en/{}/markets", "all/{}/markets", "all/event/{}")]
 TEMPLATES = "/api/translations/templates/"
 IDS = {"selectionIds": f"{TEMPLATES}selections?", "marketTypeIds": f"{TEMPLATES}market-types?sportId=1&"}
 """Name of the ids of each kind of template, and the query before them."""
 
 
-def template_ids(name: str, count: int) -> str:
-    return IDS[name] + "&".join(f"{name}={number}" for number in range(count))
-
-
 @pytest.mark.parametrize(
     ("path", "status", "reason"),
     [
-        *[
-            (path.format(number), 404, f"there is no event {number}")
-            for path in EVENT_PATHS
-            for number in ("1", "1" * 19, "x")
-        ],
-        *[(path, 400, f"{name} is missing") for name, path in IDS.items()],
-        *[(template_ids(name, 101), 400, f"{name} has 101 ids, 100 are allowed") for name in IDS],
+        ("/api/translations/all/event/x", 404, "there is no event x"),
         *[
             (f"{path}{name}={wrong}", 400, f"{name} must be ids")
             for name, path in IDS.items()
@@ -131,8 +115,6 @@ def template_ids(name: str, count: int) -> str:
             for sport in ("", "sportId=1,2&")
         ],
         (f"{TEMPLATES}market-types?sportId=x&marketTypeIds=1", 400, "sportId must be ids"),
-        # The interface has no other status for it.
-        ("/api/CurrencyExchange/currency-precision?symbol=NONE", 500, "there is no currency NONE"),
     ],
 )
 def test_a_wrong_question_is_refused_with_its_reason(path: str, status: int, reason: str) -> None:
