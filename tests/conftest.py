@@ -24,7 +24,7 @@ settings.load_profile("patient")
 
 _numbers = itertools.count(1)
 
-gc.disable()  # what collecting the tests makes stays: looking through its million objects took a third of the time
+gc.disable()  # what collecting the tests makes stays: to look through it took a third of the time
 
 
 def pytest_collection_finish() -> None:
