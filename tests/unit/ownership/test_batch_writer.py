@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError, NotOwner, SinkBroken, TopologyError
-from bridge.kafka import clients
+from bridge.kafka import clients, transactions
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import KafkaUnavailable, TooMuch
 from bridge.kafka.outage import outage
@@ -55,6 +55,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Topic]:
     monkeypatch.setattr(clients, "producer", lambda *_, **__: FakeProducer(made))
     monkeypatch.setattr(clients, "admin", lambda _: None)
     monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
+    monkeypatch.setattr(transactions, "backoff_seconds", lambda _: 0.01)
     yield made
     made.release.set()
 
