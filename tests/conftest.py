@@ -64,11 +64,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(
-    cluster: dev.Cluster, authority: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Place]:
-    """Topics of this test on the shared cluster, and the bridges that it starts."""
+def one_authority(authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients that are made from now on trust it."""
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+
+
+@pytest.fixture
+def place(cluster: dev.Cluster, one_authority: None, tmp_path: Path) -> Iterator[Place]:
+    """Topics of this test on the shared cluster, and the bridges that it starts."""
     bridges: list[Bridge] = []
     yield Place(cluster, f"t{next(_numbers)}", tmp_path, bridges)
     for bridge in bridges:
