@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -205,6 +206,10 @@ def test_names_are_kept_as_long_as_the_bets() -> None:
 def test_large_portions_go_out_at_once_and_kafka_that_is_away_is_asked_twice_a_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    async def at_once(call: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        return call(*arguments, **named)
+
+    monkeypatch.setattr("asyncio.to_thread", at_once)  # else the clock goes on meanwhile
     monkeypatch.setattr(translations, "LARGE", 1)
     looks: list[float] = []
 
