@@ -72,8 +72,10 @@ class AvroForm(Generic[T]):
 
     def to_avro(self, record: T) -> dict[str, Any]:
         """Return the datum of a record."""
-        values = ((name, getattr(record, ours), field) for ours, name, field in self._fields)
-        return {name: None if value is None else field.write(value) for name, value, field in values}
+        return {
+            name: None if (value := getattr(record, ours)) is None else field.write(value)
+            for ours, name, field in self._fields
+        }
 
     def from_avro(self, datum: Mapping[str, Any], path: str, **others: Any) -> T:
         """Return the record of a datum. `others` are fields that are not in it.

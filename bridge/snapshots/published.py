@@ -15,7 +15,7 @@ from bridge.snapshots.report import Covered, some
 
 R = TypeVar("R", Translation, Currency)
 _WHOLE: Final = frozenset({*LISTED, "event"})
-"""The kinds of which a run may need what it has written: of a million others, languages and event are kept."""
+"""The kinds of which a run may need what it has written; of a million others, only languages and event."""
 
 
 @dataclass(slots=True)

@@ -36,6 +36,8 @@ class Network:
     """Seconds until its answer is seen."""
     down_until: float = 0.0
     """Until then nobody is reached, loop seconds."""
+    fails_after: float = 1.0
+    """Seconds until an attempt that reaches nobody has failed."""
     answers_lost: int = 0
     """So many handshakes arrive, and their answers never do."""
     shows_date: bool = True
@@ -230,7 +232,7 @@ class Feed:
 
     async def _reach(self) -> None:
         if self._loop.time() < self.network.down_until:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(self.network.fails_after)
             raise FeedUnreached("no connection: unreachable")
 
     def _arrive(self, request: HandshakeRequest, arrived: asyncio.Future[Peer | Refusal]) -> None:

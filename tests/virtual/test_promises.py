@@ -60,6 +60,7 @@ async def test_processes_on_machines_whose_clocks_differ_break_no_limit(world: W
 @pytest.mark.parametrize("on_gap", ["stop", pytest.param("continue", marks=pytest.mark.long)])
 @in_world(rate=0.02)
 async def test_while_the_provider_is_away_nothing_is_skipped(world: World, on_gap: str) -> None:
+    world.network.fails_after = 9.0
     world.start(on_gap=on_gap)
     await asyncio.sleep(HOUR)
     world.unreachable(4 * DAY)

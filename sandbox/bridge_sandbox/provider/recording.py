@@ -76,7 +76,10 @@ class Bets:
         """The number of the first bet of each block."""
         times = array("q")
         for path in files_in(paths):
-            times.extend(publication_times(array("q", self._read(AvroFile(path, _BET), len(times)))))
+            try:
+                times.extend(publication_times(array("q", self._read(AvroFile(path, _BET), len(times)))))
+            except (KeyError, TypeError):
+                raise RecordingError(f"{path} has bets without a settlementTime") from None
         if not times:
             raise RecordingError(f"there is no bet in {', '.join(map(str, paths))}")
         # Files of hours follow each other; those of two versions of the schema may overlap.

@@ -315,9 +315,13 @@ def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, command: str) -> No
     assert "UTF-8" not in run(tmp_path, *command.split()[:2], "--config", str(file))[2]
 
 
-@pytest.mark.parametrize("command", ["simulate", "dev up", "demo"])
 @pytest.mark.parametrize(
-    "lack", ["entry_points = lambda **_: []", "EntryPoint.load = lambda _: __import__('gone')"]
+    ("command", "lack"),
+    [
+        ("simulate", "entry_points = lambda **_: []"),
+        ("dev up", "entry_points = lambda **_: []"),
+        ("demo", "EntryPoint.load = lambda _: __import__('gone')"),
+    ],
 )
 def test_a_command_of_another_distribution_says_what_to_install(command: str, lack: str) -> None:
     script = f"import sys; from importlib import metadata; metadata.{lack}; from bridge.cli import main; "
@@ -360,15 +364,13 @@ def test_a_settings_file_may_be_given_in_front_of_the_command(words: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "environment",
+    ("command", "code", "environment"),
     [
-        {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        ("--help", 0, {"PYTHONIOENCODING": "latin-1"}),
+        ("doctor", 1, {"PYTHONIOENCODING": "ascii"}),
+        ("doctor", 1, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize(("command", "code"), [("--help", 0), ("doctor", 1)])
 def test_output_that_cannot_be_utf_8_is_printed_all_the_same(
     command: str, code: int, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -417,21 +419,31 @@ COMPLETIONS = {
 }
 
 
-# Each shell has its own form of an answer; one line of each kind shows it.
-@pytest.mark.parametrize(
-    ("shell", "typed"),
-    [*product(["bash"], COMPLETIONS), *product(["zsh", "fish"], ["", "tail --re", "tail --format c"])],
-)
-def test_completion(shell: str, typed: str) -> None:
+def asked(shell: str, typed: str) -> dict[str, str]:
+    """The environment in which a shell asks for a completion."""
     line = f"bridge {typed}"
-    environment = {
+    return {
         "_BRIDGE_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(line.split(" ")) - 1),
         "_TYPER_COMPLETE_ARGS": line,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    out, err = complete(environment)
+
+
+# Each shell has its own form of an answer; one line of each kind shows it.
+@pytest.mark.parametrize(
+    ("shell", "typed"),
+    [*product(["bash"], COMPLETIONS), *product(["zsh", "fish"], ["", "tail --re", "tail --format c"])],
+)
+def test_completion(
+    shell: str, typed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in asked(shell, typed).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        app([], prog_name="bridge")
+    out, err = capsys.readouterr()
     match shell:
         case "bash":
             found = set(out.split())
@@ -443,15 +455,14 @@ def test_completion(shell: str, typed: str) -> None:
     assert err.strip() == ""
 
 
-def complete(environment: Mapping[str, str], *arguments: str) -> tuple[str, str]:
-    """Run the command as a shell does for a completion; return stdout and stderr."""
+def test_a_completion_loads_nothing_that_talks_to_kafka() -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", BRIDGE, *arguments],
+        [sys.executable, "-c", BRIDGE],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, **asked("bash", "translations --kind ")},
         capture_output=True,
         text=True,
         timeout=WAIT_SECONDS,
         check=False,
     )
-    return ran.stdout, ran.stderr
+    assert (set(ran.stdout.split()), ran.stderr.strip()) == (set(KINDS), "")

@@ -6,6 +6,7 @@ import io
 import sys
 from copy import deepcopy
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +91,18 @@ def test_parquet_is_nested_and_has_money_as_decimals(tmp_path: Path) -> None:
     assert (row["partition"], row["offset"]) == (3, 9)
 
 
-@pytest.mark.parametrize("precision", [0, 2, 18, 19, -1, 2**31 - 1, -(2**31)])
-@pytest.mark.parametrize("value", [0, 7, -1050, 2**63 - 1])
-@pytest.mark.parametrize(
-    "payout", [0.0, -0.0, -5.0, 0.1 + 0.2, 1e12, 1e19, 1e300, 5e-324, float("nan"), float("inf")]
-)
-def test_a_decimal_is_exact_or_null(tmp_path: Path, value: int, precision: int, payout: float) -> None:
-    amount = AMOUNT | {"value": value, "precision": precision}
-    [row] = rows(tmp_path / "f", [message(amount=amount, payout=payout)])
-    stake, exact = stake_of(amount), payout_of(payout, amount)
-    assert stake is not None
-    holds = abs(precision) <= 18 and abs(stake) < 10**20
-    assert row["stake"] == (stake if holds else None)
-    decimals = -int(exact.as_tuple().exponent) if exact.is_finite() else 99
-    assert row["exactPayout"] == (exact if decimals <= 18 and abs(exact) < 10**20 else None)
+def test_a_decimal_is_exact_or_null(tmp_path: Path) -> None:
+    values, precisions = (0, 7, -1050, 2**63 - 1), (0, 2, 18, 19, -1, 2**31 - 1, -(2**31))
+    payouts = 0.0, -0.0, -5.0, 0.1 + 0.2, 1e12, 1e19, 1e300, 5e-324, float("nan"), float("inf")
+    cases = [(AMOUNT | {"value": v, "precision": p}, o) for v, p, o in product(values, precisions, payouts)]
+    found = rows(tmp_path / "f", [message(amount=amount, payout=payout) for amount, payout in cases])
+    for row, (amount, payout) in zip(found, cases, strict=True):
+        stake, exact = stake_of(amount), payout_of(payout, amount)
+        assert stake is not None
+        holds = abs(amount["precision"]) <= 18 and abs(stake) < 10**20
+        assert row["stake"] == (stake if holds else None)
+        decimals = -int(exact.as_tuple().exponent) if exact.is_finite() else 99
+        assert row["exactPayout"] == (exact if decimals <= 18 and abs(exact) < 10**20 else None)
 
 
 def test_a_record_that_cannot_be_read_has_no_row(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def test_a_registry_that_does_not_know_a_gap_hides_none(body: bytes, monkeypatch
             self._take(Message("settlement.gaps", 0, 3, value=b"\0\0\0\0\x07" + body))
 
     monkeypatch.setattr(gaps, "TopicScan", Scan)
+    monkeypatch.setattr("bridge.registry.client._LAG_SECONDS", 0.1)
     monkeypatch.setattr("bridge.kafka.admin.require_topic", lambda *_: None)
     with served(FakeRegistry()) as url:
         monkeypatch.setenv("BRIDGE_REGISTRY__URL", url)

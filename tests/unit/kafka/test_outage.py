@@ -59,6 +59,7 @@ def test_a_broker_that_does_not_answer_blocks_nobody() -> None:
 async def test_the_reason_that_a_certificate_is_rejected_is_found(
     is_trusted: bool, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
     demand_strict(monkeypatch)  # Kafka's client does not mind an authority that identifies no keys
     authority = Authority(tmp_path, identifies_keys=False)
     served = authority.server_context("127.0.0.2" if is_trusted else "127.0.0.1")

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError, NotOwner, SinkBroken, TopologyError
-from bridge.kafka import clients
+from bridge.kafka import clients, pace, transactions
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import KafkaUnavailable, TooMuch
 from bridge.kafka.outage import outage
@@ -55,6 +55,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Topic]:
     monkeypatch.setattr(clients, "producer", lambda *_, **__: FakeProducer(made))
     monkeypatch.setattr(clients, "admin", lambda _: None)
     monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
+    monkeypatch.setattr(transactions, "backoff_seconds", lambda _: 0.01)
     yield made
     made.release.set()
 
@@ -104,7 +105,10 @@ def test_what_is_never_delivered_is_given_up_where_less_may_be_written(
     assert topic.calls.count("abort") == 1
 
 
-def test_what_was_given_up_is_ended_by_one_record_a_partition(topic: Topic, writer: BatchWriter) -> None:
+def test_what_was_given_up_is_ended_by_one_record_a_partition(
+    topic: Topic, writer: BatchWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "SIGN_SECONDS", 0.1)
     topic.fits, made = 10, Batch()
     for number in range(300):
         made.add(Record("bets", b"k", b"bet %d" % number, 0, partition=number % 6))

@@ -338,16 +338,18 @@ class Exploration:
     def schedules(self) -> int:
         """Check every order to its end; return their number."""
         counts: dict[State, int] = {}
-        stack: list[tuple[State, list[State]]] = [(self._first, list(self._steps(self._first)))]
-        while stack:
-            state, following = stack[-1]
-            missing = [after for after in following if after not in counts]
-            if missing:
+        stack: list[tuple[State, list[State], Iterator[State]]] = []
+        entered: State | None = self._first
+        while entered is not None or stack:
+            if entered is not None:
                 assert len(stack) < 500, "the steps do not end"
-                stack.append((missing[0], list(self._steps(missing[0]))))
-                continue
-            counts[state] = sum(counts[after] for after in following) or 1
-            stack.pop()
+                steps = list(self._steps(entered))
+                stack.append((entered, steps, iter(steps)))
+            state, following, ahead = stack[-1]
+            entered = next((after for after in ahead if after not in counts), None)
+            if entered is None:
+                counts[state] = sum(counts[after] for after in following) or 1
+                stack.pop()
         self.states = len(counts)
         return counts[self._first]
 

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from bridge.avro.schemas import TOPICS
 from bridge.config import RegistrySettings
 from bridge.errors import TopologyError
-from bridge.registry import Registry
+from bridge.registry import Registry, client
 from tests.contracts.registry import RegistryContract
 from tests.fake_registry import APICURIO, CONFLUENT, PROFILES, FakeRegistry, Profile, served
 
@@ -33,7 +33,8 @@ def fake(profile: Profile) -> FakeRegistry:
 
 
 @pytest.fixture
-def url(fake: FakeRegistry) -> Iterator[str]:
+def url(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(client, "_LAG_SECONDS", 0.1)
     with served(fake) as url:
         yield url
 

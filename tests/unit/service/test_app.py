@@ -177,6 +177,7 @@ async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
     monkeypatch.setattr(app, "LeaderElection", lambda *_: Losing())
     monkeypatch.setattr(app, "PAUSE_SECONDS", 0)
     monkeypatch.setattr("gc.freeze", Mock())
+    monkeypatch.setattr("gc.unfreeze", Mock())
     monkeypatch.setattr(TransactionMonitor, "run", AsyncMock())
     with pytest.raises(asyncio.CancelledError):
         await service._stand_by_and_own()

@@ -49,7 +49,7 @@ class Ended(NamedTuple):
 def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0, owed: int = 0) -> Ended:
     """Ask for events, for markets, for a tenth of the competitors, which no list has, or for what is owed."""
     kinds = ("competitor",) if vanished else ("event", "market") if events or owed else ("market",)
-    settings = api(requests_per_second=10.0, kinds=kinds)
+    settings = api(requests_per_second=5.0, kinds=kinds)
     sizes = Sizes(leagues=1, competitors=10 * vanished or 2, events=max(events, markets, owed, 1))
     world = World(7, NOW, sizes)
     provider, topic, used = Provider(world=world, languages=settings.languages), Topic(), Usage()
@@ -100,32 +100,32 @@ FAILING = httpx2.Response(500)
 
 @pytest.mark.parametrize("answer", [FAILING, HANG], ids=["500", "nothing"])
 def test_an_endpoint_that_never_answers_does_not_keep_a_run_from_its_end(answer: httpx2.Response) -> None:
-    ended = fetched(at(MARKETS, answer), events=2000, markets=2000)
+    ended = fetched(at(MARKETS, answer), events=1000, markets=1000)
     assert (ended.error, ended.hours < 1.5) == (None, True), ended
-    assert ended.owed == 2000, "asked again in the next run"
+    assert ended.owed == 1000, "asked again in the next run"
 
 
 @pytest.mark.parametrize("after", [60.0, 190.0], ids=["in the middle", "with a few left"])
 def test_a_provider_that_falls_silent_ends_the_run_within_the_hour(after: float) -> None:
-    ended = fetched(at("", HANG, after=after), events=2000, markets=2000)
+    ended = fetched(at("", HANG, after=after), events=1000, markets=1000)
     assert isinstance(ended.error, ApiError)
     assert ended.hours < 1, ended
     assert "no answer" in str(ended.error)
 
 
 def test_a_silence_while_asking_what_has_vanished_costs_only_these() -> None:
-    ended = fetched(at(COMPETITOR, HANG), vanished=1000)
+    ended = fetched(at(COMPETITOR, HANG), vanished=500)
     assert (ended.error, ended.owed, ended.hours < 1) == (None, 0, True), ended
 
 
 def test_events_that_hang_do_not_hold_up_the_others() -> None:
-    ended = fetched(at(r"/all/event/\d*0$", HANG), events=2000)
-    assert (ended.error, ended.owed, ended.hours < 1.5) == (None, 200, True), ended
+    ended = fetched(at(r"/all/event/\d*0$", HANG), events=1000)
+    assert (ended.error, ended.owed, ended.hours < 1.5) == (None, 100, True), ended
 
 
 @pytest.mark.parametrize("seconds", [60.0, 120.0])
 def test_after_an_outage_of_minutes_the_run_goes_on(seconds: float) -> None:
-    ended = fetched(at("", FAILING, after=20, until=20 + seconds), events=2000, markets=2000)
+    ended = fetched(at("", FAILING, after=20, until=20 + seconds), events=2000)
     assert (ended.error, ended.left_out, ended.owed < 200) == (None, ended.owed, True), ended
 
 
@@ -136,8 +136,8 @@ def test_an_outage_is_survived_whatever_hangs(hangs: bool) -> None:
             return HANG
         return FAILING if 215 <= at < 315 else None
 
-    ended = fetched(mood, events=3500)
-    assert (ended.error, ended.left_out == ended.owed < 200) == (None, True), ended
+    ended = fetched(mood, events=1750)
+    assert (ended.error, ended.left_out == ended.owed < 100) == (None, True), ended
 
 
 async def test_an_endpoint_that_nobody_asked_for_an_hour_is_not_silent() -> None:
@@ -159,7 +159,7 @@ async def test_an_endpoint_that_nobody_asked_for_an_hour_is_not_silent() -> None
 def test_a_pause_of_an_hour_each_time_ends_the_run_before_the_deadline_of_a_job() -> None:
     """`Retry-After: 3000`, again and again."""
     slow = httpx2.Response(429, headers={"Retry-After": "3000"})
-    ended = fetched(at(EVENT, slow, after=20), events=2000)
+    ended = fetched(at(EVENT, slow, after=20), events=1000)
     assert isinstance(ended.error, ApiError)
     assert ended.hours < 5, ended
 
