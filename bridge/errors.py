@@ -70,8 +70,8 @@ class AuthError(BridgeError):
 class ApiError(BridgeError):
     """The provider's REST API failed or gave an invalid answer; the text names the endpoint and the ids.
 
-    Nothing is published: readers keep the last complete snapshot. `endpoint` is the path of the request of a
-    snapshot job, as the interface writes it.
+    What is published stays. `endpoint` is the path of the request of a snapshot job, as the interface writes
+    it.
     """
 
     exit_code = 10

@@ -22,7 +22,7 @@ from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, Place, Removed, read
-from bridge.reader.money import format_payout, format_stake
+from bridge.reader.money import PAYOUTS, format_payout, format_stake
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.dead_letter import DeadLetterKind
@@ -183,7 +183,7 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
 
 def _shown(path: str, value: Any) -> str:
     name = path.rpartition(".")[2]
-    if name in ("payout", "partialRefund") and isinstance(value, float):
+    if name in PAYOUTS and isinstance(value, float):
         return format_payout(value, None)
     if name.endswith("Time") and isinstance(value, int):
         return format_utc(value / MICROS)

@@ -25,7 +25,7 @@ from bridge.avro.schemas import Schema, load
 from bridge.clock import MICROS
 from bridge.errors import BridgeError, SchemaError
 from bridge.reader.batches import NamesIn, RowBatch, Skip, written_at
-from bridge.reader.money import MOST_DECIMALS, payout_text
+from bridge.reader.money import MOST_DECIMALS, PAYOUTS, payout_text
 from bridge.records.message import headers_of, key_of, original_receipt
 
 _SCALE: Final = 18
@@ -147,8 +147,7 @@ def _bets(rows: Any, *, flat: bool) -> Any:
     values, scales = (amount.flatten()[amount.type.get_field_index(n)] for n in ("value", "precision"))
     money = {
         "stake": _stakes(values, scales),
-        "exactPayout": _payouts(rows["payout"], scales),
-        "exactPartialRefund": _payouts(rows["partialRefund"], scales),
+        **{f"exact{name[0].upper()}{name[1:]}": _payouts(rows[name], scales) for name in PAYOUTS},
         "receivedAt": rows["timestamp"],
     }
     place = table.column_names.index("key")

@@ -16,7 +16,7 @@ from bridge.avro.schemas import Fields
 from bridge.clock import MICROS
 from bridge.formatting import format_micros, format_utc
 from bridge.reader import Bet, ItemNames, Names
-from bridge.reader.money import format_payout, format_stake, payout_text, precision_of, stake_text
+from bridge.reader.money import PAYOUTS, format_payout, format_stake, payout_text, precision_of, stake_text
 
 Format: TypeAlias = Literal["table", "json", "csv", "avro", "parquet"]
 NamesOf: TypeAlias = Callable[[Bet], list[ItemNames]] | None
@@ -67,7 +67,7 @@ def as_text(names: ItemNames) -> str | None:
 
 
 def as_json(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
-    """Return a whole record. Date-times are microseconds, as in Avro; payout and partialRefund decimals."""
+    """Return a whole record. Date-times are microseconds, as in Avro; payouts are decimals."""
     value = bet.value
     precision = precision_of(value["amount"])
     return {
@@ -76,24 +76,20 @@ def as_json(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
         "offset": bet.offset,
         "timestamp": bet.timestamp,
         "key": bet.key,
-        "value": {
-            **value,
-            "payout": payout_text(value["payout"], precision),
-            "partialRefund": payout_text(value["partialRefund"], precision),
-        },
+        "value": {**value, **{name: payout_text(value[name], precision) for name in PAYOUTS}},
         **({"names": [asdict(item) for item in names(bet)]} if names else {}),
     }
 
 
 COLUMNS: Final = (
     *("betId", "settlementVersion", "settlementTime", "result", "isCancelled", "isRejected"),
-    *("stake", "currency", "payout", "partialRefund", "items", "sports", "leagues"),
+    *("stake", "currency", *PAYOUTS, "items", "sports", "leagues"),
     *("receivedAt", "partition", "offset"),
 )
 """The columns of CSV. With names, one more."""
 CSV_FIELDS: Final[Fields] = {
     **{name: {} for name in ("betId", "settlementVersion", "settlementTime", "betSettlement")},
-    **{name: {} for name in ("isCancelled", "isRejected", "payout", "partialRefund")},
+    **{name: {} for name in ("isCancelled", "isRejected", *PAYOUTS)},
     "amount": {name: {} for name in ("currency", "value", "precision")},
     "selections": {name: {} for name in ("sportId", "competitionId")},
 }
@@ -114,8 +110,7 @@ def as_row(bet: Bet, names: NamesOf = None) -> list[Any]:
         "true" if value["isRejected"] else "false",
         stake_text(amount),
         amount and _text(amount["currency"]),
-        payout_text(value["payout"], precision),
-        payout_text(value["partialRefund"], precision),
+        *[payout_text(value[name], precision) for name in PAYOUTS],
         len(items),
         _text(" ".join([str(item["sportId"]) for item in items])),
         _text(" ".join([str(item["competitionId"]) for item in items])),

@@ -84,6 +84,8 @@ class _Term:
         self, election: LeaderElection, committed: ReadMarker, on_error: Callable[[str], None]
     ) -> None:
         self.abandoned = threading.Event()
+        self.trouble = ""
+        """Why the last attempt of this commit failed."""
         self._election = election
         self._term = election.term
         self._committed = committed
@@ -106,6 +108,7 @@ class _Term:
         return self._election.offsets()
 
     def pause(self, reason: str, seconds: float) -> None:
+        self.trouble = reason
         self._on_error(reason)
         self.abandoned.wait(seconds)
         self.check()
@@ -116,7 +119,7 @@ class _Term:
 
     def _end(self, reason: str) -> NoReturn:
         self._election.check()  # without a right the feed is lost, but to nobody
-        raise NotOwner(reason)
+        raise NotOwner(f"{reason}; before: {self.trouble}" if self.trouble else reason)
 
     def _is_over(self) -> bool:
         return self.abandoned.is_set() or not self._election.holds(self._term)
@@ -202,7 +205,7 @@ class BatchWriter:
         Raises NotOwner if another process owns the feed, SinkBroken and TopologyError if an operator has to
         act, TooMuch if the batch is `divisible` and the next one must hold less.
         """
-        writer, records = self._writer, batch.records
+        writer, records, self._term.trouble = self._writer, batch.records, ""
         checkpoint: Record | None = None
 
         def fill() -> bytes | None:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+PAYOUTS: Final = ("payout", "partialRefund")
+"""The fields of a bet that are doubles of money: no format shows them as they are."""
 MOST_DECIMALS: Final = 8
 """Decimals of a payout, unless the stake has more, and of a stake that is shown, unless more are not zero."""
 _MOST_PRECISION: Final = 30

@@ -10,10 +10,14 @@ An id is *wanted* (computed, never stored), then written or *refused* (asked and
 until which run); a snapshot without a refusal is *whole*, `Complete`. `translations` and `currencies` say
 what is asked in which order, `job` is one run.
 
-If the endpoint of event 77 fails for a day, the first run asks as often as `api.attempts` allows, leaves the
-event out and publishes the rest: its record, if there is one, stays, `leftOut` has the reason, the snapshot
-is `Partial`, and the command ends with exit 4. The state has `event:77` under `owed`. So each run of that
-day asks again: after all else, twice at most, and without counting it as a failure of the run; and after 20
-requests in a row without an answer it does not ask that endpoint any more. The first answer is written, and
+If the provider cannot answer for event 77 for a day, the first run asks `api.attempts` times at most, leaves
+the event out and publishes the rest: its record, if there is one, stays, `leftOut` has the reason, the
+snapshot is `Partial`, and the command ends with exit 4. The state has `event:77` under `owed`. So each run of
+that day asks again: last of all events, twice at most, and without counting it as a failure of the run; not
+at all once the endpoint has left five requests in a row unanswered. The first answer is written, and
 `event:77` is owed no more. If none ever comes, a full run drops it once no bet of `api.keep_days` uses it.
+
+If the whole endpoint fails, so do more than ten new events and a tenth of them, and the run ends with exit
+10. But for the portions that it has published it leaves nothing, owed things included: the next run begins
+as it did. A list that fails ends a run at once.
 """

@@ -163,7 +163,8 @@ class Report:
         lines = [_line(left) for left in snapshot.left_out[:MAX_LINES]]
         if more := len(snapshot.left_out) - len(lines):
             lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
-        lines.append(f"Everything else is published. The next run asks again about {snapshot.owed:,} things.")
+        again = f" The next run asks again about {snapshot.owed:,} things." if snapshot.owed else ""
+        lines.append(f"Everything else is published.{again}")
         if snapshot.forbidden:
             way_out = "" if snapshot.job == "currencies" else ", or take their kinds out of api.kinds"
             lines.append(f"Ask the provider for the missing rights (403){way_out}.")

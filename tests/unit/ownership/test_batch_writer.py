@@ -360,7 +360,7 @@ def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, own
         FATAL(producer)
 
     topic.faults = {"commit": [lose]}
-    with pytest.raises(NotOwner):
+    with pytest.raises(NotOwner, match=r"another process owns the feed.*; before: "):
         commit(writer)
     assert (topic.producers, topic.committed) == (1, [])
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.reader.money import format_payout, format_stake, payout_of, stake_of
+from bridge.avro.schemas import load
+from bridge.reader.money import PAYOUTS, format_payout, format_stake, payout_of, stake_of
 
 
 @pytest.mark.parametrize(
@@ -92,3 +93,8 @@ def test_a_stake_for_people() -> None:
     assert format_stake({"value": 7, "precision": 2**31 - 1, "currency": None}) == "7e-2147483647"
     assert format_stake({"value": 1000, "precision": -2, "currency": "EUR"}) == "1000e2 EUR"
     assert (format_stake(None), stake_of(None)) == ("—", None)
+
+
+def test_a_double_of_a_bet_is_a_factor_or_money() -> None:
+    doubles = (x["name"] for x in load("settled-bet")["fields"] if "double" in x["type"])
+    assert ("payoutMultiplier", *PAYOUTS) == (*doubles,)
