@@ -147,7 +147,7 @@ test: setup ## run the tests, on a real Kafka and a real registry; JOBS=1 runs o
 
 test-long: setup ## run the tests that take long, and those of compiled modules as plain Python
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing test-plain $(if $(ARGS),,WHICH='-m long') \
-		KAFKA_JOBS=$(call more,1) OTHER_JOBS=$(JOBS)  # minutes of Prometheus pass within seconds of theirs
+		KAFKA_JOBS=$(call more,3) OTHER_JOBS=$(JOBS)  # most of them wait
 
 test-kafka: setup
 	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(WHICH) $(ARGS) $(OR_NONE)
