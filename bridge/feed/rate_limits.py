@@ -229,7 +229,7 @@ class Limiter:
         if older > 0 and ages.high >= 0 and growing > 0 and not self._may_overflow:
             room = min(growing, excess / (self._drain - 1) if self._drain > 1 else inf)
         if self._level(at).since == at:  # what is on its way leaks from its arrival on
-            room = max(room, min((s - at for a in self.ledger if (s := self._seen_at(a)) > at), default=0.0))
+            room = max(room, min((s - at for a in self.ledger if (s := self._seen_at(a)) >= at), default=0.0))
         if older > 0:
             room = min(room, older, self._large_age - ages.low)
         return room + RESOLUTION_SECONDS

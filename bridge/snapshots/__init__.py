@@ -17,7 +17,7 @@ that day asks again: last of all events, twice at most, and without counting it 
 at all once the endpoint has left five requests in a row unanswered. The first answer is written, and
 `event:77` is owed no more. If none ever comes, a full run drops it once no bet of `api.keep_days` uses it.
 
-If the whole endpoint fails, so do more than ten new events and a tenth of them, and the run ends with exit
-10. But for the portions that it has published it leaves nothing, owed things included: the next run begins
-as it did. A list that fails ends a run at once.
+If more than ten new events fail, and more than `api.max_left_out_share` of all, the run ends with exit 10.
+But for the portions that it has published it leaves nothing, owed things included: the next run begins as it
+did. A list that fails ends a run at once.
 """

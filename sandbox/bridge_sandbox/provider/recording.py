@@ -76,10 +76,7 @@ class Bets:
         """The number of the first bet of each block."""
         times = array("q")
         for path in files_in(paths):
-            try:
-                times.extend(publication_times(array("q", self._read(AvroFile(path, _BET), len(times)))))
-            except (KeyError, TypeError):
-                raise RecordingError(f"{path} has bets without a settlementTime") from None
+            times.extend(publication_times(array("q", self._read(path, len(times)))))
         if not times:
             raise RecordingError(f"there is no bet in {', '.join(map(str, paths))}")
         # Files of hours follow each other; those of two versions of the schema may overlap.
@@ -88,12 +85,16 @@ class Bets:
         self.times = array("q", (times[number] for number in self._numbers))
         """When each was published as recorded, microseconds since 1970."""
 
-    def _read(self, file: AvroFile, number: int) -> Iterator[int]:
+    def _read(self, path: Path, number: int) -> Iterator[int]:
+        file = AvroFile(path, _BET)
         for offset, size, bets in file.blocks():
             self._blocks.append((file, offset, size))
             self._firsts.append(number)
             number += len(bets)
-            yield from (bet["settlementTime"] for bet in bets)
+            try:
+                yield from [int(bet["settlementTime"]) for bet in bets]
+            except (KeyError, TypeError, ValueError):
+                raise RecordingError(f"{path} has bets without a settlementTime") from None
 
     def as_sent(self, place: int, later: int) -> Any:
         """Return the bet in a place as the feed has it, its date-times that many microseconds later."""

@@ -6,6 +6,8 @@ asks for; one that is asked about, 22, because so much older it may be when it a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bridge.feed.rate_limits import Decision
@@ -147,3 +149,10 @@ def test_the_interfaces_own_example_of_a_client_that_does_not() -> None:
 def test_a_recovery_that_becomes_too_old_while_it_waits_grows_no_more(recovery: int) -> None:
     small = dict.fromkeys(("max_age_seconds", "bucket_seconds", "large_age_seconds"), 2000.0)
     assert wait(limiter(attempt(2, 1900), attempt(2, 500), **small), recovery) > 200
+
+
+def test_what_arrives_just_now_leaks_though_another_is_on_its_way() -> None:
+    """The first attempt is another process's, seen in 9 s at most; the second was answered 2 s ago."""
+    answered = replace(attempt(2.5, 1823, took=0.5), retry_at=NOW)
+    made = limiter(attempt(4, 1600, took=1.0, own=False), answered, skew=5, timeout=5)
+    assert 0 < wait(made, 130) < 1

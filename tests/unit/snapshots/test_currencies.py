@@ -162,3 +162,13 @@ async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
     asked = provider.asked()
     assert asked["active-currencies"] == 4
     assert asked["currency-precision"] == (2 if full else 1)
+
+
+async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
+    provider, found = Provider(), topic()
+    await exchange(provider, found, USED)
+    before = published(found)
+    found[b"EUR"] = found[b"EUR"][:-1]
+    outcome = await exchange(provider, found, mention())
+    assert (written(outcome), published(found)) == ({"EUR"}, before)
+    assert outcome.notes[0].startswith("1 records of the topic cannot be read, such as EUR")

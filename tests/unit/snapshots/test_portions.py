@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from bridge.config.api import LISTED
+from bridge.config.api import KINDS, LISTED
 from bridge.snapshots import translations
+from bridge.snapshots.asking import Account
 from bridge.snapshots.job import PORTION_SECONDS
-from bridge.snapshots.model import Snapshot, kind_of
-from tests.unit.snapshots.world import BOTH, DAY, WORLD, Provider, Runs, api, mention
+from bridge.snapshots.model import Snapshot, Translation, kind_of
+from bridge.snapshots.published import Published
+from tests.unit.snapshots.world import BOTH, DAY, WORLD, Provider, Runs, Topic, api, mention
 
 ORDERLY = api(concurrency=1)
 EVENTS = sorted((event.id for event in WORLD.events), reverse=True)
@@ -215,3 +217,14 @@ def test_large_portions_go_out_at_once_and_kafka_that_is_away_is_asked_twice_a_m
     assert third - first < PORTION_SECONDS
     assert others
     assert all(later - before >= 30 for before, later in pairwise(looks[3:]))
+
+
+def test_of_a_million_selections_little_is_kept_but_which_event_is_later() -> None:
+    published = Published({}, Topic().codec, Translation, KINDS)
+    new = [Translation("selection", number, {"en": "new"}, event_id=9) for number in (5, 6)]
+    published.change("s", new, Account(Provider(), ORDERLY))
+    kept = [published.values[record.key] for record in new]
+    assert kept[0] is kept[1]
+    found = published.get(new[0].key)
+    assert found
+    assert found.supersedes(Translation("selection", 5, {"en": "old"}, event_id=8))

@@ -47,9 +47,10 @@ def test_shares_are_by_language() -> None:
     assert (row.share("en"), row.share("sv")) == (0.75, 0.25)
 
 
-def test_only_the_first_missing_ones_are_reported() -> None:
-    (row,) = cover(on_sports(*range(100, 200)), EN, lambda key: None)
-    assert (row.seen, row.share("en")) == (100, 0)
+def test_only_the_first_missing_ones_are_reported_and_none_counts_twice() -> None:
+    owed = {b"sport:150", b"sport:200", b"event:1"}
+    (row, _) = cover(on_sports(*reversed(range(100, 200))), EN, lambda key: None, owed)
+    assert (row.seen, row.share("en")) == (101, 0)
     assert row.missing == [f"sport:{number}" for number in range(100, 100 + MAX_EXAMPLES)]
 
 

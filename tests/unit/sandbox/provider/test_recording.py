@@ -218,6 +218,13 @@ def _lower_the_count_of_a_block(path: Path) -> None:
     path.write_bytes(content)
 
 
+TIMELESS = {
+    "type": "record",
+    "name": "settlement.SettledBet",
+    "fields": [{"name": "betId", "type": "string"}],
+}
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -227,6 +234,7 @@ def _lower_the_count_of_a_block(path: Path) -> None:
         (lambda path: write(path, [], load("currency")), "FILE has records of settlement.Currency, not of "),
         (lambda path: write(path, [], "string"), "FILE has records of string, not of settlement.SettledBet"),
         (lambda path: write(path, []), "there is no bet in FILE"),
+        (lambda path: write(path, [{"betId": "b"}], TIMELESS), "FILE has bets without a settlementTime"),
         (lambda path: (path.unlink(), path.mkdir()), "there is no *.avro in FILE"),
         (lambda path: _cut(path, -1), "FILE is damaged at byte "),
         (lambda path: _cut(path, -2000), "FILE is damaged at byte "),
