@@ -214,7 +214,7 @@ async def test_a_gap_that_may_not_be_declared_any_more(guarded: Place) -> None:
         assert_names(bridge.text(), right.words(guarded.prefix))
         assert guarded.read("gaps") == []
         again = guarded.bridge(FEED__BASE_URL=feed.url)
-        assert await again.wait(SOON_SECONDS) == 5, again.text()
+        assert await again.wait() == 5, again.text()
     assert len(guarded.read("gaps")) == 1
 
 
