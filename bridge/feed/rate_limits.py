@@ -202,10 +202,11 @@ class Limiter:
                     return Decision(free_at, f"{attempts} in {format_duration(window.seconds)}")
         if self._may_be_small(ages):
             room = RESOLUTION_SECONDS if self._may_overflow else self._length(ages)
-            excess = self._level(at).seconds + room - self._bucket
+            level = self._level(at)
+            excess = level.seconds + room - self._bucket
             if excess > 0:
                 reason = f"{format_duration(self._bucket)} of small recovery in the leaky bucket"
-                return Decision(at + self._until_room(at, revision, ages, excess), reason)
+                return Decision(at + self._until_room(at, revision, ages, excess, level.since), reason)
         return None
 
     def _seen(self, window: _Window) -> list[float]:
@@ -217,7 +218,7 @@ class Limiter:
         seen = self._seen(window)
         return seen[-window.connections] + window.seconds if len(seen) >= window.connections else -inf
 
-    def _until_room(self, at: float, revision: int | None, ages: _Ages, excess: float) -> float:
+    def _until_room(self, at: float, revision: int | None, ages: _Ages, excess: float, since: float) -> float:
         """Return the seconds until `excess` may have leaked out, or until the recovery changes its class.
 
         Attempts that arrive in the meantime are seen at the next step.
@@ -228,7 +229,7 @@ class Limiter:
         room = excess / self._drain
         if older > 0 and ages.high >= 0 and growing > 0 and not self._may_overflow:
             room = min(growing, excess / (self._drain - 1) if self._drain > 1 else inf)
-        if self._level(at).since == at:  # what is on its way leaks from its arrival on
+        if since == at:  # what is on its way leaks from its arrival on
             room = max(room, min((s - at for a in self.ledger if (s := self._seen_at(a)) >= at), default=0.0))
         if older > 0:
             room = min(room, older, self._large_age - ages.low)
