@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import re
 import sys
@@ -56,6 +57,8 @@ def main() -> Never:
     """Run the command; print an error on stderr and exit with its code."""
     _prepare_streams()
     log.configure()
+    # By default it walks all records that are held whenever there are 700 objects more.
+    gc.set_threshold(20_000)
     code = 0
     try:
         code = app(standalone_mode=False) or 0

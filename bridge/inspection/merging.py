@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator
 from math import inf
-from operator import itemgetter
 from typing import Final
 
 from confluent_kafka import Message, TopicPartition
@@ -69,7 +68,7 @@ class Merging:
 
     def _is_free(self, partition: int) -> bool:
         lane = self._lanes.get(partition)
-        return lane is None or not lane.ahead
+        return lane is None or not lane.messages
 
     def _is_open(self, partition: int) -> bool:
         cursor = self._source.cursor
@@ -80,15 +79,10 @@ class Merging:
         lanes, cursor = self._lanes, self._source.cursor
         for message in self._source.messages(POLL_SECONDS):
             received, partition = message.timestamp()[1], message.partition() or 0
-            lane = lanes[partition]
             if received >= late:
                 cursor.ends[partition] = cursor.places[partition].offset
-                continue
-            if begin <= received < end and (keys is None or message.key() in keys):
-                if received > lane.reached:
-                    lane.reached = received
-                lane.ahead.append((lane.reached, message))
-                lane.size += len(message) + MESSAGE_BYTES
+            elif begin <= received < end and (keys is None or message.key() in keys):
+                lanes[partition].add(message, received)
 
     def _hold_back(self) -> None:
         """Stop reading what is far ahead or at its end, and go on where it is not any more."""
@@ -103,16 +97,13 @@ class Merging:
 
     def _released(self, horizon: tuple[float, int]) -> list[Message]:
         """Return what no message before the horizon, a time of receipt and a partition, can precede."""
-        released: list[tuple[float, Message]] = []
+        times, messages = list[float](), list[Message]()
         for partition, lane in self._lanes.items():
-            count = bisect_right(lane.ahead, horizon, key=lambda one: (one[0], partition))
-            released += lane.ahead[:count]
-            del lane.ahead[:count]
-            lane.size -= sum(
-                [len(message) + MESSAGE_BYTES for _, message in released[len(released) - count :]]
-            )
-        released.sort(key=itemgetter(0))
-        return [message for _, message in released]
+            count = (bisect_right if partition <= horizon[1] else bisect_left)(lane.times, horizon[0])
+            times += lane.times[:count]
+            messages += lane.messages[:count]
+            lane.drop(count)
+        return [messages[number] for number in sorted(range(len(times)), key=times.__getitem__)]
 
 
 class _Lane:
@@ -121,13 +112,32 @@ class _Lane:
     def __init__(self, place: TopicPartition) -> None:
         self.place = place
         """What is read next."""
-        self.ahead: list[tuple[float, Message]] = []
-        """Wanted messages, each with the latest time of receipt up to it: their order stays."""
+        self.messages: list[Message] = []
+        """Those that are wanted."""
+        self.times: list[float] = []
+        """Of each, the latest time of receipt up to it: their order stays."""
+        self._sizes: list[int] = []
         self.size = 0
         """Bytes of them."""
         self.reached = -inf
         """The latest time of receipt of a wanted message so far, Unix milliseconds."""
         self.is_held = False
+
+    def add(self, message: Message, received: float) -> None:
+        """Take a message that is wanted."""
+        if received > self.reached:
+            self.reached = received
+        self.times.append(self.reached)
+        self.messages.append(message)
+        size = len(message) + MESSAGE_BYTES
+        self._sizes.append(size)
+        self.size += size
+
+    def drop(self, count: int) -> None:
+        """Forget the first messages."""
+        self.size -= sum(self._sizes[:count])
+        for kept in (self.times, self.messages, self._sizes):
+            del kept[:count]
 
 
 _ALL: Final = (inf, 0)

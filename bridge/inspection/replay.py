@@ -158,8 +158,9 @@ class Replay:
             yield from ([message] for message in self.messages())
             return
         for messages in self._merged():
-            for message in messages:
-                self.offsets[message.partition() or 0] = (message.offset() or 0) + 1
+            last_ones = {message.partition() or 0: message for message in messages}
+            for partition, message in last_ones.items():
+                self.offsets[partition] = (message.offset() or 0) + 1
             bets = [message for message in messages if message.value() is not None]
             self._foreign.tombstones += len(messages) - len(bets)
             yield bets

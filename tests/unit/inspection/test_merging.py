@@ -95,7 +95,7 @@ def test_messages_come_by_time_and_go_on_where_they_were_left(
                 found += places(batch)
                 offsets |= {p: n + 1 for p, n in places(batch)} | whole.passed()
                 assert all(
-                    len(lane.ahead) <= 6 and lane.size <= 6 * most_of_one for lane in whole._lanes.values()
+                    len(lane.messages) <= 6 and lane.size <= 6 * most_of_one for lane in whole._lanes.values()
                 )
                 if number == batches:
                     break
