@@ -49,7 +49,7 @@ def check_feeds(settings: Settings) -> Finding:
     with Registry(settings.registry) as registry:
         checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
         refuse = partial(checkpoints.refuse_other_feeds, visible=True)
-        read_in_time(declared.checkpoints.name, refuse)
+        read_in_time(settings, declared.checkpoints.name, refuse)
     return alone
 
 

@@ -224,9 +224,10 @@ def ask_members(settings: Settings) -> Group:
     """Return the members of the owner group. Raises KafkaUnavailable if not all brokers answer."""
     name = group_of(settings)
     # Not by describing it, during which an outage ends the process (decision 0005).
-    found = look(clients.admin(settings.kafka), name, topics.declare(settings).checkpoints.name)
+    client = clients.admin(settings.kafka)
+    found = look(client, name, topics.declare(settings).checkpoints.name)
     if found is None:
-        raise unanswered(f"listing the members of {name}")
+        raise unanswered(f"listing the members of {name}", client)
     return found
 
 

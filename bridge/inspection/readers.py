@@ -15,7 +15,7 @@ from bridge.formatting import format_duration, format_skew, format_utc, plural
 from bridge.inspection.limits import attempt_as_line
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from bridge.ownership.group import Group, Member, release, sessions
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint, Move
@@ -42,12 +42,14 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     admin.require_topic(settings.kafka, declared.checkpoints.name)
     with Registry(settings.registry) as registry:
         checkpoints = CheckpointReader(settings, declared, registry.schema_by_id)
-        value = read_in_time(declared.checkpoints.name, partial(checkpoints.last, visible=True))
+        value = read_in_time(settings, declared.checkpoints.name, partial(checkpoints.last, visible=True))
         codec = registry.codec("feed-checkpoint")
         return None if value is None else Checkpoint.from_avro(codec.decode(value))
 
 
-def read_in_time(topic: str, read: Callable[[Callable[[], bool], Callable[[str], None]], T]) -> T:
+def read_in_time(
+    settings: Settings, topic: str, read: Callable[[Callable[[], bool], Callable[[str], None]], T]
+) -> T:
     """Return what a method of `CheckpointReader` reads from a topic; it takes `give_up` and `on_status`.
 
     Raises KafkaUnavailable, with the reason of the delay, after ANSWER_SECONDS.
@@ -63,7 +65,8 @@ def read_in_time(topic: str, read: Callable[[Callable[[], bool], Callable[[str],
     found = read(give_up, reasons.append)
     if given_up:
         what = f"{topic} could not be read within {format_duration(ANSWER_SECONDS)}"
-        raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
+        what += f": {reasons[-1] or 'no broker answers'}"
+        raise KafkaUnavailable(outage_of(settings.kafka).explain(what))
     return found
 
 

@@ -202,5 +202,5 @@ def _offsets(
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
     if min(found) < (0 if which in (EARLIEST, LATEST) else NONE):
         patience.ran_out()
-        raise unanswered(what)
+        raise unanswered(what, client)
     return found

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ from bridge.config.secrets import digest
 from bridge.errors import SettingsError
 from bridge.kafka import msk
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import lacks_trust, outage
+from bridge.kafka.outage import Admin, Outage, lacks_trust, outage_of
 from bridge.kafka.pace import KafkaPace
 from bridge.kafka.patience import patience
 
@@ -113,7 +114,9 @@ def _files(properties: Mapping[str, Any]) -> Iterator[Path]:
 class WatchedConsumer(Consumer):
     """A consumer that knows, from being polled, whether its client has to be replaced."""
 
-    def __init__(self, properties: dict[str, Any], *, credentials: Credentials, **options: Any) -> None:
+    def __init__(
+        self, properties: dict[str, Any], *, outage: Outage, credentials: Credentials, **options: Any
+    ) -> None:
         # Neither is a method of this object, which would keep itself alive.
         self._brokers, self._credentials = Brokers(), credentials
         statistics = {"statistics.interval.ms": STATISTICS_MS, "stats_cb": self._brokers.on_statistics}
@@ -249,7 +252,7 @@ def session_seconds(settings: KafkaSettings) -> float:
 
 def admin(settings: KafkaSettings) -> AdminClient:
     """Create an administration client."""
-    return _create(AdminClient, settings, ours=_CREATES_NOTHING)
+    return _create(Admin, settings, ours=_CREATES_NOTHING, options={"outage": outage_of(settings)})
 
 
 def _consumer(
@@ -260,7 +263,7 @@ def _consumer(
         settings,
         defaults=defaults,
         ours={**_BY_HAND, **ours},
-        options={"credentials": Credentials(settings)},
+        options={"outage": outage_of(settings), "credentials": Credentials(settings)},
     )
 
 
@@ -279,16 +282,17 @@ def _create(
     both as `msk.token`, with which it takes a second.
     """
     properties = {**_COMMON, **(defaults or {}), **settings.properties(), **(ours or {})}
+    outage = outage_of(settings)
     outage.properties = properties
     made_of = (kind, frozenset(properties), settings)
     try:
         for file in _files(properties):
             if reason := hazard(file):  # librdkafka would hold the interpreter, too
                 raise ValueError(f"{file}: {reason}")
-        hearing = {"throttle_cb": outage.on_throttle, "error_cb": outage.on_error}
+        hearing: dict[str, Any] = {"throttle_cb": outage.on_throttle, "error_cb": outage.on_error}
         if region := settings.sasl_oauthbearer_msk_region:
-            msk.token(region)  # without one, the client would take 10 s to say so, and not say why
-            hearing["oauth_cb"] = lambda _: msk.token(region)
+            hearing["oauth_cb"] = sign = partial(_token, outage, region)
+            sign("")  # without a token, the client would take 10 s to say so, and not say why
         client = kind({**hearing, **properties}, logger=LOG, **(options or {}))
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
@@ -297,6 +301,17 @@ def _create(
         raise SettingsError(_explain(detail)) from None
     _accepted.add(made_of)
     return client
+
+
+def _token(outage: Outage, region: str, _: str) -> tuple[str, float]:
+    """Return a token for a client of the cluster, which does not say itself why it gets none."""
+    try:
+        made = msk.token(region)
+    except KafkaUnavailable as error:
+        outage.no_token = str(error)
+        raise
+    outage.no_token = ""
+    return made
 
 
 def _explain(detail: str) -> str:

@@ -7,7 +7,6 @@ import time
 
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import outage
 from bridge.masking import conceal
 
 LIFE_SECONDS = 300.0
@@ -45,9 +44,7 @@ def token(region: str) -> tuple[str, float]:
             why = f"{type(error).__name__}: {error}".strip()
             if _MISSING in why:
                 why = "no AWS credentials are found; give this process a role, or AWS_ACCESS_KEY_ID and so on"
-            outage.no_token = f"AWS's signer: {why}"
-            raise KafkaUnavailable(f"no token for Amazon MSK in {region}: {outage.no_token}") from None
+            raise KafkaUnavailable(f"no token for Amazon MSK in {region}: AWS's signer: {why}") from None
         conceal(made, "AWS's token")
         _made[region] = made, end = made, min(milliseconds / 1000, now + LIFE_SECONDS)
-    outage.no_token = ""
     return made, end

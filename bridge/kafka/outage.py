@@ -1,7 +1,7 @@
 """Explains why no broker can be used, and which setting to check.
 
-A client reports its errors only while it is polled, and a call that times out has no cause. A process uses
-one cluster, so a cause reported by one client holds for all of them.
+A client reports its errors only while it is polled, and a call that times out has no cause. What one client
+of a cluster reports holds for all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka.admin import AdminClient
 
-from bridge.config import env_name, tls
+from bridge.config import KafkaSettings, env_name, tls
 from bridge.kafka.pace import QUICK_SECONDS, KafkaPace
 from bridge.log import get
 
@@ -205,5 +205,20 @@ class Outage:
         return ""
 
 
-outage = Outage()
-"""The outage of the one cluster that this process uses."""
+class Admin(AdminClient):
+    """An administration client that knows the outage of its cluster."""
+
+    def __init__(self, properties: dict[str, Any], *, outage: Outage, **options: Any) -> None:
+        self.outage = outage
+        super().__init__(properties, **options)
+
+
+def outage_of(known: KafkaSettings | AdminClient) -> Outage:
+    """Return the outage of the cluster that the settings name, or that a client has."""
+    if isinstance(known, KafkaSettings):
+        return _OUTAGES.setdefault(known.bootstrap_servers, Outage())
+    return known.outage if isinstance(known, Admin) else Outage()
+
+
+_OUTAGES: dict[str | None, Outage] = {}
+"""By the brokers' addresses: clients of a cluster are made in many places."""

@@ -26,7 +26,7 @@ from bridge.kafka.blocking import Clients
 from bridge.kafka.cursor import Cursor
 from bridge.kafka.errors import BlockedByOpenTransaction, KafkaUnavailable, Stalled, denied, lacks_right
 from bridge.kafka.open_transactions import RecordPlace, first_times, what_to_do
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from bridge.log import get
 from bridge.registry import RegistryUnavailable
 
@@ -85,7 +85,7 @@ def with_fresh_clients(
         except (KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
             reason, stalled = str(error), isinstance(error, Stalled)
             if not isinstance(error, RegistryUnavailable):
-                reason = outage.explain(error.args[0])
+                reason = outage_of(settings.kafka).explain(error.args[0])
             if isinstance(error, BlockedByOpenTransaction):
                 hidden = [RecordPlace(*place) for place in error.places]
             else:
@@ -235,7 +235,7 @@ class TopicScan:
         if reached != self._reached:
             self._reached, self.moved_at, self.stall_seconds = reached, now, self._least_stall_seconds
             self._report(cursor, reached)
-        elif outage.throttled:
+        elif outage_of(client).throttled:
             self.moved_at = now
         elif now - max(self.moved_at, begun) > self.stall_seconds:
             raise self._stalled(client, cursor)

@@ -37,7 +37,7 @@ from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.kafka.blocking import CallTimeout, checked, destroy_in_background
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, cause, is_consequence, refusal, triage
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import Outage
 from bridge.kafka.pace import KafkaPace
 from bridge.kafka.patience import patience
 from bridge.log import get
@@ -163,6 +163,7 @@ class TransactionalWriter:
         make: Callable[[], Producer],
         lease: Lease,
         pace: KafkaPace,
+        outage: Outage,
         *,
         call_seconds: float,
         stuck_seconds: float,
@@ -178,6 +179,7 @@ class TransactionalWriter:
         self._make = make
         self._lease = lease
         self._pace = pace
+        self._outage = outage
         self._call_seconds = call_seconds
         self._calls = CallTimeout(stuck_seconds)
         self._client = _Client()
@@ -242,7 +244,7 @@ class TransactionalWriter:
         self.retry(partial(self._attempt, fill, mend or fill, check_generation, aborted))
         self.asked = None
         self._left_open = False
-        outage.over()
+        self._outage.over()
         self._reset(_Phase.EMPTY)
 
     def begin(self) -> None:
@@ -444,7 +446,7 @@ class TransactionalWriter:
             self._discard()
         elif action is ErrorAction.ABORT:
             self._phase = _Phase.FAILED
-        self._pause(outage.explain(error))
+        self._pause(self._outage.explain(error))
 
     def _wait(self, reason: str) -> None:
         """Wait until Kafka may be there again, for which another producer asks then."""

@@ -20,7 +20,7 @@ from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Reached, Record
 from bridge.kafka.blocking import Worker, destroy_in_background
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, TooMuch, refusal, triage
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from bridge.kafka.pace import KafkaPace
 from bridge.kafka.patience import CALL_SECONDS
 from bridge.kafka.transactions import LONGEST_INIT_SECONDS, TransactionalWriter
@@ -72,7 +72,7 @@ def try_open(settings: Settings, members: Callable[[], Group]) -> bool:
         error = exception.args[0]
         if triage(error) is ErrorAction.REFUSED:
             raise SinkBroken(refusal(transactional_id(settings), error)) from None
-        raise KafkaUnavailable(outage.explain(error)) from None
+        raise KafkaUnavailable(outage_of(settings.kafka).explain(error)) from None
     finally:
         destroy_in_background(producer)
 
@@ -151,6 +151,7 @@ class BatchWriter:
             lambda: transactional(settings, self.pace),
             self._term,
             self.pace,
+            outage_of(settings.kafka),
             call_seconds=CALL_SECONDS,
             stuck_seconds=STUCK_SECONDS,
             max_failures=MAX_FAILURES,

@@ -19,7 +19,7 @@ from bridge.formatting import format_duration
 from bridge.kafka import admin, clients
 from bridge.kafka.cursor import Cursor
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from bridge.kafka.reader import IN_VAIN_SECONDS, cursor_over
 from bridge.log import get
 from bridge.reader.records import Snapshot
@@ -48,6 +48,7 @@ class Source:
         settings.require("kafka.bootstrap_servers")
         self._settings = settings
         self.topic = topic = f"{settings.topics.prefix}.{name}"
+        self._outage = outage_of(settings.kafka)
         self._follows = until is None
         self._admin = admin.require_topic(settings.kafka, topic)
         self._id = admin.topic_id(self._admin, topic)
@@ -89,13 +90,13 @@ class Source:
         messages = self._consumer.consume(num_messages=2000, timeout=seconds)
         self._waited += time.monotonic() - began  # without the time that the caller takes
         yield from self.cursor.records(messages)
-        if self.cursor.reached != reached or outage.throttled:
+        if self.cursor.reached != reached or self._outage.throttled:
             self._waited = 0.0
         elif not self._follows and self._waited > IN_VAIN_SECONDS:
             what = f"{self.topic} could not be read to its end: nothing came for "
             what += f"{format_duration(IN_VAIN_SECONDS)}. No broker answers any more, or there are many "
             what += "aborted records to skip"
-            raise KafkaUnavailable(outage.explain(what))
+            raise KafkaUnavailable(self._outage.explain(what))
 
     def hold(self, place: TopicPartition) -> None:
         """Read no more of a partition for now."""

@@ -10,7 +10,6 @@ from typing import TypeVar
 from bridge.clock import Clock
 from bridge.kafka.batch import Batch
 from bridge.kafka.errors import TooMuch
-from bridge.kafka.outage import outage
 from bridge.kafka.pace import SIGN_SECONDS
 from bridge.observability.status import DurationHistogram
 from bridge.ownership.batch_writer import Complete
@@ -69,7 +68,7 @@ class Committer:
         patience = TROUBLE_SECONDS + (SIGN_SECONDS if pace.reason(now) else 0)
         waiting = self._since is not None and now - self._since > patience and not pace.moves(now)
         if waiting:
-            self._on_blocked(self._problem or outage.explain(self._doing))
+            self._on_blocked(self._problem or self._doing)
         return waiting
 
     def start(

@@ -25,6 +25,7 @@ from bridge.errors import (
     Unconvertible,
 )
 from bridge.formatting import format_utc
+from bridge.kafka.outage import outage_of
 from bridge.log import get
 from bridge.observability.status import TermStatus
 from bridge.records.checkpoint import Checkpoint, State
@@ -228,7 +229,8 @@ class FeedOwner:
 
     def _kafka_is_away(self, reason: str) -> None:
         if not self._ending:
-            self._status.become(State.WAITING_FOR_KAFKA, reason)
+            outage = outage_of(self._dependencies.settings.kafka)
+            self._status.become(State.WAITING_FOR_KAFKA, outage.explain(reason))
 
 
 async def run_until_raises(job: Coroutine[Any, Any, T], end: Coroutine[Any, Any, NoReturn]) -> T:

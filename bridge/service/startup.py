@@ -13,7 +13,7 @@ from bridge.errors import BridgeError, IdsChanged
 from bridge.kafka import clients
 from bridge.kafka.blocking import Worker, destroy_in_background
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from bridge.kafka.reader import reading_clients, with_fresh_clients
 from bridge.log import get
 from bridge.ownership.batch_writer import transactional
@@ -106,6 +106,8 @@ class Prepared(NamedTuple):
 async def prepare(settings: Settings, status: Status, clock: Clock) -> Prepared:
     """Create topics and register schemas; waits for Kafka and the registry."""
     worker = Worker("start")  # a daemon thread: the process can end while Kafka is unreachable
+
+    outage = outage_of(settings.kafka)
 
     async def patiently(service: str, job: Callable[[], T]) -> T:
         is_known = False

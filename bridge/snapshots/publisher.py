@@ -18,6 +18,7 @@ from bridge.config import Settings
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.outage import outage_of
 from bridge.kafka.pace import KafkaPace
 from bridge.kafka.reader import ends_of
 from bridge.kafka.transactions import TransactionalWriter
@@ -66,6 +67,7 @@ class Publisher:
             ),
             lock,
             pace,
+            outage_of(settings.kafka),
             call_seconds=CALL_SECONDS,
             stuck_seconds=STUCK_SECONDS,
             max_failures=1,

@@ -564,7 +564,7 @@ def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPa
             pass
 
     with pytest.raises(KafkaUnavailable, match=r"t could not be read within .*: the leader moves"):
-        readers.read_in_time("t", read)
+        readers.read_in_time(SETTINGS, "t", read)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from bridge.config import KafkaSettings
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable, explained
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from tests.tls import Authority
 from tests.unit.kafka.lost_brokers import TOPIC
 from tests.unit.kafka.lost_leaders import END, LostLeaders
@@ -308,4 +308,4 @@ def test_a_client_that_is_not_refused_is_not_outdated(
 
 def test_every_client_hears_of_quotas() -> None:
     made = clients._create(lambda properties, **_: properties, NOWHERE)
-    assert made["throttle_cb"] == outage.on_throttle
+    assert made["throttle_cb"] == outage_of(NOWHERE).on_throttle

@@ -16,7 +16,7 @@ from bridge.config import KafkaSettings
 from bridge.errors import SettingsError
 from bridge.kafka import clients, msk
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import Outage, outage
+from bridge.kafka.outage import Outage, outage_of
 from bridge.masking import MASK, concealed
 from tests.signing import token_of
 
@@ -57,7 +57,6 @@ def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
     signer = Signer()
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", SimpleNamespace(MSKAuthTokenProvider=signer))
     monkeypatch.setattr(msk, "_made", {})
-    monkeypatch.setattr(outage, "no_token", "")
     return signer
 
 
@@ -89,9 +88,10 @@ def test_a_signer_without_a_token_is_an_outage_with_its_reason(
     signer.error = raised
     with pytest.raises(KafkaUnavailable, match=f"^no token for Amazon MSK in {REGION}: AWS's signer: {why}"):
         clients.admin(SETTINGS)
+    assert "AWS's signer" in outage_of(SETTINGS).no_token
     signer.error = None
-    msk.token(REGION)
-    assert outage.no_token == ""
+    clients.admin(SETTINGS)
+    assert not outage_of(SETTINGS).no_token
 
 
 def test_the_reason_replaces_what_the_client_says_of_its_callback() -> None:

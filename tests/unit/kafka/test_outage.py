@@ -12,7 +12,9 @@ import pytest
 from confluent_kafka import KafkaError, ThrottleEvent
 from structlog.testing import capture_logs
 
-from bridge.kafka.outage import Outage
+from bridge.config import KafkaSettings
+from bridge.kafka import clients
+from bridge.kafka.outage import Outage, outage_of
 from tests.tls import Authority, demand_strict
 
 REFUSED = KafkaError(KafkaError._AUTHENTICATION, "sasl_ssl://127.0.0.1:1/1: Authentication failed")
@@ -133,3 +135,10 @@ def test_who_has_a_token_is_not_told_to_check_a_password(name: str) -> None:
     outage.properties = {name: "oauthbearer"}
     outage.on_error(REFUSED)
     assert outage.cause.startswith("the token is refused; check kafka.sasl_oauthbearer_… (sasl_ssl://")
+
+
+def test_each_cluster_has_its_own() -> None:
+    one, other = (KafkaSettings(bootstrap_servers=f"127.0.0.1:{port}") for port in (1, 2))
+    outage_of(one).on_error(REFUSED)
+    assert outage_of(clients.admin(one)).cause
+    assert not outage_of(clients.admin(other)).cause

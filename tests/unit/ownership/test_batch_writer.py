@@ -17,7 +17,7 @@ from bridge.errors import BridgeError, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import clients, pace, transactions
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.errors import KafkaUnavailable, TooMuch
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from bridge.ownership import batch_writer as module
 from bridge.ownership.batch_writer import MAX_FAILURES, BatchWriter
 from bridge.ownership.lost_record_guard import LostRecordGuard
@@ -294,7 +294,7 @@ def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner
     topic.faults = {
         "commit": [fails(code) for code in (KafkaError._TRANSPORT, KafkaError.ILLEGAL_GENERATION)]
     }
-    outage.on_error(KafkaError(KafkaError._TRANSPORT, "connection refused"))
+    outage_of(SETTINGS.kafka).on_error(KafkaError(KafkaError._TRANSPORT, "connection refused"))
     commit(writer)
     writer.close()
     assert [": no connection; check" in reason for reason in reasons] == [True, False]

@@ -19,7 +19,7 @@ from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Setting
 from bridge.errors import NotOwner, SettingsError
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import outage
+from bridge.kafka.outage import outage_of
 from bridge.observability.status import DeliveryStatus, KnownStatus, TermStatus
 from bridge.ownership.election import LeaderElection
 from bridge.ownership.group import Group, Member
@@ -91,10 +91,10 @@ def test_what_a_connection_will_need_is_checked_before_anything_else(
 @pytest.mark.parametrize("is_silent", [True, False])
 async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch, is_silent: bool) -> None:
     released = threading.Event()
-    address = f"http://{NOWHERE}/apis"
+    address, kafka = f"http://{NOWHERE}/apis", KafkaSettings(bootstrap_servers=NOWHERE)
 
     def ensure(*_: object) -> topics.Topics:
-        monkeypatch.setattr(outage, "cause", "the host name is unknown")
+        outage_of(kafka).cause = "the host name is unknown"
         monkeypatch.setattr(startup, "RETRY_SECONDS", 0.01)
         monkeypatch.setattr(startup, "SILENT_SECONDS", 0.01)
         return declare(Settings())
@@ -103,9 +103,7 @@ async def test_a_wait_for_the_registry_names_it(monkeypatch: pytest.MonkeyPatch,
     if is_silent:
         monkeypatch.setattr(Registry, "codecs_of_owner", lambda *_: released.wait(60))
     registry = RegistrySettings(url=f"http://user:secret@{NOWHERE}/apis")
-    service = app._Service(
-        Settings(kafka=KafkaSettings(bootstrap_servers=NOWHERE), registry=registry, feed=FeedSettings())
-    )
+    service = app._Service(Settings(kafka=kafka, registry=registry, feed=FeedSettings()))
     became, become = asyncio.Event(), service._status.become
 
     def noted(*args: Any, **details: Any) -> bool:

@@ -15,7 +15,6 @@ from bridge.clock import Instant
 from bridge.kafka import admin, clients, reader
 from bridge.kafka.batch import Header
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.outage import Outage
 
 NEVER = float("inf")
 PATIENCE = 1e6
@@ -76,7 +75,6 @@ class Log:
         monkeypatch.setattr(admin, "end_offsets", self._end_offsets)
         monkeypatch.setattr(admin, "offsets_since", self._offsets_since)
         monkeypatch.setattr(reader, "RETRY_SECONDS", 0)
-        monkeypatch.setattr(reader, "outage", Outage())  # clients of tests before may still report theirs
         monkeypatch.setattr(reader, "explain_hidden", lambda *_: "")
         return self
 
