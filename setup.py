@@ -40,6 +40,7 @@ COMPILED = [
     "bridge/dedup/eviction_horizon.py",
     "bridge/dedup/hash_table.py",
     "bridge/dedup/restored.py",
+    "bridge/snapshots/usage.py",
 ]
 """Each works plain, too. They import the bridge, the standard library, librt and mypy_extensions only."""
 

@@ -55,7 +55,7 @@ class EventPlace(NamedTuple):
 Ids: TypeAlias = "set[int] | array[int] | tuple[()]"
 
 
-@dataclass(slots=True)
+@dataclass
 class Use:
     """The last use of an id. Ids are sets while they are learnt, and else arrays: there may be millions."""
 
@@ -97,36 +97,43 @@ class Usage:
             self.note("sport", sport, hour, run)
             self.note("league", league, hour, run)
             self.note("region", region, hour, run)
-            parts = (item, *(item["betBuilderItems"] or ()))
-            for part in parts:
+            markets, selections = set[int](), set[int]()
+            for part in (item, *(item["betBuilderItems"] or ())):
+                selections.add(part["selectionId"])
                 if market := part["market"]:
+                    markets.add(market["id"])
                     self.note("market-type", (sport, market["type"]), hour, run)
-            selections = {part["selectionId"] for part in parts}
-            if item["event"] is None:
+            if event := item["event"]:
+                place = EventPlace(sport, league, region)
+                self.note_event(event["id"], hour, run, place, markets, selections)
+            else:
                 for number in selections:
                     self.note("selection", number, hour, run)
-            else:
-                markets = {part["market"]["id"] for part in parts if part["market"]}
-                place = EventPlace(sport, league, region)
-                self.note("event", item["event"]["id"], hour, run, place, markets, selections)
 
-    def note(self, kind: str, id_: Id, hour: int, run: int, *event: Any) -> None:
-        """Note one use; of an event also its place, and the markets and selections used."""
-        use = self.of[kind].get(id_)
-        is_news = use is None or hour > use.at
+    def note(self, kind: str, id_: Id, hour: int, run: int) -> Use:
+        """Note one use."""
+        uses = self.of[kind]
+        use = uses.get(id_)
         if use is None:
-            use = self.of[kind][id_] = Use(hour, run)
-        use.at = max(hour, use.at)
-        if event:
-            place, markets, selections = event
-            if hour == use.at:
-                use.place = place
-            use.markets, more = _joined(use.markets, markets)
-            use.selections, others = _joined(use.selections, selections)
-            is_news = is_news or more or others
-        if is_news:
+            use = uses[id_] = Use(hour, run)
+        elif hour <= use.at:  # nearly always
+            return use
+        use.at, use.run = hour, run
+        self.changed.add((kind, id_))
+        return use
+
+    def note_event(
+        self, id_: int, hour: int, run: int, place: EventPlace, markets: set[int], selections: set[int]
+    ) -> None:
+        """Note one use of an event, with its place and the markets and selections used."""
+        use = self.note("event", id_, hour, run)
+        if hour == use.at:
+            use.place = place
+        use.markets, more = _joined(use.markets, markets)
+        use.selections, others = _joined(use.selections, selections)
+        if more or others:
             use.run = run
-            self.changed.add((kind, id_))
+            self.changed.add(("event", id_))
 
     def since(self, at: float, after_run: int | None) -> Usage:
         """Return what bets have used since `at`, or that is news of a run after that one."""
@@ -173,6 +180,8 @@ class Usage:
 def _joined(have: Ids, more: set[int]) -> tuple[set[int], bool]:
     """Return the ids with as many more as there is room for, and whether there are any more."""
     found = have if isinstance(have, set) else {*have}
+    if more <= found:
+        return found, False
     new = sorted(more - found)[: MAX_IDS_OF_EVENT - len(found)]
     found.update(new)
     return found, bool(new)

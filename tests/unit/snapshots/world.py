@@ -397,7 +397,10 @@ def merge(state: JobState, used: Usage, hour: int) -> None:
     for kind, uses in used.of.items():
         for id_, use in uses.items():
             event = (use.place, {*use.markets}, {*use.selections}) if kind == "event" else ()
-            state.usage.note(kind, id_, hour, run, *event)
+            if event:
+                state.usage.note_event(id_, hour, run, *event)
+            else:
+                state.usage.note(kind, id_, hour, run)
 
 
 def put(topic: dict[bytes, bytes], record: Record) -> None:
