@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -71,11 +72,6 @@ def test_bytes_that_are_no_utf8_cost_their_item() -> None:
     good = json.dumps(ITEM).encode()
     found = answered(SPORTS, b"[" + good + b"," + good.replace(b"Foot", b"F\xf6\xf6t") + b"," + good + b"]")
     assert found == Answered([ITEM, ITEM], (Flaw(f"[1].translation: {CHARACTERS}", 1),))
-
-
-def test_too_many_errors_fail_the_answer() -> None:
-    with pytest.raises(ApiError, match="event/7 answered with 100,001 errors"):
-        read(QUESTIONS.event(7), {**PARTS, "league": ENTITY, "competitors": [0] * 100_001})
 
 
 PARTS: dict[str, Any] = dict.fromkeys(("eventTranslation", "sport", "region"), ENTITY)
@@ -200,6 +196,7 @@ def test_what_is_invalid_is_left_out_and_reported(
             [{**ITEM, "translation": "😀 😀"}],
         ),
         (QUESTIONS.currency_precision("X"), b'{"precision": -3}', {"precision": -3}),
+        (QUESTIONS.single("sport", 7), b'{"id": 7, "icon": null, "translations": {}}', texts()),
     ],
 )
 def test_a_valid_answer_is_read(request_: Request[Any], body: bytes, content: object) -> None:
@@ -227,6 +224,31 @@ def test_many_flaws_are_counted() -> None:
     assert found.content == [ITEM]
     assert [flaw.id for flaw in found.flaws] == [*range(MAX_FLAWS), None]
     assert (found.flaws[-1].why, found.more) == ("and 1,500 more", 1500)
+
+
+EVENT = {**PARTS, "league": ENTITY, "competitors": [ENTITY]}
+NO_NUMBER = {"id": "long-story", "translations": None}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({**EVENT, "league": None}, "league: "),
+        ({**EVENT, "competitors": None}, "competitors: "),
+        ({**EVENT, "sport": {"id": 7.0, "translations": {}}}, "sport.id: "),
+        ({**EVENT, "sport": {"id": 7}}, "sport.translations: "),
+        ({**EVENT, "sport": NO_NUMBER}, f"sport.id: {INTEGER}, and 1 more"),
+        ([EVENT], "the whole: "),
+        (None, "the whole: "),
+    ],
+)
+def test_an_unexpected_shape_is_named_by_its_place(answer: object, why: str) -> None:
+    asked = "GET /api/translations/all/event/7 answered with"
+    with pytest.raises(ApiError, match=f"^{asked} an unexpected shape: {re.escape(why)}") as caught:
+        read(QUESTIONS.event(7), answer)
+    assert "long-story" not in str(caught.value)
+    with pytest.raises(ApiError, match=f"^{asked} 100,001 errors"):
+        read(QUESTIONS.event(7), {**EVENT, "competitors": [0] * 100_001})
 
 
 UNFINISHED = [b"", b"  ", b"[", b'[{"id": 1', b'[{"id":1}', b'[{"id":1},', b'{"id": tr', b'["\\ud8']

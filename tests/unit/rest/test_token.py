@@ -1,4 +1,7 @@
-"""The bearer token: where it is read, which texts are valid, and when its end is logged."""
+"""The bearer token: which texts are valid, and when its end is logged.
+
+test_client_token.py shows which one is sent, tests/unit/config/test_secrets.py which one of a file counts.
+"""
 
 from __future__ import annotations
 
@@ -21,30 +24,6 @@ def lines(token: Token, *moments: float) -> list[dict[str, Any]]:
         for moment in moments:
             token.read(moment)
     return [dict(line) for line in logged]
-
-
-def test_the_last_usable_token_of_a_file_is_kept(tmp_path: Path) -> None:
-    """The file is read each time. While it is written, missing or a wrong one, the last token counts, also in
-    the next run.
-    """
-    file = tmp_path / "token"
-    file.write_text("one")
-    token = Token(api(token_file=file))
-    for text, read in (
-        ("one\n", "one"),
-        ("", "one"),
-        ("t wo", "one"),
-        ("nul\x00", "one"),
-        ("two", "two"),
-        ("<html>\n</html>", "two"),
-        (None, "two"),
-        ("three", "three"),
-    ):
-        if text is None:
-            file.unlink()
-        else:
-            file.write_text(text)
-        assert token.read(AT) == Token(api(token_file=file)).read(AT) == read
 
 
 @pytest.mark.parametrize("text", ["hush\nhush", "hush hush", "Bearer hush", "hüsh", "hush\x00", "hush\x7f"])

@@ -17,7 +17,7 @@ from bridge.config.api import KINDS
 from bridge.errors import SettingsError
 from bridge.records import topics
 from bridge.snapshots import job
-from bridge.snapshots.model import Counts, Job
+from bridge.snapshots.model import Counts
 from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.world import DAY, LANGUAGES, NOW, WORLD, Provider, Runs, alone, api, mention
 
@@ -80,6 +80,7 @@ def test_the_record_of_a_run() -> None:
     second = runs.run(Provider())
     assert (second.started_at, second.refreshed_at) == (NOW + HOUR, NOW)
     assert second.counts["event"] == Counts(1, 0, 0)
+    assert len(runs.records) == 1, "nothing but the Snapshot record: the state writes nothing either"
     runs.now = NOW
     assert first.id.startswith("20260921T141500.000000Z-")
     assert first.id != runs.run(Provider()).id
@@ -168,13 +169,12 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
     assert f"event:{EVENT.id}".encode() in runs.topic
 
 
-@pytest.mark.parametrize("name", ["translations", "currencies"])
-def test_all_settings_that_a_run_lacks_are_reported_at_once(name: Job) -> None:
+def test_all_settings_that_a_run_lacks_are_reported_at_once() -> None:
     with_file = Settings(api=ApiSettings(base_url="http://127.0.0.1:1", token_file=Path("token")))
     for settings, expected in (
         (Settings(), ["api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url"]),
         (with_file, ["kafka.bootstrap_servers", "registry.url", "BRIDGE_API__TOKEN_FILE:"]),
     ):
         with pytest.raises(SettingsError) as caught:
-            job.run(settings, Task(name), lambda *_: None, threading.Event())
+            job.run(settings, TASK, lambda *_: None, threading.Event())
         assert [line.split()[0] for line in str(caught.value).splitlines()] == expected

@@ -18,7 +18,6 @@ from bridge_sandbox.provider.rest.routes import Endpoint
 from tests.unit.snapshots.world import (
     BOTH,
     DAY,
-    NOW,
     WORLD,
     Provider,
     Runs,
@@ -148,7 +147,6 @@ SYMBOLS = [f"X{letter}" for letter in "ABCDEFGHIJKL"]
     ("job", "kind", "ids", "request_of"),
     [
         ("translations", "event", EVENT_IDS, Questions(api()).event),
-        ("translations", "markets", EVENT_IDS, Questions(api()).all_markets),
         ("currencies", "currency", SYMBOLS, Questions(api()).currency_precision),
     ],
 )
@@ -190,15 +188,6 @@ def test_what_was_owed_of_old_bets_is_reported_although_the_state_is_lost(runs: 
     assert not snapshot.complete or f"event:{EVENT.id}".encode() in runs.topic
 
 
-def test_markets_that_each_language_has_are_not_owed(runs: Runs) -> None:
-    runs.bets(mention(*WORLD.events))
-    provider = Provider(forbidden={"all-markets"})
-    runs.run(provider)
-    provider.asked()
-    snapshot = runs.run(provider)
-    assert (snapshot.owed, provider.asked()["markets"]) == (0, 0)
-
-
 def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
     settings = api(keep_days=5, max_left_out_share=1)
     runs.bets(mention(EVENT))
@@ -228,16 +217,6 @@ def test_a_404_confirms_that_a_name_is_gone(runs: Runs) -> None:
     snapshot = runs.run(provider, full=True, settings=settings)
     assert (snapshot.complete, snapshot.owed) == (True, 0)
     assert runs.removed == {f"competitor:{competitor.id}".encode() for competitor in others}
-
-
-def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
-    runs.bets(mention(EVENT))
-    provider = Provider()
-    runs.run(provider)
-    before = runs.topic.texts()
-    provider.wrong["all/event/"] = lambda event: event["eventTranslation"]["translations"].clear()
-    assert runs.run(provider, full=True).complete
-    assert runs.topic.texts() == before
 
 
 def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: Runs) -> None:
@@ -271,22 +250,12 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     references.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
     runs.bets(references)
     provider = Provider()
-    # The provider knows neither, which is reported, and not what this test is about.
     runs.run(provider, settings=settings)
     league = EVENT.league.id
     provider.catalogue.remove("league", league)
     provider.inject("all-event", status=500, times=None)
     runs.run(provider, full=True, settings=settings)
     assert f"league:{league}".encode() not in runs.removed
-
-
-def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -> None:
-    runs.bets(mention(EVENT))
-    runs.run(Provider())
-    before = dict(runs.state_topic)
-    runs.run(Provider())
-    assert len(runs.records) == 1, "nothing but the Snapshot record"
-    assert runs.state_topic == before
 
 
 @pytest.mark.parametrize(
@@ -313,22 +282,6 @@ def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: byte
     runs.bets(mention(EVENT))
     runs.run(Provider())
     assert f"event:{EVENT.id}".encode() in runs.topic
-
-
-def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> None:
-    runs = Runs("currencies")
-    provider = Provider()
-    runs.bets(mention(currencies=["BTC"]), at=NOW - 20 * DAY)
-    runs.bets(mention(currencies=["EUR"]))
-    runs.run(provider)
-    assert b"BTC" in runs.topic
-    runs.run(provider, full=True, settings=api(keep_days=5))
-    listed = [(key.decode(), runs.topic.currency(key.decode())) for key in runs.topic if key != b"BTC"]
-    number = {"Fiat": 1, "Crypto": 2, "Custom": 3}
-    body = [{"symbol": s, "type": number[c.type], "precision": c.precision} for s, c in listed]
-    provider.answers("active-currencies", body)
-    runs.run(provider, full=True, settings=api(keep_days=30, max_shrink_share=1))
-    assert runs.removed == set()
 
 
 def test_a_refusal_of_one_language_is_not_made_up_for_by_the_others(runs: Runs) -> None:
@@ -393,7 +346,6 @@ def test_a_text_whose_request_is_refused_is_kept(runs: Runs, status: int) -> Non
 def test_a_competitor_of_an_event_of_this_run_is_not_removed(runs: Runs) -> None:
     competitor = EVENT.competitors[0].id
     before = next(e for e in WORLD.events if competitor not in {c.id for c in e.competitors})
-
     provider = Provider()
     runs.bets(mention(before))
     runs.run(provider)

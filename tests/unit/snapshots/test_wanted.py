@@ -13,14 +13,10 @@ from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Found, Task, Wanted, chunks
-from tests.unit.snapshots.world import WORLD, Topic, api, bet, item, mention
+from tests.unit.snapshots.world import WORLD, Topic, api, bet, item, keys, mention
 
 EVENT, OTHER = WORLD.events[:2]
 ALL = Task.translations(api())
-
-
-def keys_of(used: Usage) -> set[bytes]:
-    return {key for kind in KINDS for key in used.keys(kind)}
 
 
 def test_a_choice_narrows_and_all_of_it_is_none() -> None:
@@ -57,13 +53,13 @@ def wanted(
 
 
 def test_a_run_that_goes_on_asks_about_lists_only() -> None:
-    resumed = wanted(mention(EVENT), keys_of(mention(EVENT)), full=True, resumed=True)
+    resumed = wanted(mention(EVENT), keys(mention(EVENT)), full=True, resumed=True)
     assert (resumed.events, resumed.markets, resumed.selections, resumed.types) == ([], [], [], {})
     assert resumed.listed["league"] == {EVENT.league.id}, "its list may have had a part of its texts"
 
 
 def test_one_missing_market_or_selection_is_reason_to_ask_about_its_event() -> None:
-    whole, market = keys_of(mention(EVENT)), EVENT.markets[0]
+    whole, market = keys(mention(EVENT)), EVENT.markets[0]
     for missing in (f"market:{EVENT.id}:{market.id}", f"selection:{market.selections[0]}"):
         found = wanted(mention(EVENT), whole - {missing.encode()})
         assert (found.events, found.markets) == ([], [EVENT.id])

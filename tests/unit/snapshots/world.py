@@ -18,6 +18,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.clock import Instant
 from bridge.config import ApiSettings, Settings
+from bridge.config.api import KINDS
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.kafka.batch import Record
 from bridge.rest.answers import Answered
@@ -242,6 +243,11 @@ def mention(*events: Event, currencies: Iterable[str] = ()) -> Usage:
     for symbol in currencies:
         used.add(bet(currency=symbol))
     return used
+
+
+def keys(used: Usage) -> set[bytes]:
+    """The keys of all that bets use."""
+    return {key for kind in KINDS for key in used.keys(kind)}
 
 
 def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
