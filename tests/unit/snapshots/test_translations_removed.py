@@ -212,4 +212,5 @@ async def test_a_record_that_cannot_be_read_is_reported_and_written_anew() -> No
     outcome = await translate(provider, topic, mention(EVENT), full=True)
     assert any(note.startswith("3 records of the topic cannot be read") for note in outcome.notes)
     assert outcome.removed == set()
-    assert {key: topic.texts()[key] for key in whole} == {key: provider.truth()[key] for key in whole}
+    found, truth = topic.texts(), provider.truth()
+    assert {key: found[key] for key in whole} == {key: truth[key] for key in whole}

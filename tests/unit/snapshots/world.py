@@ -37,6 +37,7 @@ from bridge_sandbox.provider.rest.faults import Answer, RestFault
 from bridge_sandbox.provider.rest.routes import Endpoint
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.world.entities import Event, Sizes, World
+from tests.integration.snapshots import key_of
 from tests.unit.snapshots.provider import answered
 
 T = TypeVar("T")
@@ -141,20 +142,11 @@ class Provider:
     def truth(self) -> dict[bytes, dict[str, str]]:
         """Key → every text that there is."""
         return {
-            key(known.kind, known.id, known.relations): {str(k): v for k, v in known.texts.items()}
+            key_of(known.kind, known.id, known.relations).encode(): {
+                str(k): v for k, v in known.texts.items()
+            }
             for known in self.catalogue.truth()
         }
-
-
-def key(kind: str, number: int, relations: Any) -> bytes:
-    """Of the simulator's truth, spelt here once more."""
-    match kind:
-        case "market":
-            return f"market:{relations['eventId']}:{number}".encode()
-        case "market-type-template":
-            return f"market-type-template:{relations['sportId']}:{number}".encode()
-        case _:
-            return f"{kind}:{number}".encode()
 
 
 _TRANSLATIONS = Codec(load("translation"), 1)
