@@ -113,9 +113,6 @@ def hangs_and_fails(path: str, at: float) -> httpx2.Response | None:
         pytest.param(at(MARKETS, HANG), BOTH, 0.5, range(300, 301), id="markets hang"),
         pytest.param(at(COMPETITOR, HANG), {"vanished": 300}, 0.5, range(1), id="what has vanished hangs"),
         pytest.param(at(r"/all/event/\d*0$", HANG), {"events": 300}, 1, range(30, 31), id="some hang"),
-        pytest.param(
-            at("", FAILING, after=20, until=140), {"events": 2000}, 0.5, range(200), id="two minutes"
-        ),
         pytest.param(hangs_and_fails, {"events": 2000}, 0.5, range(1, 200), id="one hangs, and an outage"),
         pytest.param(at(EVENT, A_MINUTE), {"owed": 300}, 0.5, range(300, 301), id="what is owed is refused"),
         pytest.param(at("", HANG, after=30), BOTH, 0.5, "no answer", id="all in the middle"),
