@@ -41,6 +41,35 @@ def test_a_selection_of_two_events_is_the_later_ones() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("old", "removes", "changed"),
+    [
+        (None, False, {"sv": "Ny"}),
+        (Translation("selection", 6, {"en": "Old"}, 77), False, {"sv": "Ny"}),
+        (Translation("selection", 6, {"en": "Later"}, 99), True, None),
+        (Translation("selection", 6, {"sv": "Ny"}, 88), True, None),
+        (Translation("selection", 6, {"sv": "Gammal", "en": "Old"}, 88), False, {"sv": "Ny", "en": "Old"}),
+        (Translation("selection", 6, {"sv": "Gammal", "en": "Old"}, 88), True, {"sv": "Ny"}),
+        (Translation("selection", 6, {"sv": "Ny"}, 88, sport_id=3), True, None),
+    ],
+)
+def test_what_a_record_of_the_topic_leaves_to_be_written(
+    old: Translation | None, removes: bool, changed: dict[str, str] | None
+) -> None:
+    merged = Merged(ALL, {})
+    merged.entity("selection", entity(6, sv="Ny"), True, {"event_id": 88})
+    found = merged.against(b"selection:6", old, removes=removes)
+    assert found == (None if changed is None else Translation("selection", 6, changed, 88))
+
+
+def test_what_comes_along_is_kept_unless_the_run_is_narrowed() -> None:
+    for task, key in (
+        (Task.translations(api(kinds=["sport"])), b"competitor:7"),
+        (Task.translations(api(), kinds=["sport"]), None),
+    ):
+        assert Merged(task, {}).entity("competitor", entity(7, en="Team"), True) == key
+
+
 def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
     merged = Merged(ALL, {"de-DE": "de"})
     assert merged.normalize({"de": "A", "de-DE": "B"}) == merged.normalize({"de-DE": "B", "de": "A"})

@@ -249,16 +249,6 @@ async def test_a_list_in_another_language_is_kept_under_that() -> None:
     assert topic.translation("sport:77").texts == {"en": "Only there"}
 
 
-async def test_a_language_may_be_called_otherwise() -> None:
-    provider = Provider(language_keys={"en": "en-GB", "sv": "swe"}, only_in_all={"sv"})
-    settings = api(language_keys={"en-GB": "en", "swe": "sv"})
-    topic = Topic()
-    await translate(provider, topic, mention(EVENTS[0]), settings=settings)
-    for key in (f"event:{EVENTS[0].id}", f"league:{EVENTS[0].league.id}"):
-        assert topic.translation(key).texts == provider.truth()[key.encode()]
-    assert provider.asked()["all-league"] == 0, "the event has its names in all languages"
-
-
 async def test_nothing_is_asked_by_id_twice() -> None:
     provider, topic = await first_run(*EVENTS, **BOTH)
     provider.rest.requests.clear()

@@ -355,13 +355,3 @@ async def test_a_text_that_is_invalid_in_an_answer_is_kept(by: str) -> None:
     provider.wrong[by] = half_a_character(*((mine, "translation") if "sv" in by else of_event))
     await translate(provider, topic, mention(EVENT), full=True)
     assert topic.texts() == before
-
-
-async def test_a_name_under_0_is_published() -> None:
-    zero = {"id": 0, "translations": {"en": "Zero"}}
-    event = dict.fromkeys(("eventTranslation", "sport", "region", "league"), zero)
-    provider, topic = Provider(), Topic()
-    provider.answers("all-event", event | {"competitors": [zero]})
-    await translate(provider, topic, alone(0, place=(0, 0, 0)))
-    for kind in ("event", "sport", "region", "league", "competitor"):
-        assert topic.translation(f"{kind}:0").texts == {"en": "Zero"}
