@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 import httpx2
@@ -21,9 +21,8 @@ from bridge.snapshots.model import Translation
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import EventPlace, Usage, Use
 from bridge.snapshots.wanted import Task
-from bridge_sandbox.provider.world.entities import Sizes, World
 from tests.unit.snapshots.provider import SPORTS, api, now
-from tests.unit.snapshots.world import NOW, Provider, Topic
+from tests.unit.snapshots.world import Topic
 from tests.virtual.loop import run
 
 T = TypeVar("T")
@@ -48,34 +47,49 @@ class Ended(NamedTuple):
     owed: int
 
 
+def told(path: str, competitors: Iterable[int]) -> object:
+    """What the provider answers to a path if all is well."""
+    match path.split("/")[3:]:
+        case ["all", "event", number]:
+            names = ("eventTranslation", "sport", "region", "league")
+            return dict.fromkeys(names, named(int(number))) | {"competitors": []}
+        case ["all", _, "markets"]:
+            return [{"marketTypeId": 1, "marketTranslations": named(1), "selections": []}]
+        case ["all", "competitor", number]:
+            return named(int(number)) | {"translations": {}}
+        case [language, "competitors"]:
+            return [{"id": number, "language": language, "translation": "x"} for number in competitors]
+        case [language, _, "markets"]:
+            market = {"id": 1, "language": language, "translation": "x"}
+            return [{"marketTypeId": 1, "market": market, "selections": []}]
+    raise AssertionError(path)
+
+
+def named(number: int) -> dict[str, object]:
+    return {"id": number, "translations": dict.fromkeys(api().languages, "x")}
+
+
 def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0, owed: int = 0) -> Ended:
     """Ask for events, for markets, for a tenth of the competitors, which no list has, or for what is owed."""
     kinds = ("competitor",) if vanished else ("event", "market") if events or owed else ("market",)
     settings = api(requests_per_second=5.0, kinds=kinds)
-    sizes = Sizes(leagues=1, competitors=10 * vanished or 2, events=max(events, markets, owed, 1))
-    world = World(7, NOW, sizes)
-    provider, topic, used = Provider(world=world, languages=settings.languages), Topic(), Usage()
-    if vanished:
-        for place, one in enumerate(world.competitors):
-            record = Translation("competitor", one.id, {"en": "x"})
-            topic[record.key] = topic.codec.encode(record.to_avro("s"))
-            if not place % 10:
-                provider.catalogue.remove("competitor", one.id)
-    elif owed:
-        topic.owed = {f"event:{event.id}" for event in world.events}
-    else:
-        for event in world.events:
-            use = used.of["event"].setdefault(event.id, Use(0, 1, EventPlace(1, 1, 1)))
-            use.markets = {1} if markets else set()
+    topic, used = Topic(), Usage()
+    for number in range(10 * vanished):
+        record = Translation("competitor", number, {"en": "x"})
+        topic[record.key] = topic.codec.encode(record.to_avro("s"))
+    topic.owed = {f"event:{number}" for number in range(1, owed + 1)}
+    for number in range(1, max(events, markets) + 1):
+        use = used.of["event"].setdefault(number, Use(0, 1, EventPlace(1, 1, 1)))
+        use.markets = {1} if markets else set()
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
         await asyncio.sleep(0.05)
-        found = mood(request.url.path, asyncio.get_running_loop().time())
+        path = request.url.path
+        found = mood(path, asyncio.get_running_loop().time())
         if found is HANG:
             await asyncio.sleep(1e7)
-        told = provider.rest.answer(NOW, request.url.raw_path.decode(), provider.authorization)
-        one = orjson.dumps(orjson.loads(told.body)[:1]) if "/markets" in request.url.path else told.body
-        return found or httpx2.Response(told.status, content=one)
+        listed = (number for number in range(10 * vanished) if number % 10)
+        return found or httpx2.Response(200, content=orjson.dumps(told(path, listed)))
 
     async def story() -> Ended:
         error, left_out, left = None, 0, 0
@@ -103,7 +117,7 @@ A_MINUTE, AN_HOUR = (httpx2.Response(429, headers={"Retry-After": seconds}) for 
 
 def hangs_and_fails(path: str, at: float) -> httpx2.Response | None:
     """One event never has an answer, and none has in an outage."""
-    return HANG if path.endswith("/all/event/20000005") else FAILING if 60 <= at < 160 else None
+    return HANG if path.endswith("/all/event/1995") else FAILING if 60 <= at < 160 else None
 
 
 @pytest.mark.parametrize(
