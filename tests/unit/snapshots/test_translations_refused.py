@@ -35,18 +35,11 @@ from tests.unit.snapshots.world import (
 
 TRANSLATIONS = [endpoint for endpoint in ENDPOINTS if endpoint not in CURRENCIES]
 EVENT, OTHER, THIRD = WORLD.events[:3]
-KINDS_OF: dict[Endpoint, set[str]] = {
-    "sports": {"sport"},
-    "regions": {"region"},
-    "leagues": {"league"},
-    "competitors": {"competitor"},
-    "all-sport": {"sport"},
-    "all-region": {"region"},
-    "all-league": {"league"},
-    "all-competitor": {"competitor"},
-    "all-event": {"event", "sport", "region", "league", "competitor"},
-    "all-markets": {"market", "selection"},
-    "markets": {"market", "selection"},
+KINDS_OF: dict[str, set[str]] = {
+    **{f"{kind}s": {kind} for kind in LISTED},
+    **{f"all-{kind}": {kind} for kind in LISTED},
+    "all-event": {"event", *LISTED},
+    **{endpoint: {"market", "selection"} for endpoint in ("all-markets", "markets")},
     "selection-templates": {"selection-template"},
     "market-type-templates": {"market-type-template"},
 }
@@ -127,20 +120,18 @@ async def test_an_unknown_event_is_not_asked_about_again() -> None:
     assert f"1 events are unknown to the provider, such as {EVENT.id}" in outcome.notes
 
 
-async def test_markets_are_asked_for_in_each_language_where_there_is_nothing_in_all() -> None:
-    topics = []
-    faults: list[dict[str, Any]] = [{"body": "[]"}, {"status": 404}]
-    for fault in faults:
-        provider, topic = Provider(), Topic()
-        provider.inject("all-markets", times=None, **fault)
-        provider.wrong["/sv/.*/markets"] = lambda _: []
-        outcome = await translate(provider, topic, mention(EVENT))
-        assert (outcome.left_out, any("unknown" in note for note in outcome.notes)) == ((), False)
-        assert provider.asked()["markets"] == len(api().languages)
-        topics.append(topic)
-    assert topics[0].texts() == topics[1].texts()
-    market = f"market:{EVENT.id}:{EVENT.markets[0].id}"
-    assert topics[0].translation(market).texts.keys() == {"en", "de"}
+@pytest.mark.parametrize("fault", [{"body": "[]"}, {"status": 404}])
+async def test_markets_are_asked_for_in_each_language_where_there_is_nothing_in_all(
+    fault: dict[str, Any],
+) -> None:
+    provider, topic = Provider(), Topic()
+    provider.inject("all-markets", times=None, **fault)
+    provider.wrong["/sv/.*/markets"] = lambda _: []
+    outcome = await translate(provider, topic, mention(EVENT))
+    assert (outcome.left_out, any("unknown" in note for note in outcome.notes)) == ((), False)
+    assert provider.asked()["markets"] == len(api().languages)
+    for market in EVENT.markets:
+        assert topic.translation(f"market:{EVENT.id}:{market.id}").texts.keys() == {"en", "de"}
 
 
 FAULTS: list[dict[str, Any]] = [{"status": 500}, {"status": 400}, {"body": "{"}, {"body": '{"id": "x"}'}]
@@ -181,16 +172,15 @@ async def test_one_thing_that_fails_is_left_out_and_owed(endpoint: Endpoint, fau
     again = await translate(provider, topic, mention())
     assert (again.left_out, again.owed) == ((), set())
     assert topic.texts() == whole.texts()
-    assert provider.asked().keys() <= {"sports", "regions", "leagues", "competitors", *ASKED_WITH[endpoint]}
+    asked = ASKED_WITH.get(endpoint, {endpoint})
+    assert {*provider.asked()} <= {"sports", "regions", "leagues", "competitors", *asked}
 
 
-ASKED_WITH: dict[Endpoint, set[Endpoint]] = {
-    **{endpoint: {endpoint} for endpoint in TRANSLATIONS},
-    "all-event": {"all-event", "all-sport", "all-region", "all-league", "all-competitor"},
-    "all-markets": {"all-markets", "markets"},
-    "markets": {"all-markets", "markets"},
+ASKED_WITH: dict[str, set[str]] = {
+    "all-event": {"all-event", *(f"all-{kind}" for kind in LISTED)},
+    **{endpoint: {"all-markets", "markets"} for endpoint in ("all-markets", "markets")},
 }
-"""What has to be asked to make up for it."""
+"""What has to be asked to make up for an endpoint, if it is not that alone."""
 
 
 @pytest.mark.parametrize("bad", [0, 49, 99])

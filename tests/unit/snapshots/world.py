@@ -162,18 +162,23 @@ def _texts(value: bytes) -> dict[str, str]:
 class Topic(dict[bytes, bytes]):
     """What a compacted topic of a job holds: key → value."""
 
-    def __init__(self, schema: str = "translation") -> None:
-        self.codec = Codec(load(schema), 1)
+    def __init__(self, job: Job = "translations") -> None:
+        self.job: Job = job
+        self.codec = Codec(load(SCHEMAS[job]), 1)
         self._snapshots = 0
         self.owed: set[str] = set()
         self.missing: set[str] = set()
+
+    def task(self, settings: ApiSettings) -> Task:
+        """A run of everything."""
+        return Task.translations(settings) if self.job == "translations" else Task(self.job)
 
     def known(self, used: Usage, full: bool, task: Task | None = None) -> Found:
         """What a run finds."""
         state = JobState("translations", {})
         state.usage = used
         state.refused |= {"owed": self.owed, "missing": self.missing}
-        return Found(task or Task.translations(api()), dict(self), used, state, full)
+        return Found(task or self.task(api()), dict(self), used, state, full)
 
     def snapshot_id(self) -> str:
         """The id of the next snapshot."""
@@ -258,11 +263,11 @@ async def translate(
     settings: ApiSettings | None = None,
     scope: Task | None = None,
 ) -> Portion:
-    """One run; the topic holds what it published."""
+    """One run of the job whose topic it is; the topic holds what it published."""
     settings = settings or api()
-    known = topic.known(references, full, scope or Task.translations(settings))
-    job = Translations(settings, topic.codec, known)
-    return topic.take(await job.run(provider, topic.snapshot_id()), known)
+    found = topic.known(references, full, scope or topic.task(settings))
+    of = Currencies if found.task.job == "currencies" else Translations
+    return topic.take(await of(settings, topic.codec, found).run(provider, topic.snapshot_id()), found)
 
 
 async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
@@ -270,13 +275,6 @@ async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
     provider, topic = Provider(**policy), Topic()
     await translate(provider, topic, mention(*events))
     return provider, topic
-
-
-async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Portion:
-    """One run of the currencies; the topic holds what it published."""
-    known = topic.known(references, full, Task("currencies"))
-    job = Currencies(api(), topic.codec, known)
-    return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
 
 def written(outcome: Portion) -> set[str]:
@@ -289,8 +287,7 @@ class Runs:
 
     def __init__(self, name: Job = "translations") -> None:
         self.name: Job = name
-        schema = SCHEMAS[name]
-        self.topic = Topic(schema)
+        self.topic = Topic(name)
         self.state_topic: dict[bytes, bytes] = {}
         self.last: Snapshot | None = None
         self.now = NOW
@@ -303,7 +300,7 @@ class Runs:
         """Every Snapshot record."""
         self.reachable = True
         """Whether Kafka is, before the end of a run."""
-        self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
+        self._codecs = {"snapshot": Codec(load("snapshot"), 2), SCHEMAS[name]: self.topic.codec}
         self._read: list[tuple[float, Usage]] = []
         self._new: list[tuple[float, Usage]] = []
 
