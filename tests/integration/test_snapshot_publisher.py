@@ -162,22 +162,6 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
     assert len(committed) == 2
 
 
-def test_records_of_a_clock_that_is_ahead(place: Place) -> None:
-    settings, ahead = prepared(place), 2 * 3_600_000
-    sealer = Sealer(settings)
-    reasons: list[str] = []
-    with at_work(settings, trouble=reasons.append) as publisher:
-        publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        late = [
-            Record(record.topic, record.key, record.value, record.timestamp + ahead)
-            for record in records(settings, 2)
-        ]
-        with pytest.raises(SinkBroken, match=r"[Ii]nvalid timestamp.* The clock of this machine"):
-            publisher.publish(late, partial(sealer.record, 2))
-    assert not reasons
-    assert JobStorage(settings, JOB).published() == state(1)
-
-
 @pytest.mark.long
 async def test_runs_killed_at_random(place: Place) -> None:
     await killed_at_random(place, kills=8, seed=1)
@@ -199,13 +183,21 @@ async def test_a_broker_that_is_away_in_the_middle(place: Place) -> None:
     assert read(settings) == (2, state(2))
 
 
-def test_a_record_that_the_topic_will_never_take(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("value", "ahead", "why"),
+    [(b"x", 2 * 3_600_000, r"[Ii]nvalid timestamp.* The clock of this"), (b"x" * 2_000_000, 0, "too large")],
+    ids=["clock", "size"],
+)
+def test_a_record_that_the_topic_will_never_take(place: Place, value: bytes, ahead: int, why: str) -> None:
     settings = prepared(place)
     sealer = Sealer(settings)
-    too_large = Record(topic_of(settings, JOB), b"sport:1", b"x" * 2_000_000, 0)
-    with at_work(settings) as publisher:
+    reasons: list[str] = []
+    with at_work(settings, reasons.append) as publisher:
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        with pytest.raises(SinkBroken, match="too large"):
-            publisher.publish([*records(settings, 2), too_large], partial(sealer.record, 2))
+        *others, last = records(settings, 2)
+        unfit = Record(last.topic, last.key, value, last.timestamp + ahead)
+        with pytest.raises(SinkBroken, match=why):
+            publisher.publish([*others, unfit], partial(sealer.record, 2))
+    assert not reasons
     # What was begun has been aborted: so nothing waits for its time-out.
     assert JobStorage(settings, JOB).published() == state(1)
