@@ -210,9 +210,8 @@ def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
         runs.bets(mention(EVENT))
         runs.run(provider)
         runs.bets(mention(OTHER))
-        for endpoint in failing:
-            provider.inject(endpoint, status=500, times=None)
         if failing:
+            provider.inject(*failing, status=500, times=None)
             assert runs.run(provider).owed == 1
         if lost:
             runs.topic.clear()
@@ -247,9 +246,7 @@ def test_a_token_without_a_right_has_whole_runs_of_the_kinds_that_it_may_read(ru
 
 def test_the_coverage_of_what_was_owed_is_that_of_the_answer(runs: Runs) -> None:
     provider = Provider()
-    provider.inject("all-event", status=500, times=None)
-    provider.inject("all-markets", status=500, times=None)
-    provider.inject("markets", status=500, times=None)
+    provider.inject("all-event", "all-markets", "markets", status=500, times=None)
     runs.bets(mention(EVENT))
     runs.run(provider)
     status = JobStatus.of(runs.report)
@@ -389,17 +386,14 @@ def test_a_refusal_of_one_language_is_not_made_up_for_by_the_others(runs: Runs) 
     assert "sv" in runs.topic.translation(market).texts
 
 
-@pytest.mark.parametrize("status", [None, 404])
+@pytest.mark.parametrize("fault", [{"body": "[]"}, {"status": 404}])
 def test_without_a_right_to_all_markets_an_event_that_has_none_any_more_is_not_owed(
-    runs: Runs, status: int | None
+    runs: Runs, fault: dict[str, Any]
 ) -> None:
     runs.bets(mention(EVENT, OTHER))
     provider = Provider()
     provider.inject("all-markets", status=403, times=None)
-    if status is None:
-        provider.answers("markets", [])
-    else:
-        provider.inject("markets", status=status, times=None)
+    provider.inject("markets", times=None, **fault)
     runs.run(provider)
     assert runs.owed == set()
 
@@ -416,22 +410,19 @@ def test_a_run_in_one_language_leaves_what_is_owed_in_another(runs: Runs) -> Non
     assert "sv" in runs.topic.translation(f"league:{EVENT.league.id}").texts
 
 
-def in_swedish_only_by_id(event: Any) -> None:
-    """Change an answer about an event."""
-    for member in (event["sport"], event["region"], event["league"], *event["competitors"]):
-        member["translations"].pop("sv", None)
-
-
 @pytest.mark.parametrize("status", [403, 500])
 def test_a_text_whose_request_is_refused_is_kept(runs: Runs, status: int) -> None:
-    endpoints: list[Endpoint] = ["all-league", "all-competitor", "all-sport", "all-region"]
     runs.bets(mention(EVENT, OTHER, THIRD))
     provider = Provider(only_in_all={"sv"})
+
+    def in_swedish_only_by_id(event: Any) -> None:
+        for member in (event["sport"], event["region"], event["league"], *event["competitors"]):
+            member["translations"].pop("sv", None)
+
     provider.wrong["all/event"] = in_swedish_only_by_id
     runs.run(provider)
     before = runs.topic.texts()
-    for endpoint in endpoints:
-        provider.inject(endpoint, status=status, times=None)
+    provider.inject("all-league", "all-competitor", "all-sport", "all-region", status=status, times=None)
     runs.run(provider, full=True, settings=api(max_left_out_share=1))
     assert runs.topic.texts() == before
 

@@ -125,9 +125,10 @@ class Provider:
             other = await other
         return Answer(200, json.dumps(content if other is None else other).encode())
 
-    def inject(self, endpoint: Endpoint | None, **fault: Any) -> None:
-        """Let requests to an endpoint (None: to any) fail: one, or as many as `times` says (None: all)."""
-        self.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
+    def inject(self, *endpoints: Endpoint | None, **fault: Any) -> None:
+        """Let requests to each endpoint (None: to any) fail: one, or as many as `times` says (None: all)."""
+        for endpoint in endpoints:
+            self.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
 
     def answers(self, endpoint: Endpoint, content: object, times: int | None = None, **fault: Any) -> None:
         """Answer requests to an endpoint with that content: all of them, or as many as `times` says."""
