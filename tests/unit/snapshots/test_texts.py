@@ -25,6 +25,7 @@ def test_languages_are_counted_by_their_codes_and_blank_texts_are_none() -> None
         merged.item("sport", {"id": number, "language": language, "translation": "Name"})
     merged.entity("sport", entity(4, sv="Fyra", en=""), True)
     merged.entity("sport", entity(5, sv=""), True)
+    merged.entity("event", entity(7, sv=""), True)  # which has a record without a name
     merged.item("sport", {"id": 6, "language": "en", "translation": "  "})
     assert (merged.languages, merged.complete) == ({"en": 3, "sv": 1}, {b"sport:4"})
 
