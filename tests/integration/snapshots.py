@@ -24,6 +24,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.cli.snapshot_tables import plan_as_json
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings, TopicsSettings
+from bridge.config.api import LISTED
 from bridge.errors import BridgeError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
@@ -321,28 +322,29 @@ def expected(provider: Simulator, bets: Iterable[Datum]) -> dict[str, Datum]:
     found: dict[str, Datum] = {}
     for known in truth:
         relations, texts = dict(known.relations), {str(k): text for k, text in known.texts.items()}
-        key = f"{known.kind}:{known.id}"
+        key = key_of(known.kind, known.id, relations)
+        if known.kind in (*LISTED, "selection-template"):
+            relations = {}  # which the interface does not give
         match known.kind:
-            case "sport" | "region" | "league" | "competitor":
-                is_there, relations = True, {}
-                if key not in mentioned.keys | competitors:  # only its list is read
-                    texts = {k: text for k, text in texts.items() if k not in policy.only_in_all}
             case "event":
                 is_there = known.id in mentioned.events
-            case "market":
-                key = f"market:{relations['eventId']}:{known.id}"
+            case "market" | "selection":
                 is_there = relations["eventId"] in mentioned.with_markets
-            case "selection":
-                is_there = relations["eventId"] in mentioned.with_markets
-                del relations["marketId"]
-            case "market-type-template":
-                key = f"market-type-template:{relations['sportId']}:{known.id}"
+            case "selection-template" | "market-type-template":
                 is_there = key in mentioned.keys
-            case "selection-template":
-                is_there, relations = key in mentioned.keys, {}
+            case _:
+                is_there = True
+                if key not in mentioned.keys | competitors:  # only its list is read
+                    texts = {k: text for k, text in texts.items() if k not in policy.only_in_all}
         if is_there:
             found[key] = {"kind": known.kind, "id": known.id, "translations": texts, **_relations(relations)}
     return found
+
+
+def key_of(kind: str, number: int, relations: Mapping[str, Any]) -> str:
+    """The key of a record, by the simulator's truth."""
+    within = {"market": "eventId", "market-type-template": "sportId"}.get(kind)
+    return f"{kind}:{number}" if within is None else f"{kind}:{relations[within]}:{number}"
 
 
 def _members(relations: Mapping[str, int | tuple[int, ...]]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bridge_sandbox.provider.rest.faults import RestFault
+from bridge_sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from tests.harness import Place
 from tests.integration.snapshots import (
     Jobs,
@@ -34,9 +35,8 @@ async def test_each_bet_is_read_once(place: Place) -> None:
         assert without_ids(topics.present("translations")) == wanted
         # The translations have read them for both.
         assert [(await jobs.run("currencies")).bets for _ in range(2)] == [0, 0]
-        exchanged = topics.present("currencies")
-        used = {(bet.get("amount") or {}).get("currency") for bet in bets} - {None}
-        assert used <= exchanged.keys()
+        exchanged = {symbol: datum["precision"] for symbol, datum in topics.present("currencies").items()}
+        assert exchanged == {**{str(it.symbol): it.precision for it in ACTIVE}, **UNLISTED}
 
         await delete_topic(place, "snapshot-state")
         assert (await jobs.run()).bets == len(bets)

@@ -4,63 +4,91 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import partial
 
 import pytest
 from confluent_kafka import KafkaException, Message, Producer
 
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import NotCommitted, SinkBroken
+from bridge.errors import SinkBroken
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import TopicScan
 from bridge.records import topics
+from bridge.registry import Registry
 from bridge.snapshots.lock import Lock
+from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import JobStorage, last_snapshot, topic_of
+from tests.chaos.test_snapshots import killed_at_random
 from tests.harness import PATIENCE, Place
-from tests.integration.publishing import (
-    JOB,
-    Sealer,
-    prepared,
-    read_snapshot,
-    records,
-    records_at,
-    started,
-    state,
-)
+from tests.integration.publishing import prepared
 from tests.processes import send
 
-LINES = 4
-KILLS = 4
-"""Of each line."""
+JOB: Job = "translations"
+KEYS = 5_000
 
 
 @contextmanager
-def at_work(
-    settings: Settings, stop: threading.Event | None = None, trouble: Callable[[str], None] = print
-) -> Iterator[Publisher]:
+def at_work(settings: Settings, trouble: Callable[[str], None] = print) -> Iterator[Publisher]:
     """A run that has its lock and has fenced its predecessors."""
-    with closing(Lock(settings, JOB, stop or threading.Event(), trouble)) as lock:
+    with closing(Lock(settings, JOB, threading.Event(), trouble)) as lock:
         assert lock.acquire(PATIENCE)
         with closing(Publisher(settings, JOB, lock)) as publisher:
             publisher.open()
             yield publisher
 
 
+def state(number: int) -> dict[bytes, bytes]:
+    """The content of snapshot `number`: every value is new, every seventh key is missing."""
+    return {b"sport:%d" % i: b"\0\0\0\0\7%d %d" % (number, i) for i in range(KEYS) if (i + number) % 7}
+
+
+def records(settings: Settings, number: int) -> list[Record]:
+    """The records to write for it."""
+    whole, topic, now = state(number), topic_of(settings, JOB), round(time.time() * 1000)
+    names = (b"sport:%d" % i for i in range(KEYS))
+    return [Record(topic, name, whole.get(name), now) for name in names]
+
+
+def records_at(settings: Settings, ends: Offsets) -> dict[bytes, bytes]:
+    """Key → value of the topic's records up to these offsets."""
+    messages: list[Message] = []
+    TopicScan(topic_of(settings, JOB), messages.append, ends=ends).read(settings)
+    found = {message.key() or b"": message.value() for message in messages}
+    return {key: value for key, value in found.items() if value is not None}
+
+
 def read(settings: Settings, *, visible: bool = False) -> tuple[int, dict[bytes, bytes]]:
-    """Number and content of the last snapshot, as `read_snapshot`."""
-    found = read_snapshot(settings, visible=visible)
-    assert found is not None
-    return int(found[0].id), found[1]
+    """Number of the last whole snapshot, and exactly its records.
+
+    Waits until all that was committed can be seen, unless what is `visible` now is enough.
+    """
+    snapshot = last_snapshot(settings, JOB, visible=visible)
+    assert snapshot is not None
+    return int(snapshot.id), records_at(settings, snapshot.ends)
+
+
+class Sealer:
+    """Makes Snapshot records whose id is a number."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._topic = topics.declare(settings).snapshots.name
+        with Registry(settings.registry) as registry:
+            self._codec = Codec(load("snapshot"), registry.register(settings.topics.prefix)["snapshot"])
+
+    def record(self, number: int, ends: Offsets) -> Record:
+        """The record of snapshot `number`."""
+        now = time.time()
+        snapshot = Snapshot(JOB, str(number), now, now, now, True, ("en",), ends=ends)
+        return Record(self._topic, JOB.encode(), self._codec.encode(snapshot.to_avro()), round(now * 1000))
 
 
 def dead_transaction(place: Place, settings: Settings) -> Producer:
@@ -76,14 +104,12 @@ def dead_transaction(place: Place, settings: Settings) -> Producer:
 def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
     settings = prepared(place)
     sealer = Sealer(settings)
-    assert read_snapshot(settings) is None
+    assert last_snapshot(settings, JOB) is None
     ends = []
     with at_work(settings) as publisher:
         for number in (1, 2, 3):
             ends.append(publisher.publish(records(settings, number), partial(sealer.record, number)))
-            found = read_snapshot(settings)
-            assert found is not None
-            assert (found[0].id, found[0].ends, found[1]) == (str(number), ends[-1], state(number))
+            assert read(settings) == (number, state(number))
         ends.append(publisher.publish([], partial(sealer.record, 4)))
     assert [records_at(settings, end) for end in ends] == [state(n) for n in (1, 2, 3, 3)]
     assert JobStorage(settings, JOB).published() == state(3)
@@ -106,34 +132,6 @@ def test_what_a_dead_run_left_open_neither_hides_nor_shows(place: Place) -> None
     assert read(settings) == (2, state(2))
     with pytest.raises(KafkaException, match="fenced"):  # not timed out
         dead.commit_transaction(20)
-
-
-class Interrupted(list[Record]):
-    """Records in the middle of which something happens, the first time."""
-
-    def __init__(self, given: list[Record], interrupt: Callable[[], object]) -> None:
-        super().__init__(given)
-        self._interrupts = [interrupt]
-
-    def __iter__(self) -> Iterator[Record]:
-        given = list(super().__iter__())
-        yield from given[: len(given) // 2]
-        if self._interrupts:
-            self._interrupts.pop()()
-        yield from given[len(given) // 2 :]
-
-
-def test_a_producer_that_was_fenced(place: Place) -> None:
-    settings = prepared(place)
-    sealer = Sealer(settings)
-    reasons: list[str] = []
-    fenced = Interrupted(records(settings, 2), lambda: place.open_transaction(JOB).abort_transaction(20))
-    with at_work(settings, trouble=reasons.append) as publisher:
-        publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        publisher.publish(fenced, partial(sealer.record, 2))
-    assert len(reasons) == 1
-    assert read(settings) == (2, state(2))
-    assert JobStorage(settings, JOB).published() == state(2)
 
 
 def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
@@ -164,69 +162,9 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
     assert len(committed) == 2
 
 
-def test_records_of_a_clock_that_is_ahead(place: Place) -> None:
-    settings, ahead = prepared(place), 2 * 3_600_000
-    sealer = Sealer(settings)
-    reasons: list[str] = []
-    with at_work(settings, trouble=reasons.append) as publisher:
-        publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        late = [
-            Record(record.topic, record.key, record.value, record.timestamp + ahead)
-            for record in records(settings, 2)
-        ]
-        with pytest.raises(SinkBroken, match=r"[Ii]nvalid timestamp.* The clock of this machine"):
-            publisher.publish(late, partial(sealer.record, 2))
-    assert not reasons
-    assert JobStorage(settings, JOB).published() == state(1)
-
-
 @pytest.mark.long
-def test_killed_at_any_moment(place: Place) -> None:
-    # Several at a time, each with its own topics: most of it is waiting for what a dead one left open.
-    lines = [prepared(replace(place, prefix=f"{place.prefix}-{line}")) for line in range(LINES)]
-    with ThreadPoolExecutor(LINES) as pool:
-        published = list(pool.map(killed_again_and_again, lines))
-    assert min(published) >= KILLS // 2  # else the kills would have met nothing
-
-
-def killed_again_and_again(settings: Settings) -> int:
-    """Returns the number of the last snapshot."""
-    topic, dice = topic_of(settings, JOB), random.Random(settings.topics.prefix)
-    reached: dict[int, int] = {}
-    content: dict[bytes, bytes] = {}
-    numbers, published = {0}, 0
-
-    def take(message: Message) -> None:
-        key, value = message.key(), message.value()
-        assert isinstance(key, bytes)
-        if value is None:
-            content.pop(key, None)
-        else:
-            content[key] = value
-            numbers.add(int(value[5:].split()[0]))
-
-    for kill in range(KILLS):
-        process, reports = started(settings, f"{settings.topics.prefix}.lock-{kill}")
-        with reports:
-            if kill:  # the first is killed somewhere on its way to the first transaction
-                assert reports.poll(30)
-                reports.recv()
-            if kill % 2:  # and half of them only once they have published
-                assert reports.poll(30)
-            time.sleep(dice.uniform(0, 0.5))
-            process.kill()
-            process.join()
-        last = last_snapshot(settings, JOB, visible=True)
-        if last is not None:
-            reached = TopicScan(topic, take, start=reached, ends=last.ends).read(settings)
-            published = int(last.id)
-            assert content == state(published), f"kill {kill}"
-            assert max(numbers) == published
-    with at_work(settings):
-        TopicScan(topic, take, start=reached).read(settings)
-        assert content == state(published) == read(settings)[1]
-        assert numbers == set(range(published + 1))
-    return published
+async def test_runs_killed_at_random(place: Place) -> None:
+    await killed_at_random(place, kills=8, seed=1)
 
 
 async def test_a_broker_that_is_away_in_the_middle(place: Place) -> None:
@@ -245,36 +183,21 @@ async def test_a_broker_that_is_away_in_the_middle(place: Place) -> None:
     assert read(settings) == (2, state(2))
 
 
-async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
-    settings = prepared(place)
-    sealer, stop, broker = Sealer(settings), threading.Event(), place.cluster.servers["kafka-1"]
-
-    def seal(ends: dict[int, int]) -> Record:
-        send(broker, signal.SIGSTOP)
-        threading.Timer(3, stop.set).start()
-        return sealer.record(2, ends)
-
-    def attempt(publish: Callable[[], object]) -> None:
-        with pytest.raises(NotCommitted):
-            publish()
-
-    try:
-        with at_work(settings, stop) as publisher:
-            publisher.publish(records(settings, 1), partial(sealer.record, 1))
-            await asyncio.to_thread(attempt, partial(publisher.publish, records(settings, 2), seal))
-    finally:
-        send(broker, signal.SIGCONT)
-    with at_work(settings):
-        assert read(settings) == (1, state(1))
-
-
-def test_a_record_that_the_topic_will_never_take(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("value", "ahead", "why"),
+    [(b"x", 2 * 3_600_000, r"[Ii]nvalid timestamp.* The clock of this"), (b"x" * 2_000_000, 0, "too large")],
+    ids=["clock", "size"],
+)
+def test_a_record_that_the_topic_will_never_take(place: Place, value: bytes, ahead: int, why: str) -> None:
     settings = prepared(place)
     sealer = Sealer(settings)
-    too_large = Record(topic_of(settings, JOB), b"sport:1", b"x" * 2_000_000, 0)
-    with at_work(settings) as publisher:
+    reasons: list[str] = []
+    with at_work(settings, reasons.append) as publisher:
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        with pytest.raises(SinkBroken, match="too large"):
-            publisher.publish([*records(settings, 2), too_large], partial(sealer.record, 2))
+        *others, last = records(settings, 2)
+        unfit = Record(last.topic, last.key, value, last.timestamp + ahead)
+        with pytest.raises(SinkBroken, match=why):
+            publisher.publish([*others, unfit], partial(sealer.record, 2))
+    assert not reasons
     # What was begun has been aborted: so nothing waits for its time-out.
     assert JobStorage(settings, JOB).published() == state(1)

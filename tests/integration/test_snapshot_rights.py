@@ -140,18 +140,6 @@ async def test_a_right_of_a_job_that_is_taken_away(guarded: Place, rights: Seque
         await asyncio.gather(*map(jobs.published, JOBS))
 
 
-async def test_a_right_of_a_job_that_is_taken_away_in_the_middle_of_a_run(guarded: Place) -> None:
-    async with simulated(bets=8) as provider:
-        jobs, right = Jobs(guarded, provider), Right(WRITE, TOPIC, "currencies")
-        await jobs.fill()
-        provider.rest.faults.inject(RestFault(endpoint="active-currencies", delay=2))
-        job = jobs.start("currencies")
-        await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=job.text)
-        with denied(guarded, right):
-            assert await job.wait(SOON_SECONDS) == 8, job.text()
-        assert_names(job.text(), right.words(guarded.prefix))
-
-
 RIGHTS_OF_THE_FEED = (
     (8, Right(WRITE, TOPIC, "bets")),
     (8, Right(WRITE, TOPIC, "checkpoints")),

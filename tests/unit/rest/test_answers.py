@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -71,11 +73,6 @@ def test_bytes_that_are_no_utf8_cost_their_item() -> None:
     good = json.dumps(ITEM).encode()
     found = answered(SPORTS, b"[" + good + b"," + good.replace(b"Foot", b"F\xf6\xf6t") + b"," + good + b"]")
     assert found == Answered([ITEM, ITEM], (Flaw(f"[1].translation: {CHARACTERS}", 1),))
-
-
-def test_too_many_errors_fail_the_answer() -> None:
-    with pytest.raises(ApiError, match="event/7 answered with 100,001 errors"):
-        read(QUESTIONS.event(7), {**PARTS, "league": ENTITY, "competitors": [0] * 100_001})
 
 
 PARTS: dict[str, Any] = dict.fromkeys(("eventTranslation", "sport", "region"), ENTITY)
@@ -200,6 +197,7 @@ def test_what_is_invalid_is_left_out_and_reported(
             [{**ITEM, "translation": "😀 😀"}],
         ),
         (QUESTIONS.currency_precision("X"), b'{"precision": -3}', {"precision": -3}),
+        (QUESTIONS.single("sport", 7), b'{"id": 7, "icon": null, "translations": {}}', texts()),
     ],
 )
 def test_a_valid_answer_is_read(request_: Request[Any], body: bytes, content: object) -> None:
@@ -227,6 +225,31 @@ def test_many_flaws_are_counted() -> None:
     assert found.content == [ITEM]
     assert [flaw.id for flaw in found.flaws] == [*range(MAX_FLAWS), None]
     assert (found.flaws[-1].why, found.more) == ("and 1,500 more", 1500)
+
+
+EVENT = {**PARTS, "league": ENTITY, "competitors": [ENTITY]}
+NO_NUMBER = {"id": "long-story", "translations": None}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({**EVENT, "league": None}, "league: "),
+        ({**EVENT, "competitors": None}, "competitors: "),
+        ({**EVENT, "sport": {"id": 7.0, "translations": {}}}, "sport.id: "),
+        ({**EVENT, "sport": {"id": 7}}, "sport.translations: "),
+        ({**EVENT, "sport": NO_NUMBER}, f"sport.id: {INTEGER}, and 1 more"),
+        ([EVENT], "the whole: "),
+        (None, "the whole: "),
+    ],
+)
+def test_an_unexpected_shape_is_named_by_its_place(answer: object, why: str) -> None:
+    asked = "GET /api/translations/all/event/7 answered with"
+    with pytest.raises(ApiError, match=f"^{asked} an unexpected shape: {re.escape(why)}") as caught:
+        read(QUESTIONS.event(7), answer)
+    assert "long-story" not in str(caught.value)
+    with pytest.raises(ApiError, match=f"^{asked} 100,001 errors"):
+        read(QUESTIONS.event(7), {**EVENT, "competitors": [0] * 100_001})
 
 
 UNFINISHED = [b"", b"  ", b"[", b'[{"id": 1', b'[{"id":1}', b'[{"id":1},', b'{"id": tr', b'["\\ud8']
@@ -257,3 +280,41 @@ def test_an_answer_that_is_too_large_names_the_setting() -> None:
         ApiError, match=r"sports answered more than 100 bytes, .*\(BRIDGE_API__MAX_ANSWER_BYTES\)"
     ):
         reader.answer()
+
+
+# A large answer is read with little memory: what it keeps, and hardly more.
+
+
+COMPETITORS = 12_000
+PIECE = 64 << 10
+MOST_ABOVE = 1 << 20
+"""Bytes of memory above what is kept in the end."""
+NAME = "Αθλητικός Σύλλογος Α "
+
+
+def body() -> bytes:
+    """A list of competitors, each character of their names an escape."""
+    escaped = NAME.encode("ascii", "backslashreplace").decode()
+    item = '{"id":%d,"language":"el","translation":"' + escaped + '%d"}'
+    return f"[{','.join(item % (number, number) for number in range(COMPETITORS))}]".encode()
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_long_list_takes_the_memory_of_what_is_kept(spoilt: bool) -> None:
+    sent = body()
+    if spoilt:
+        sent = sent.replace(b"\\u0391 77", b"\\ud83d 77")  # half a pair, in a hundred of them
+    assert len(sent) > 1.5 * MOST_ABOVE
+    reader = QUESTIONS.listed("competitor", "el").reader(64 << 20)
+    tracemalloc.start()
+    try:
+        for start in range(0, len(sent), PIECE):
+            assert reader.feed(sent[start : start + PIECE])
+        found = reader.answer()
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.content is not None
+    assert len(found.content) + len(found.flaws) == COMPETITORS
+    assert bool(found.flaws) == spoilt
+    assert peak - kept < MOST_ABOVE

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from bridge.errors import ProviderPause
+from bridge.rest.pacing import SLOWEST_SHARE, TIMER_SECONDS, Pace
 from tests.unit.snapshots.provider import DATE, SPORTS, Provider, Reply
 from tests.virtual.loop import run
 
@@ -26,13 +27,10 @@ def logged(provider: Provider, times: int, **changes: Any) -> list[dict[str, Any
     return [dict(line) for line in lines]
 
 
-def test_requests_are_sent_evenly() -> None:
+def test_requests_are_sent_evenly_and_no_burst_follows_slow_answers() -> None:
     provider = Provider(otherwise=Reply(after=0.25))
     assert logged(provider, 50, requests_per_second=5.0, concurrency=10) == []
     assert provider.gaps == pytest.approx([0.2] * 49)
-
-
-def test_no_burst_follows_slow_answers() -> None:
     provider = Provider(*[Reply(after=3.0)] * 3)
     logged(provider, 8, requests_per_second=5.0, concurrency=1)
     assert provider.gaps == pytest.approx([3.0] * 3 + [0.2] * 4)
@@ -127,18 +125,38 @@ def test_rate_and_pauses_are_kept(script: list[Reply], rate: float, concurrency:
 
 
 @pytest.mark.parametrize("after", ["43200", "9" * 400])
-def test_a_pause_of_hours_ends_the_run(after: str) -> None:
-    provider = Provider(otherwise=Reply(429, headers={"Retry-After": after}))
-    (error,) = provider.ask(SPORTS)
-    with pytest.raises(ProviderPause, match="before") as caught:
-        raise error
-    assert caught.value.exit_code == 10
-    assert caught.value.seconds == float(after)
-    assert len(provider.sent_at) == 1
-
-
-def test_a_pause_of_hours_ends_all_requests() -> None:
-    provider = Provider(Reply(), Reply(429, headers={"Retry-After": "43200"}), otherwise=Reply(429))
+def test_a_pause_of_hours_ends_all_requests(after: str) -> None:
+    refused = Reply(429, headers={"Retry-After": after})
+    provider = Provider(Reply(), refused, otherwise=Reply(429))
     answers = provider.ask(*[SPORTS] * 8, at_once=True, requests_per_second=5.0, concurrency=4)
-    assert sum(isinstance(answer, ProviderPause) for answer in answers) == 7
+    [_, *errors] = sorted(answers, key=lambda answer: isinstance(answer, ProviderPause))
+    for error in errors:
+        assert isinstance(error, ProviderPause)
+        assert (error.exit_code, error.seconds, "before" in str(error)) == (10, float(after), True)
     assert len(provider.sent_at) <= 3
+
+
+def test_a_timer_that_fires_slightly_early_is_on_time() -> None:
+    pace = Pace(1)
+    pace.sent(0.0)
+    assert pace.left(1 - TIMER_SECONDS / 2) == 0
+    assert pace.left(1 - TIMER_SECONDS * 3) > 0
+
+
+def test_refusals_of_requests_in_flight_count_once() -> None:
+    pace = Pace(8)
+    for moment in (1.0, 1.125, 1.25):
+        pace.sent(moment)
+    for moment in (1.0, 1.125, 1.25):
+        pace.refused(2.0, sent_at=moment)
+    assert pace.rate == 4
+    pace.sent(2.25)
+    pace.refused(2.5, sent_at=2.25)
+    assert pace.rate == 2
+
+
+def test_the_rate_has_a_floor() -> None:
+    pace = Pace(64)
+    for moment in range(1, 100):
+        pace.refused(float(moment), sent_at=float(moment))
+    assert pace.rate == 64 * SLOWEST_SHARE

@@ -1,27 +1,15 @@
-"""What settings make of the requests to the endpoints, and the shapes of their answers."""
+"""What settings make of the requests to the endpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import orjson
 import pytest
 
 from bridge.config.api import LISTED
-from bridge.errors import ApiError
-from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
-from tests.unit.snapshots.provider import answered, api
-
-ENTITY: dict[str, object] = {"id": 7, "translations": {"sv": "Över 2,5", "en": "Over 2.5"}}
-EVENT = {
-    "eventTranslation": ENTITY,
-    "sport": ENTITY,
-    "region": ENTITY,
-    "league": ENTITY,
-    "competitors": [ENTITY, ENTITY],
-}
+from tests.unit.snapshots.provider import api
 
 Ask = Callable[[Questions], Request[Any]]
 
@@ -66,44 +54,7 @@ QUERY = {
     ],
 )
 def test_settings_and_arguments_are_in_the_target(settings: dict[str, Any], ask: Ask, target: str) -> None:
-    """Settings name parameters, choose the form of collections and add parameters, also several of a name,
-    with placeholders and braces. All is encoded.
-    """
     assert ask(Questions(api(**settings))).target == (target if target.startswith("/") else TEXTS + target)
-
-
-def test_an_unknown_field_is_ignored() -> None:
-    answer = {**EVENT, "sport": ENTITY | {"icon": None}, "venue": [1]}
-    assert answered(Questions(api()).event(7), orjson.dumps(answer)) == Answered(EVENT)
-
-
-@pytest.mark.parametrize(
-    ("answer", "place"),
-    [
-        ({**EVENT, "league": None}, "league: "),
-        ({**EVENT, "competitors": None}, "competitors: "),
-        ({**EVENT, "sport": {"id": True, "translations": {}}}, "sport.id: "),
-        ({**EVENT, "sport": {"id": 7.0, "translations": {}}}, "sport.id: "),
-        ({**EVENT, "sport": {"id": 2**63, "translations": {}}}, "sport.id: "),
-        ({**EVENT, "sport": {"id": 7, "translations": None}}, "sport.translations: "),
-        ({key: EVENT[key] for key in EVENT if key != "region"}, "region: Field required"),
-        ([EVENT], "the whole: "),
-        (None, "the whole: "),
-    ],
-)
-def test_an_unexpected_shape_is_named_by_its_place(answer: object, place: str) -> None:
-    with pytest.raises(ApiError) as caught:
-        answered(Questions(api()).event(7), orjson.dumps(answer))
-    assert str(caught.value).startswith(
-        f"GET /api/translations/all/event/7 answered with an unexpected shape: {place}"
-    )
-
-
-def test_further_errors_are_counted() -> None:
-    request = Questions(api()).single("sport", 7)
-    with pytest.raises(ApiError, match=r"an unexpected shape: id: .*, and 1 more$") as caught:
-        answered(request, orjson.dumps({"id": "long-story", "translations": None}))
-    assert "long-story" not in str(caught.value)
 
 
 def test_a_list_is_fetched_by_sport_if_the_settings_say_so() -> None:

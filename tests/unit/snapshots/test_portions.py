@@ -38,6 +38,23 @@ def slow(runs: Runs, *, seconds: float = 6.0, killed_at: int = -1, **policy: Any
     return provider
 
 
+@pytest.fixture
+def runs() -> Runs:
+    """There are bets on all events."""
+    made = Runs()
+    made.bets(mention(*WORLD.events))
+    return made
+
+
+def texts_of_one_run(provider: Provider, **narrowing: Any) -> dict[bytes, dict[str, str]]:
+    """What one run publishes that takes no time."""
+    quick = Runs()
+    quick.bets(mention(*WORLD.events))
+    quick.run(provider, settings=ORDERLY, **narrowing)
+    assert len(quick.snapshots) == 1
+    return quick.topic.texts()
+
+
 def asked_about(provider: Provider) -> set[int]:
     """The events whose names were asked for."""
     targets = (exchange.target for exchange in provider.rest.requests)
@@ -48,9 +65,8 @@ def events_in(runs: Runs) -> set[int]:
     return {int(key.partition(b":")[2]) for key in runs.topic if kind_of(key) == "event"}
 
 
-def test_lists_come_first_and_then_the_newest_events() -> None:
-    runs, seen = Runs(), list[set[int]]()
-    runs.bets(mention(*WORLD.events))
+def test_lists_come_first_and_then_the_newest_events(runs: Runs) -> None:
+    seen = list[set[int]]()
 
     provider = slow(runs, **BOTH)
     provider.wrong["all/event"] = lambda _: seen.append(events_in(runs)) if runs.snapshots else None
@@ -68,20 +84,14 @@ def test_lists_come_first_and_then_the_newest_events() -> None:
         assert portion.id != later.id
     assert (last.complete, last.refreshed_at, last.owed) == (True, begun, 0)
     assert sum(counts.written for counts in last.counts.values()) >= len(runs.topic), "those of the whole run"
-    quick = Runs()
-    quick.bets(mention(*WORLD.events))
-    quick.run(Provider(**BOTH), settings=ORDERLY)
-    assert len(quick.snapshots) == 1
-    assert runs.topic.texts() == quick.topic.texts()
+    assert runs.topic.texts() == texts_of_one_run(Provider(**BOTH))
     ids = {runs.topic.codec.decode(value)["snapshotId"] for value in runs.topic.values()}
     assert ids <= {snapshot.id for snapshot in runs.snapshots}
     assert runs.run(Provider(**BOTH)).counts["event"].written == 0
 
 
 @pytest.mark.parametrize("killed_at", [1, 8, 17])
-def test_a_first_run_that_is_killed_goes_on_where_it_stopped(killed_at: int) -> None:
-    runs = Runs()
-    runs.bets(mention(*WORLD.events))
+def test_a_first_run_that_is_killed_goes_on_where_it_stopped(runs: Runs, killed_at: int) -> None:
     with pytest.raises(Killed):
         runs.run(slow(runs, killed_at=killed_at, **BOTH), settings=ORDERLY)
     published = events_in(runs)
@@ -91,16 +101,11 @@ def test_a_first_run_that_is_killed_goes_on_where_it_stopped(killed_at: int) -> 
     assert not published & asked_about(provider)
     assert (snapshot.complete, runs.full, snapshot.goes_on) == (True, True, False)
     assert snapshot.refreshed_at is not None
-    whole = Runs()
-    whole.bets(mention(*WORLD.events))
-    whole.run(Provider(**BOTH))
-    assert runs.topic.texts() == whole.topic.texts()
+    assert runs.topic.texts() == texts_of_one_run(Provider(**BOTH))
 
 
 @pytest.mark.parametrize("lost", ["", "names of what is owed", "records"])
-def test_a_first_run_that_is_killed_begins_again_if_more_is_wanted_or_lost(lost: str) -> None:
-    runs = Runs()
-    runs.bets(mention(*WORLD.events))
+def test_a_first_run_that_is_killed_begins_again_if_more_is_wanted_or_lost(runs: Runs, lost: str) -> None:
     provider = slow(runs, killed_at=17, **BOTH)
     provider.inject("all-event", status=500)
     with pytest.raises(Killed):
@@ -117,9 +122,7 @@ def test_a_first_run_that_is_killed_begins_again_if_more_is_wanted_or_lost(lost:
     assert published <= asked_about(provider)
 
 
-def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half() -> None:
-    runs = Runs()
-    runs.bets(mention(*WORLD.events))
+def test_a_refresh_that_is_killed_begins_again_and_has_removed_nothing_by_half(runs: Runs) -> None:
     runs.run(Provider(**BOTH))
     before = runs.topic.texts()
     runs.now += 2 * DAY
@@ -162,39 +165,33 @@ def test_an_ordinary_run_publishes_no_name_of_a_list_by_half() -> None:
 
 
 @pytest.mark.parametrize("reachable", [False, True])
-def test_a_run_that_is_narrowed_or_without_kafka_publishes_at_its_end_only(reachable: bool) -> None:
-    runs, whole = Runs(), Runs()
-    runs.bets(mention(*WORLD.events))
+def test_a_run_that_is_narrowed_or_without_kafka_publishes_at_its_end_only(
+    runs: Runs, reachable: bool
+) -> None:
     runs.reachable = reachable
     narrowing: dict[str, Any] = {"kinds": ["event"]} if reachable else {}
     runs.run(slow(runs), settings=ORDERLY, **narrowing)
     assert len(runs.snapshots) == 1
-    whole.bets(mention(*WORLD.events))
-    whole.run(Provider(), settings=ORDERLY, **narrowing)
-    assert runs.topic.texts() == whole.topic.texts()
+    assert runs.topic.texts() == texts_of_one_run(Provider(), **narrowing)
 
 
-def test_names_are_kept_as_long_as_the_bets() -> None:
-    kept: dict[str, set[bytes]] = {}
-    for keep in ("days", "bets"):
-        runs, settings = Runs(), api(keep_names=keep, max_shrink_share=1)
-        runs.bets(mention(WORLD.events[0]))
-        runs.run(Provider(), settings=settings)
-        before = set(runs.topic)
-        runs.now += 40 * DAY
-        runs.bets(mention(WORLD.events[1]))
-        provider = slow(runs, seconds=40)
-        unused = next(x for x in WORLD.leagues if x not in (e.league for e in WORLD.events[:2]))
-        provider.catalogue.remove("league", unused.id)
-        assert runs.run(provider, settings=settings).complete
-        assert runs.full
-        kept[keep] = runs.removed
-        assert not any(f":{WORLD.events[0].id}".encode() in key for key in runs.state_topic), (
-            "the state is small"
-        )
-    assert f"event:{WORLD.events[0].id}".encode() in kept["days"]
-    assert kept["bets"] == set()
-    assert before <= runs.topic.keys()
+@pytest.mark.parametrize("keep", ["days", "bets"])
+def test_names_are_kept_as_long_as_the_bets(keep: str) -> None:
+    runs, settings = Runs(), api(keep_names=keep, max_shrink_share=1)
+    first, second = WORLD.events[:2]
+    runs.bets(mention(first))
+    runs.run(Provider(), settings=settings)
+    before = set(runs.topic)
+    runs.now += 40 * DAY
+    runs.bets(mention(second))
+    provider = slow(runs, seconds=40)
+    unused = next(x for x in WORLD.leagues if x not in (first.league, second.league))
+    provider.catalogue.remove("league", unused.id)
+    assert (runs.run(provider, settings=settings).complete, runs.full) == (True, True)
+    assert not any(f":{first.id}".encode() in key for key in runs.state_topic), "the state is small"
+    assert (f"event:{first.id}".encode() in runs.removed) is (keep == "days")
+    if keep == "bets":
+        assert (runs.removed, before <= runs.topic.keys()) == (set(), True)
 
 
 def test_large_portions_go_out_at_once_and_kafka_that_is_away_is_asked_twice_a_minute(

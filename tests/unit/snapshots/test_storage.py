@@ -94,20 +94,20 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
     return Topics(monkeypatch)
 
 
-def test_a_compacted_topic_is_its_last_values(topics: Topics) -> None:
+@pytest.mark.parametrize(
+    ("visible", "last"), [(False, {b"sport:1": HEADER + b"new"}), (True, {b"sport:1": HEADER + b"old"})]
+)
+def test_a_compacted_topic_is_its_last_values_or_those_that_are_visible(
+    topics: Topics, visible: bool, last: dict[bytes, bytes]
+) -> None:
     topics[TRANSLATIONS] = [
         record(b"sport:1", HEADER + b"old"),
         record(b"sport:2", HEADER + b"gone"),
-        record(b"sport:1", HEADER + b"new"),
         record(b"sport:2", None),
         record(b"sport:3", None),
+        record(b"sport:1", HEADER + b"new"),
     ]
-    assert JobStorage(SETTINGS, "translations").published() == {b"sport:1": HEADER + b"new"}
-
-
-def test_only_what_is_visible_now_may_be_wanted(topics: Topics) -> None:
-    topics[TRANSLATIONS] = [record(b"sport:1", HEADER + b"old"), record(b"sport:1", HEADER + b"new")]
-    assert JobStorage(SETTINGS, "translations", visible=True).published() == {b"sport:1": HEADER + b"old"}
+    assert JobStorage(SETTINGS, "translations", visible=visible).published() == last
 
 
 def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:

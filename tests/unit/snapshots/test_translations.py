@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
-from bridge.config.api import KINDS
+from bridge.config.api import KINDS, LISTED
 from bridge.snapshots.model import kind_of
+from bridge.snapshots.published import Portion
+from bridge.snapshots.translations import Translations
 from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.world import (
     BOTH,
@@ -18,12 +21,14 @@ from tests.unit.snapshots.world import (
     alone,
     api,
     first_run,
+    keys,
     mention,
     translate,
     written,
 )
 
-EVENT, OTHER = WORLD.events[:2]
+EVENTS = WORLD.events
+EVENT, OTHER = EVENTS[:2]
 LEAGUE = EVENT.league
 MARKET = EVENT.markets[0]
 
@@ -33,11 +38,10 @@ async def test_a_later_run_asks_about_new_ids_only() -> None:
     assert provider.asked()["all-event"] == 1
     await translate(provider, topic, mention(EVENT))
     assert provider.asked().keys() == {"sports", "regions", "leagues", "competitors"}
-    other = WORLD.events[1]
-    await translate(provider, topic, mention(EVENT, other))
+    await translate(provider, topic, mention(EVENT, OTHER))
     asked = provider.asked()
     assert (asked["all-event"], asked["all-markets"], asked["selection-templates"]) == (1, 1, 1)
-    assert topic.translation(f"event:{other.id}").texts == provider.truth()[f"event:{other.id}".encode()]
+    assert topic.translation(f"event:{OTHER.id}").texts == provider.truth()[f"event:{OTHER.id}".encode()]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> N
 
 
 async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues() -> None:
-    references = mention(EVENT, WORLD.events[1])
+    references = mention(EVENT, OTHER)
     outcome = await translate(Provider(), Topic(), references)
     assert "countryId is the region's id in all 2 events of this run" in outcome.notes
     assert "competitionId is the league's id in all 2 events of this run" in outcome.notes
@@ -98,30 +102,24 @@ async def test_an_event_without_a_name_is_reported_and_still_says_who_takes_part
 
 async def test_everything_published_is_the_truth() -> None:
     """Each of the 13 endpoints has something that no other has."""
-    provider, topic = await first_run(*WORLD.events, **BOTH)
-    truth = provider.truth()
-    published = topic.texts()
-    assert len(published) > 500
-    members = {f"competitor:{c.id}".encode() for event in WORLD.events for c in event.competitors}
-    for key, texts in published.items():
-        expected = dict(truth[key])
+    provider, topic = await first_run(*EVENTS, **BOTH)
+    truth, used = provider.truth(), keys(mention(*EVENTS))
+    members = {f"competitor:{c.id}".encode() for event in EVENTS for c in event.competitors}
+    for key in truth:
         if key.startswith(b"competitor:") and key not in members:
-            del expected["de"]  # what no event names is not asked about by id
-        assert texts == expected, key
-    mentioned = [key for key in truth if not key.startswith((b"selection-t", b"market-type-t"))]
-    assert {*mentioned, *mention(*WORLD.events).keys("selection-template")} <= published.keys()
+            del truth[key]["de"]  # what no event names is not asked about by id
+    assert topic.texts() == {
+        key: texts for key, texts in truth.items() if b"template" not in key or key in used
+    }
     event = topic.translation(f"event:{EVENT.id}")
-    assert (event.sport_id, event.region_id, event.league_id) == (
-        LEAGUE.sport.id,
-        LEAGUE.region.id,
-        LEAGUE.id,
-    )
+    sport = LEAGUE.sport.id
+    assert (event.sport_id, event.region_id, event.league_id) == (sport, LEAGUE.region.id, LEAGUE.id)
     assert event.competitor_ids == [competitor.id for competitor in EVENT.competitors]
     for known in (f"market:{EVENT.id}:{MARKET.id}", f"selection:{MARKET.selections[0]}"):
         found = topic.translation(known)
         assert (found.event_id, found.market_type_id) == (EVENT.id, MARKET.type)
-    template = topic.translation(f"market-type-template:{LEAGUE.sport.id}:{MARKET.type}")
-    assert (template.sport_id, template.market_type_id) == (LEAGUE.sport.id, MARKET.type)
+    template = topic.translation(f"market-type-template:{sport}:{MARKET.type}")
+    assert (template.sport_id, template.market_type_id) == (sport, MARKET.type)
 
 
 async def test_leagues_by_sport_are_listed_without_a_right_to_the_sports() -> None:
@@ -194,3 +192,82 @@ async def test_a_narrowed_full_run_forgets_nothing() -> None:
     outcome = await translate(without, topic, mention(OTHER), full=True, scope=scope)
     assert outcome.removed == set()
     assert topic.translation(f"event:{EVENT.id}").texts.keys() == set(LANGUAGES)
+
+
+# In which order and how many at once the provider is asked.
+
+
+def contradictory(shuffle: Random | None = None, **policy: Any) -> Provider:
+    """Each event gives names of its own to one league, one region and one competitor."""
+
+    def change(event: Any) -> dict[str, Any]:
+        names = {"fr": f"of {event['eventTranslation']['id']}"}
+        return {
+            "eventTranslation": {**event["eventTranslation"], "translations": names},
+            "sport": {"id": 1, "translations": names},
+            "region": {"id": 100, "translations": names},
+            "league": {"id": 5_000, "translations": names},
+            "competitors": [{"id": 60_000, "translations": names}],
+        }
+
+    provider = Provider(shuffle, **policy)
+    provider.wrong["all/event/"] = change
+    return provider
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int) -> None:
+    async def outcome(provider: Provider, topic: Topic, concurrency: int) -> Portion:
+        return await translate(provider, topic, mention(*EVENTS), settings=api(concurrency=concurrency))
+
+    topic = Topic()
+    expected = await outcome(contradictory(**BOTH), topic, 1)
+    said_first = Provider().truth()[b"league:5000"] | {"fr": f"of {EVENTS[-1].id}"}
+    assert topic.translation("league:5000").texts == said_first
+    others = [event for event in EVENTS if event.league.region.id != 100]
+    assert expected.notes[0] == (
+        f"countryId is NOT the region's id in {len(others)} of {len(EVENTS)} events "
+        f"(event {others[-1].id}: countryId {others[-1].league.region.id}, region's id 100)"
+    )
+    assert expected.notes[1].startswith("competitionId is NOT the league's id in ")
+    for seed in range(4):
+        provider = contradictory(Random(seed), **BOTH)
+        assert await outcome(provider, Topic(), concurrency) == expected
+        assert min(concurrency, 2) <= provider.most_at_once <= concurrency
+
+
+async def test_a_list_in_another_language_is_kept_under_that() -> None:
+    provider = Provider()
+    fallback = [{"id": 1, "language": "en", "translation": "Fallback"}]
+    fallback += [{"id": 77, "language": "en", "translation": "Only there"}]
+    provider.answers("sports", fallback, times=1, nth=2)
+    topic = Topic()
+    await translate(provider, topic, mention())
+    texts = topic.translation("sport:1").texts
+    assert texts.keys() == {"en", "de"}
+    assert texts["en"] == provider.truth()[b"sport:1"]["en"]
+    assert topic.translation("sport:77").texts == {"en": "Only there"}
+
+
+async def test_nothing_is_asked_by_id_twice() -> None:
+    provider, topic = await first_run(*EVENTS, **BOTH)
+    provider.rest.requests.clear()
+    for endpoint in ("sports", "regions", "leagues", "competitors"):
+        provider.inject(endpoint, body="[]", times=None)
+    await translate(provider, topic, mention(EVENTS[0]), full=True, settings=api(max_shrink_share=1))
+    asked = [exchange.target for exchange in provider.rest.requests]
+    assert len(asked) == len(set(asked))
+    assert provider.asked()["all-competitor"] == len(WORLD.competitors)
+
+
+async def test_progress_of_each_step_is_reported() -> None:
+    reported: list[tuple[str, int, int]] = []
+    topic = Topic()
+    job = Translations(api(), topic.codec, topic.known(mention(*EVENTS[:3]), full=False))
+    await job.run(Provider(Random(1)), "id", lambda *given: reported.append(given))
+    steps = {what: total for what, _, total in reported}
+    lists, templates = (f"{kind}s" for kind in LISTED), ("selection templates", "market type templates")
+    assert [*steps] == [*lists, "events", "markets", *templates]
+    assert steps["events"] == 3
+    for step, total in steps.items():
+        assert [done for what, done, _ in reported if what == step] == list(range(1, total + 1))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import pytest
 
+from bridge.snapshots.forgotten import Vanished, forgotten
+from bridge.snapshots.model import Translation
 from bridge.snapshots.usage import Usage
 from bridge_sandbox.provider.world.entities import Event, Indexed
 from tests.unit.snapshots.world import (
@@ -14,14 +14,16 @@ from tests.unit.snapshots.world import (
     Provider,
     alone,
     api,
+    bet,
     first_run,
+    item,
     mention,
     translate,
     written,
 )
 
 EVENT = WORLD.events[0]
-LEAGUE = EVENT.league
+LEAGUE, MARKET = EVENT.league, EVENT.markets[0]
 OTHER = next(event for event in WORLD.events if event.league != LEAGUE)
 
 
@@ -69,18 +71,6 @@ def unrelated(event: Event) -> bool:
     )
 
 
-async def test_what_is_not_listed_but_known_by_id_stays() -> None:
-    provider, topic = await first_run(EVENT)
-    provider.answers("leagues", [])
-    provider.answers("sports", [{"id": LEAGUE.sport.id, "language": "en", "translation": "Sport"}])
-    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
-    assert outcome.removed == set()
-    assert written(outcome) == {f"sport:{LEAGUE.sport.id}"}
-    asked = provider.asked()
-    assert asked["all-league"] == len(WORLD.leagues)
-    assert asked["all-sport"] == len(WORLD.sports) - 1
-
-
 async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
     provider, topic = await first_run(EVENT, languages=("en", "sv", "de", "el"))
     provider.wrong["/leagues"] = lambda items: items[1:]
@@ -95,40 +85,52 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
     leagues = len(WORLD.leagues)
     for league in WORLD.leagues[1:]:
         provider.catalogue.remove("league", league.id)
-    provider.asked()
-    for full in (False, True):
+    for full in (False, True, False):
+        provider.asked()
         outcome = await translate(provider, topic, mention(), full=full)
         assert (outcome.removed, provider.asked()["all-league"]) == (set(), 0)
         lacking = f"the list of leagues lacks {leagues - 1} of its former {leagues}"
         assert any(lacking in note and "nothing is removed" in note for note in outcome.notes)
-    outcome = await translate(provider, topic, mention())
-    assert outcome.removed == set()
-    assert {name.partition(":")[0] for name in topic.missing} == {"league"}
     outcome = await translate(provider, topic, mention(), full=True)
     assert outcome.removed == {f"league:{x.id}".encode() for x in WORLD.leagues[1:]}
     assert provider.asked()["all-league"] == leagues - 1
     outcome = await translate(provider, topic, mention(), full=True)
-    assert outcome.removed == set()
-    assert not topic.missing
+    assert (outcome.removed, topic.missing) == (set(), set())
 
 
-@pytest.mark.parametrize("full", [False, True])
-async def test_a_list_that_was_short_once_is_forgiven(full: bool) -> None:
-    provider, topic = await first_run()
-    for _ in range(3):
-        provider.answers("leagues", [])
-        assert (await translate(provider, topic, mention(), full=True)).removed == set()
-        provider.rest.faults.clear()
-        assert (await translate(provider, topic, mention(), full=full)).removed == set()
-        assert not topic.missing
+MANY, OTHERS = frozenset(range(5)), frozenset(range(5, 10))
 
 
-async def test_lists_that_are_short_in_other_ways_confirm_nothing() -> None:
-    provider, topic = await first_run()
-    provider.inject("all-league", status=404, times=None)
-    for there in (slice(2), slice(2, None), slice(2)):
-        provider.wrong["/leagues"] = itemgetter(there)
-        assert (await translate(provider, topic, mention(), full=True)).removed == set()
+@pytest.mark.parametrize(
+    ("runs", "gone", "waiting"),
+    [
+        ([(True, {3})], {3}, set()),
+        ([(False, {3})], set(), set()),
+        ([(True, MANY)], set(), MANY),
+        ([(False, MANY)], set(), set()),
+        ([(True, MANY), (False, MANY)], set(), MANY),
+        ([(True, MANY), (False, MANY), (True, MANY)], MANY, MANY),
+        ([(True, MANY), (True, MANY | {7})], MANY, MANY | {7}),
+        ([(True, MANY), (True, set()), (True, MANY)], set(), MANY),
+        ([(True, MANY), (False, set()), (True, MANY)], set(), MANY),
+        ([(True, MANY), (True, OTHERS), (True, MANY)], set(), MANY),
+    ],
+)
+def test_only_what_two_full_runs_in_a_row_missed_of_a_short_list_is_gone(
+    runs: list[tuple[bool, set[int]]], gone: set[int], waiting: set[int]
+) -> None:
+    names, found = {"sport:3"}, set[int]()
+    for full, missing in runs:
+        vanished = Vanished(api(), names, full=full)
+        found, names = vanished.believed("league", range(10), missing, "leagues"), vanished.missing
+    assert (found, names) == (gone, {"sport:3", *(f"league:{number}" for number in waiting)})
+
+
+def test_a_selection_that_bets_mention_is_kept_whichever_event_had_it() -> None:
+    record, used = Translation("selection", 7, {"en": "x"}, event_id=OTHER.id), mention(EVENT)
+    assert forgotten([record.key], {record.key: record}.get, used) == {record.key}
+    used.add(bet([item(EVENT, selectionId=7)]))
+    assert forgotten([record.key], {record.key: record}.get, used) == set()
 
 
 async def test_what_an_event_names_is_not_gone() -> None:
@@ -164,23 +166,18 @@ async def test_nothing_is_forgotten_when_no_bet_mentions_an_event() -> None:
     assert (outcome.written, outcome.removed) == ({}, set())
 
 
-@pytest.mark.parametrize("full", [False, True])
-async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten(full: bool) -> None:
+async def test_a_selection_that_has_moved_to_another_event_does_not_go_with_the_first() -> None:
     provider, topic = await first_run(EVENT)
-    number = EVENT.markets[0].selections[0]
-    moved = {"id": number, "translations": {"en": "Moved"}}
+    key = f"selection:{MARKET.selections[0]}"
+    moved = {"id": MARKET.selections[0], "translations": {"en": "Moved"}}
     market = {"id": 5, "translations": {"en": "Market"}}
-    body = [{"marketTypeId": 1, "marketTranslations": market, "selections": [moved]}]
-    provider.answers("all-markets", body)
-    outcome = await translate(provider, topic, mention(OTHER), full=full)
-    assert f"selection:{number}".encode() not in outcome.removed
-    assert topic.translation(f"selection:{number}").texts == {"en": "Moved"}
+    provider.answers(
+        "all-markets", [{"marketTypeId": 1, "marketTranslations": market, "selections": [moved]}]
+    )
     outcome = await translate(provider, topic, mention(OTHER), full=True)
-    assert f"selection:{number}".encode() not in outcome.removed
-    record = topic.translation(f"selection:{number}")
-    assert record.event_id == OTHER.id > EVENT.id
-    await translate(provider, topic, mention(EVENT), full=True)
-    assert topic.translation(f"selection:{number}") == record, "the earlier event does not take it back"
+    assert (f"event:{EVENT.id}".encode() in outcome.removed, key.encode() in outcome.removed) == (True, False)
+    assert topic.translation(key).texts == {"en": "Moved"}
+    assert topic.translation(key).event_id == OTHER.id
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -188,7 +185,7 @@ async def test_a_language_that_is_gone_from_everything_is_erased_by_a_full_run_o
     _, topic = await first_run(EVENT)
     outcome = await translate(Provider(languages=("en", "de")), topic, mention(EVENT), full=full)
     assert outcome.removed == set()
-    of_bets = {f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"market:{EVENT.id}:{EVENT.markets[0].id}"}
+    of_bets = {f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"market:{EVENT.id}:{MARKET.id}"}
     assert (of_bets <= written(outcome)) is full
     for key in of_bets:
         assert set(topic.translation(key).texts) == ({"en", "de"} if full else set(LANGUAGES))
@@ -207,9 +204,10 @@ async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
 async def test_a_record_that_cannot_be_read_is_reported_and_written_anew() -> None:
     provider, topic = await first_run(EVENT)
     whole = dict(topic)
-    for key in (f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"selection:{EVENT.markets[0].selections[0]}"):
+    for key in (f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"selection:{MARKET.selections[0]}"):
         topic[key.encode()] = topic[key.encode()][:-1]
     outcome = await translate(provider, topic, mention(EVENT), full=True)
     assert any(note.startswith("3 records of the topic cannot be read") for note in outcome.notes)
     assert outcome.removed == set()
-    assert {key: topic.texts()[key] for key in whole} == {key: provider.truth()[key] for key in whole}
+    found, truth = topic.texts(), provider.truth()
+    assert {key: found[key] for key in whole} == {key: truth[key] for key in whole}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import orjson
@@ -16,7 +17,8 @@ from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.state import NAMES_PER_RECORD, JobState
 from bridge.snapshots.usage import HOUR_SECONDS, MAX_IDS_OF_EVENT, EventPlace, Usage, bets_schema
 from bridge_sandbox.provider.stream import Stream, StreamSettings
-from tests.unit.snapshots.world import NOW, WORLD, bet, item, mention, merge
+from tests.integration.snapshots import Mentioned
+from tests.unit.snapshots.world import NOW, WORLD, bet, item, keys, mention, merge
 
 HOUR = 1_790_000_000 // HOUR_SECONDS * HOUR_SECONDS
 EVENT, OTHER, THIRD = WORLD.events[:3]
@@ -26,33 +28,13 @@ def test_a_bet_of_the_topic_says_what_it_uses() -> None:
     writer = Codec(load("settled-bet"), 7)
     readers = [Codec(bets_schema(job), READ_ONLY, lambda _: load("settled-bet")) for job in SCHEMAS]
     used, parser, stream = Usage(), MessageParser(), Stream(WORLD, NOW, StreamSettings(rate=100))
-    items: list[dict[str, Any]] = []
-    currencies: set[str] = set()
-    for slot in range(600):
-        body = stream.message(slot).body
-        data = orjson.loads(body)["data"]
-        items += data.get("selections") or ()
-        symbol = (data.get("amount") or {}).get("currency")
-        currencies |= {symbol} if symbol else set()
-        for reader in readers:
-            used.add(reader.decode(writer.encode(parser.parse(body).bet or {})))
-    parts = [(found, part) for found in items for part in [found, *(found.get("betBuilderItems") or ())]]
-    with_market = [(found, part) for found, part in parts if part.get("market")]
-    assert len(items) < len(parts) > len(with_market)
-    assert used.of["currency"].keys() == currencies
-    assert used.of["sport"].keys() == {found["sportId"] for found in items}
-    assert used.of["league"].keys() == {found["competitionId"] for found in items}
-    assert used.of["region"].keys() == {found["countryId"] for found in items}
-    assert used.of["event"].keys() == {found["event"]["id"] for found in items if found.get("event")}
-    assert used.of["market-type"].keys() == {
-        (x["sportId"], part["market"]["type"]) for x, part in with_market
-    }
-    assert {*used.keys("market")} == {
-        f"market:{x['event']['id']}:{part['market']['id']}".encode()
-        for x, part in with_market
-        if x.get("event")
-    }
-    assert used.selections() == {part["selectionId"] for _, part in parts}
+    bodies = [stream.message(slot).body for slot in range(600)]
+    for body, reader in product(bodies, readers):
+        used.add(reader.decode(writer.encode(parser.parse(body).bet or {})))
+    bets = [orjson.loads(body)["data"] for body in bodies]
+    assert {key.decode() for key in keys(used)} == Mentioned.by(bets).keys
+    symbols = {(bet.get("amount") or {}).get("currency") for bet in bets}
+    assert used.of["currency"].keys() == symbols - {None}
 
 
 def test_each_kind_has_its_keys_and_0_is_an_id() -> None:
@@ -109,10 +91,6 @@ class Topic(dict[bytes, bytes]):
             state.mark_seen()
         self.take(state)
         return self.state()
-
-
-def keys(used: Usage) -> set[bytes]:
-    return {key for kind in KINDS for key in used.keys(kind)}
 
 
 def test_what_bets_use_is_remembered() -> None:

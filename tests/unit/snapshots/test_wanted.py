@@ -7,20 +7,17 @@ from typing import Any
 
 import pytest
 
-from bridge.config.api import KINDS, LISTED
+from bridge.config.api import KINDS, LISTED, Listed
 from bridge.errors import SettingsError
+from bridge.snapshots.model import Translation
 from bridge.snapshots.state import JobState
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import Usage
 from bridge.snapshots.wanted import Found, Task, Wanted, chunks
-from tests.unit.snapshots.world import WORLD, Topic, api, bet, item, mention
+from tests.unit.snapshots.world import WORLD, Topic, api, bet, item, keys, mention
 
 EVENT, OTHER = WORLD.events[:2]
 ALL = Task.translations(api())
-
-
-def keys_of(used: Usage) -> set[bytes]:
-    return {key for kind in KINDS for key in used.keys(kind)}
 
 
 def test_a_choice_narrows_and_all_of_it_is_none() -> None:
@@ -48,24 +45,50 @@ def test_what_the_settings_leave_out_cannot_be_chosen(chosen: dict[str, Any], wh
 
 
 def wanted(
-    used: Usage, present: Iterable[bytes] = (), *, full: bool = False, resumed: bool = False
+    used: Usage,
+    *events: Translation,
+    present: Iterable[bytes] = (),
+    owed: Iterable[str] = (),
+    full: bool = False,
+    resumed: bool = False,
 ) -> Wanted:
-    """What a run of everything wants."""
+    """What a run of everything wants, and the records of events that it finds."""
     state = JobState("translations", {})
+    state.usage, state.refused["owed"] = used, {*owed}
     found = Found(ALL, dict.fromkeys(present, b""), used, state, full, resumed=resumed)
-    return Wanted.of(found, lambda _: None)
+    return Wanted.of(found, {event.key: event for event in events}.get)
+
+
+def test_a_full_run_owes_only_what_bets_use() -> None:
+    used = mention(EVENT)
+    used.add(bet([item(None, sportId=3, selectionId=7, market={"id": 5, "type": 18})]))
+    kept = {f"event:{EVENT.id}", f"markets:{EVENT.id}", f"league:{EVENT.league.id}", "sport:3"}
+    kept |= {"selection-template:7", "market-type-template:3:18", f"competitor:{EVENT.competitors[0].id}"}
+    others = {f"event:{OTHER.id}", f"markets:{OTHER.id}", "league:1", "selection-template:9", "competitor:1"}
+    record = Translation("event", EVENT.id, {}, competitor_ids=[it.id for it in EVENT.competitors])
+    for full, owed in ((True, kept), (False, kept | others)):
+        assert wanted(used, record, full=full, owed=kept | others).owed == owed
+    assert wanted(Usage(), full=True, owed=others).owed == others, "no bets are no reason to forget"
+
+
+def test_what_events_in_use_belong_to_is_in_use() -> None:
+    event = Translation("event", EVENT.id, {}, None, 11, 12, 13, [14, 15])
+    used = wanted(mention(EVENT), event, full=True).used
+    own: dict[Listed, int] = {"sport": 11, "region": 12, "league": 13, "competitor": 14}
+    assert all(number in used[kind] for kind, number in own.items())
+    assert EVENT.league.id in used["league"]
 
 
 def test_a_run_that_goes_on_asks_about_lists_only() -> None:
-    resumed = wanted(mention(EVENT), keys_of(mention(EVENT)), full=True, resumed=True)
+    resumed = wanted(mention(EVENT), present=keys(mention(EVENT)), full=True, resumed=True)
     assert (resumed.events, resumed.markets, resumed.selections, resumed.types) == ([], [], [], {})
     assert resumed.listed["league"] == {EVENT.league.id}, "its list may have had a part of its texts"
 
 
 def test_one_missing_market_or_selection_is_reason_to_ask_about_its_event() -> None:
-    whole, market = keys_of(mention(EVENT)), EVENT.markets[0]
+    whole, market = keys(mention(EVENT)), EVENT.markets[0]
     for missing in (f"market:{EVENT.id}:{market.id}", f"selection:{market.selections[0]}"):
-        found = wanted(mention(EVENT), whole - {missing.encode()})
+        found = wanted(mention(EVENT), present=whole - {missing.encode()})
         assert (found.events, found.markets) == ([], [EVENT.id])
 
 
@@ -74,7 +97,7 @@ def test_a_zero_alone_is_no_reason_to_ask_about_markets_again() -> None:
     used.add(bet([item(EVENT, market=None, selectionId=0)]))
     found = wanted(used)
     assert found.events == found.markets == [EVENT.id]
-    found = wanted(used, {f"event:{EVENT.id}".encode()})
+    found = wanted(used, present={f"event:{EVENT.id}".encode()})
     assert found.events == found.markets == []
 
 
@@ -115,13 +138,10 @@ def test_an_estimate_counts_each_endpoint() -> None:
     }
 
 
-def test_an_estimate_has_room_for_what_the_lists_may_lack_and_counts_sports() -> None:
-    topic = Topic()
-    topic[b"league:1"] = topic[b"sport:100"] = topic[b"sport:101"] = b"?"
-    assert "/all/league/{leagueId}" not in estimated(topic, Usage())
-    assert estimated(topic, Usage(), full=True)["/all/league/{leagueId}"] == (0, None)
-    by_sport = {"leagues": {"sport": "{sportId}"}}
-    sports = len({EVENT.league.sport.id, 100, 101})
-    assert estimated(topic, mention(EVENT), query=by_sport)["/{lang}/leagues"] == (3 * sports, None)
-    alone = estimated(topic, mention(EVENT), query=by_sport, kinds=["league"])
-    assert alone["/{lang}/leagues"] == (3 * sports, 3 * sports)
+def test_an_estimate_of_lists_by_sport_counts_the_sports_that_are_known() -> None:
+    topic, query = Topic(), {"leagues": {"sport": "{sportId}"}}
+    topic[b"sport:100"] = topic[b"sport:101"] = b"?"
+    requests = 3 * len({EVENT.league.sport.id, 100, 101})
+    for kinds, most in ((KINDS, None), (["league"], requests)):
+        found = estimated(topic, mention(EVENT), query=query, kinds=kinds)
+        assert found["/{lang}/leagues"] == (requests, most)

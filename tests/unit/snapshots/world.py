@@ -18,6 +18,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.clock import Instant
 from bridge.config import ApiSettings, Settings
+from bridge.config.api import KINDS
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.kafka.batch import Record
 from bridge.rest.answers import Answered
@@ -36,6 +37,7 @@ from bridge_sandbox.provider.rest.faults import Answer, RestFault
 from bridge_sandbox.provider.rest.routes import Endpoint
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.world.entities import Event, Sizes, World
+from tests.integration.snapshots import key_of
 from tests.unit.snapshots.provider import answered
 
 T = TypeVar("T")
@@ -123,9 +125,10 @@ class Provider:
             other = await other
         return Answer(200, json.dumps(content if other is None else other).encode())
 
-    def inject(self, endpoint: Endpoint | None, **fault: Any) -> None:
-        """Let requests to an endpoint (None: to any) fail: one, or as many as `times` says (None: all)."""
-        self.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
+    def inject(self, *endpoints: Endpoint | None, **fault: Any) -> None:
+        """Let requests to each endpoint (None: to any) fail: one, or as many as `times` says (None: all)."""
+        for endpoint in endpoints:
+            self.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
 
     def answers(self, endpoint: Endpoint, content: object, times: int | None = None, **fault: Any) -> None:
         """Answer requests to an endpoint with that content: all of them, or as many as `times` says."""
@@ -140,20 +143,11 @@ class Provider:
     def truth(self) -> dict[bytes, dict[str, str]]:
         """Key → every text that there is."""
         return {
-            key(known.kind, known.id, known.relations): {str(k): v for k, v in known.texts.items()}
+            key_of(known.kind, known.id, known.relations).encode(): {
+                str(k): v for k, v in known.texts.items()
+            }
             for known in self.catalogue.truth()
         }
-
-
-def key(kind: str, number: int, relations: Any) -> bytes:
-    """Of the simulator's truth, spelt here once more."""
-    match kind:
-        case "market":
-            return f"market:{relations['eventId']}:{number}".encode()
-        case "market-type-template":
-            return f"market-type-template:{relations['sportId']}:{number}".encode()
-        case _:
-            return f"{kind}:{number}".encode()
 
 
 _TRANSLATIONS = Codec(load("translation"), 1)
@@ -169,18 +163,23 @@ def _texts(value: bytes) -> dict[str, str]:
 class Topic(dict[bytes, bytes]):
     """What a compacted topic of a job holds: key → value."""
 
-    def __init__(self, schema: str = "translation") -> None:
-        self.codec = Codec(load(schema), 1)
+    def __init__(self, job: Job = "translations") -> None:
+        self.job: Job = job
+        self.codec = Codec(load(SCHEMAS[job]), 1)
         self._snapshots = 0
         self.owed: set[str] = set()
         self.missing: set[str] = set()
+
+    def task(self, settings: ApiSettings) -> Task:
+        """A run of everything."""
+        return Task.translations(settings) if self.job == "translations" else Task(self.job)
 
     def known(self, used: Usage, full: bool, task: Task | None = None) -> Found:
         """What a run finds."""
         state = JobState("translations", {})
         state.usage = used
         state.refused |= {"owed": self.owed, "missing": self.missing}
-        return Found(task or Task.translations(api()), dict(self), used, state, full)
+        return Found(task or self.task(api()), dict(self), used, state, full)
 
     def snapshot_id(self) -> str:
         """The id of the next snapshot."""
@@ -244,6 +243,11 @@ def mention(*events: Event, currencies: Iterable[str] = ()) -> Usage:
     return used
 
 
+def keys(used: Usage) -> set[bytes]:
+    """The keys of all that bets use."""
+    return {key for kind in KINDS for key in used.keys(kind)}
+
+
 def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
     """Nothing but these events, without markets and selections."""
     used = Usage()
@@ -260,11 +264,11 @@ async def translate(
     settings: ApiSettings | None = None,
     scope: Task | None = None,
 ) -> Portion:
-    """One run; the topic holds what it published."""
+    """One run of the job whose topic it is; the topic holds what it published."""
     settings = settings or api()
-    known = topic.known(references, full, scope or Task.translations(settings))
-    job = Translations(settings, topic.codec, known)
-    return topic.take(await job.run(provider, topic.snapshot_id()), known)
+    found = topic.known(references, full, scope or topic.task(settings))
+    of = Currencies if found.task.job == "currencies" else Translations
+    return topic.take(await of(settings, topic.codec, found).run(provider, topic.snapshot_id()), found)
 
 
 async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
@@ -272,13 +276,6 @@ async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
     provider, topic = Provider(**policy), Topic()
     await translate(provider, topic, mention(*events))
     return provider, topic
-
-
-async def exchange(provider: Provider, topic: Topic, references: Usage, *, full: bool = False) -> Portion:
-    """One run of the currencies; the topic holds what it published."""
-    known = topic.known(references, full, Task("currencies"))
-    job = Currencies(api(), topic.codec, known)
-    return topic.take(await job.run(provider, topic.snapshot_id()), known)
 
 
 def written(outcome: Portion) -> set[str]:
@@ -291,8 +288,7 @@ class Runs:
 
     def __init__(self, name: Job = "translations") -> None:
         self.name: Job = name
-        schema = SCHEMAS[name]
-        self.topic = Topic(schema)
+        self.topic = Topic(name)
         self.state_topic: dict[bytes, bytes] = {}
         self.last: Snapshot | None = None
         self.now = NOW
@@ -305,7 +301,7 @@ class Runs:
         """Every Snapshot record."""
         self.reachable = True
         """Whether Kafka is, before the end of a run."""
-        self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
+        self._codecs = {"snapshot": Codec(load("snapshot"), 2), SCHEMAS[name]: self.topic.codec}
         self._read: list[tuple[float, Usage]] = []
         self._new: list[tuple[float, Usage]] = []
 
