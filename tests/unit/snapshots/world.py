@@ -392,9 +392,8 @@ def merge(state: JobState, used: Usage, hour: int) -> None:
     state.usage.newest = max(state.usage.newest, hour)
     for kind, uses in used.of.items():
         for id_, use in uses.items():
-            event = (use.place, {*use.markets}, {*use.selections}) if kind == "event" else ()
-            if event:
-                state.usage.note_event(id_, hour, run, *event)
+            if use.place:
+                state.usage.note_event(id_, hour, run, use.place, {*use.markets}, {*use.selections})
             else:
                 state.usage.note(kind, id_, hour, run)
 
