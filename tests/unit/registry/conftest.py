@@ -1,0 +1,21 @@
+"""A registry in memory for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fake_registry import FakeRegistry, served
+
+
+@pytest.fixture
+def fake() -> FakeRegistry:
+    return FakeRegistry()
+
+
+@pytest.fixture
+def url(fake: FakeRegistry) -> Iterator[str]:
+    """The address of the fake."""
+    with served(fake) as address:
+        yield address
