@@ -24,7 +24,6 @@ CODEC = Codec(load("settled-bet"), 7)
 
 
 def record(*fields: dict[str, Any]) -> Schema:
-    """Return a schema."""
     return {"type": "record", "name": "R", "namespace": "a.b", "fields": [*fields]}
 
 

@@ -11,7 +11,6 @@ from bridge.errors import SettingsError
 
 
 def toml(tmp_path: Path, text: str, name: str = "bridge") -> Path:
-    """A settings file."""
     file = tmp_path / f"{name}.toml"
     file.write_text(text)
     return file
@@ -24,7 +23,6 @@ def variables(monkeypatch: pytest.MonkeyPatch, **given: str) -> None:
 
 
 def complaint(file: Path | None = None) -> str:
-    """The error of the settings."""
     with pytest.raises(SettingsError) as caught:
         load(file)
     return str(caught.value)

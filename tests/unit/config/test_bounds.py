@@ -57,7 +57,6 @@ def numeric() -> Iterator[tuple[str, str, bool]]:
 
 
 def leaves(annotation: Any) -> Iterator[Any]:
-    """Yield the types inside an annotation."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         yield from leaves(parts[0])
@@ -92,7 +91,6 @@ def test_a_number_works_or_is_refused_by_name(
 
 
 def works(settings: Settings) -> None:
-    """Use these settings as the bridge does."""
     declared_topics_can_be_made(settings)
     limits_can_be_kept(settings)
     snapshots_can_be_timed(settings)

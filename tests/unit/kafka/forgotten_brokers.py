@@ -32,7 +32,6 @@ class Broker(LostBrokers):
         return array(brokers) + struct.pack(">i", self._number) + array([])
 
     def answer(self, key: int, version: int, body: bytes) -> bytes:
-        """The answer to a request."""
         if key == LIST_GROUPS:
             groups = [text(GROUP) + text("consumer")] if self._coordinates else []
             return struct.pack(">h", 0) + array(groups)

@@ -49,7 +49,6 @@ class LostBrokers(ThreadingTCPServer):
         return array(brokers) + struct.pack(">i", leader) + array(topics)
 
     def answer(self, key: int, version: int, body: bytes) -> bytes:
-        """The answer to a request."""
         if key == METADATA:
             return self.metadata(body)
         if key == FIND_COORDINATOR:
@@ -73,12 +72,10 @@ class _Connection(StreamRequestHandler):
 
 
 def text(value: str) -> bytes:
-    """A string as the protocol writes it."""
     return struct.pack(">h", len(value)) + value.encode()
 
 
 def array(items: Sequence[bytes]) -> bytes:
-    """An array as the protocol writes it."""
     return struct.pack(">i", len(items)) + b"".join(items)
 
 

@@ -27,7 +27,6 @@ NOWHERE = KafkaSettings(bootstrap_servers="127.0.0.1:1")
 
 
 def error(code: int) -> KafkaError:
-    """An error as librdkafka raises it."""
     return KafkaError(code, "what went wrong")
 
 

@@ -162,8 +162,6 @@ def election(membership: Membership) -> Iterator[LeaderElection]:
 
 
 class Time:
-    """A clock that the test sets."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monotonic = 1_000.0
         monkeypatch.setattr(clock, "now", lambda: Instant(0.0, self.monotonic))

@@ -16,6 +16,5 @@ def fake() -> FakeRegistry:
 
 @pytest.fixture
 def url(fake: FakeRegistry) -> Iterator[str]:
-    """The address of the fake."""
     with served(fake) as address:
         yield address

@@ -49,7 +49,6 @@ def gaps(made: Pipeline) -> list[FeedGap]:
 
 
 def fresh(count: int) -> list[bytes]:
-    """Bets that nobody has seen."""
     return [bet(bet_id=f"new-{number}") for number in range(count)]
 
 

@@ -110,8 +110,6 @@ class Log:
 
 
 class Admin:
-    """An administrator's client."""
-
     knows_the_brokers = False
 
 
