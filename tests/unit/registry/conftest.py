@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from bridge.registry import client
 from tests.fake_registry import FakeRegistry, served
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_RETRY_WAIT_MS", 1)
 
 
 @pytest.fixture

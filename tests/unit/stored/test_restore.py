@@ -45,7 +45,9 @@ def published_in(log: Log, by_id: Callable[[int], Schema] = SCHEMAS.__getitem__)
 
 def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
     log.waits = [(0, 0, NEVER), (0, 0, 0, 0, 0, NEVER)]
-    deduplicator = published_in(log).deduplicator(1.0, never, nobody)
+    statuses: list[str] = []
+    deduplicator = published_in(log).deduplicator(1.0, never, statuses.append)
+    assert "reading settlement.bets: 100 % are done" in statuses
     assert sorted(log.given) == sorted([(p, o) for p in range(2) for o in range(1, 5)] * 2)
     deduplicator.connected()
     for place in log.given:
@@ -54,30 +56,6 @@ def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
         assert deduplicator.judge(key, 3, content, lambda _: None, replaying=True) is DedupResult.DUPLICATE
         assert deduplicator.dead_letter_time(key) == place[1]
     assert len(log.prompt) == 3
-
-
-def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
-    log.stable = [2, 2]
-
-    def connected(number: int) -> None:
-        log.stable = [2, 2] if number == 1 else [5, 5]
-
-    log.connected = connected
-    statuses: list[str] = []
-    deduplicator = published_in(log).deduplicator(3.0, never, statuses.append)
-    assert [deduplicator.dead_letter_time(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [
-        3,
-        4,
-        3,
-        4,
-    ]
-    assert statuses[0] == (
-        "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
-        "offset 2"
-    )
-    assert "reading settlement.bets: 100 % are done" in statuses
-    others = [status for status in statuses[1:] if not status.startswith("reading settlement.")]
-    assert others == [], "it was reported after recovery"
 
 
 def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
