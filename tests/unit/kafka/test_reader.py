@@ -243,9 +243,9 @@ def test_what_is_skipped_for_long_is_passed_in_the_end(log: Log) -> None:
 
 
 def test_a_client_that_is_deaf_is_replaced_in_the_end_however_many_were(log: Log) -> None:
-    log.waits = [(NEVER,)] * 30
+    log.waits = [(NEVER,)] * 12
     read_on(log)
-    assert log.now == pytest.approx(sum(30 * n for n in range(1, 10)) + 21 * 300, abs=20)
+    assert log.now == pytest.approx(sum(30 * n for n in range(1, 10)) + 3 * 300, abs=20)
 
 
 def test_an_open_transaction_is_waited_for(log: Log) -> None:

@@ -83,7 +83,7 @@ def test_an_age_is_by_the_provider_s_clock(ahead: float) -> None:
     play(story, rate=0.5, ahead=ahead)
 
 
-@in_world(rate=50, max_records=50)
+@in_world(rate=20, max_records=20)
 async def test_what_waits_for_a_full_batch_waits_since_its_receipt(world: World) -> None:
     world.start()
     await world.until(State.LIVE)
