@@ -25,15 +25,7 @@ CHECKPOINT = Checkpoint(
         Attempt(1_789_000_200.0, 3_599, False, 1_789_000_200.0, False),
     ),
     counters=Counters(
-        received=26,
-        published=6,
-        duplicates=5,
-        stale=4,
-        corrections=1,
-        dead_lettered=3,
-        pings=7,
-        empty=3,
-        redriven=2,
+        26, published=6, duplicates=5, stale=4, corrections=1, dead_lettered=3, pings=7, empty=3, redriven=2
     ),
     updated_at=1_790_000_090.123456,
     owner="host:1:abc",

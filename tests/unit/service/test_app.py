@@ -46,11 +46,9 @@ class Apart(LeaderElection):
     def term(self) -> int:
         return 1
 
-    def taken(self) -> None:
-        """Nobody waits for it."""
+    def taken(self) -> None: ...
 
-    def released(self, term: int) -> None:
-        """Nobody waits for it."""
+    def released(self, term: int) -> None: ...
 
     def look(self, _client: object) -> Group | None:
         self._before()

@@ -24,10 +24,9 @@ from bridge.stored.reach_reader import ReachReader
 from bridge.stored.restore import PublishedReader
 from tests.bets import BARE_BET
 from tests.unit.stored.log import NEVER, Log, never, nobody
+from tests.unit.stored.test_checkpoint_reader import CHECKPOINT, SCHEMAS
 
-SCHEMAS = {7: load("settled-bet"), 8: load("feed-checkpoint")}
 VALUE = Codec(SCHEMAS[7], 7).encode(BARE_BET | {"settlementVersion": 3})
-CHECKPOINT = Codec(SCHEMAS[8], 8).encode(Checkpoint("f", 1, State.LIVE, (), Counters(), 1.0, "me").to_avro())
 
 
 @pytest.fixture
