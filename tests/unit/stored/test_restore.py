@@ -160,6 +160,7 @@ def test_a_bet_whose_receipt_cannot_be_read_was_received_when_it_was_written(log
     keys = {b"0-%d" % offset for offset in range(1, 5)}
     found = published_in(log).of_bets(keys, visible=False)
     assert found.received == {b"0-1": 1.0, b"0-2": 2.0, b"0-3": 1.5, b"0-4": 4.0}
+    assert len(found.deduplicator) == 4
 
 
 def test_the_last_bets_are_restored_however_old(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
