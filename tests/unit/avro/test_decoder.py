@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from fastavro import parse_schema
 
-from bridge.avro.arrow import Rows
 from bridge.avro.codec import Codec, bets_with
 from bridge.avro.columns import Longs
 from bridge.avro.decoder import Decoder
@@ -25,7 +24,6 @@ CODEC = Codec(load("settled-bet"), 7)
 
 
 def record(*fields: dict[str, Any]) -> Schema:
-    """Return a schema."""
     return {"type": "record", "name": "R", "namespace": "a.b", "fields": [*fields]}
 
 
@@ -152,11 +150,3 @@ def test_a_recursive_schema_is_an_error() -> None:
 def test_a_null_is_added_only_where_one_can_be() -> None:
     with pytest.raises(ValueError, match="null"):
         Longs().add_null()
-
-
-def test_a_column_has_a_row_a_record() -> None:
-    rows = Rows(load("settled-bet"), CODEC, 2)
-    for datum in (FULL_BET, BARE_BET | {"betId": "a"}):
-        rows.add(CODEC.encode(datum))
-    bets = rows.take()
-    assert {len(bets.field(number)) for number in range(bets.type.num_fields)} == {2} == {len(bets)}

@@ -12,7 +12,6 @@ import pytest
 from fastavro import parse_schema
 
 from bridge.avro.encoder import Encoder, UnknownSchema
-from bridge.avro.schemas import TOPICS, load
 
 COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}
 POINT = {
@@ -41,14 +40,6 @@ def encoded(schema: Any, datum: object, header: bytes = b"") -> bytes:
 def test_what_fastavro_takes_for_another_type_is_refused(schema: Any, unusual: object) -> None:
     with pytest.raises(ValueError, match=r"^$"):
         encoded(schema, unusual)
-
-
-@pytest.mark.parametrize(
-    ("number", "expected"),
-    [(63, b"\x7e"), (-64, b"\x7f"), (64, b"\x80\x01"), (2**63 - 1, b"\xfe" + b"\xff" * 8 + b"\x01")],
-)
-def test_a_number_takes_as_many_bytes_as_it_needs(number: int, expected: bytes) -> None:
-    assert encoded("long", number, b"head") == b"head" + expected
 
 
 def test_a_record_is_its_fields_in_the_order_of_the_schema() -> None:
@@ -93,13 +84,3 @@ def test_an_unsupported_schema_is_refused_at_once(field: Any, said: str) -> None
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": field}]}
     with pytest.raises(UnknownSchema, match=said):
         Encoder(parse_schema(schema), b"")
-
-
-@pytest.mark.parametrize("name", TOPICS)
-def test_our_own_schemas_are_supported(name: str) -> None:
-    def plain(node: Any) -> Any:
-        if isinstance(node, dict):
-            return {key: plain(value) for key, value in node.items() if key != "logicalType"}
-        return [plain(item) for item in node] if isinstance(node, list) else node
-
-    Encoder(parse_schema(plain(load(name))), b"")

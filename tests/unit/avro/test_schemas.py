@@ -16,25 +16,14 @@ def test_every_schema_file_has_its_topic() -> None:
     }
 
 
-def test_a_schema_is_loaded_by_its_name() -> None:
-    assert [(load(name)["namespace"], load(name)["name"]) for name in TOPICS] == [
-        ("settlement", "SettledBet"),
-        ("settlement", "FeedCheckpoint"),
-        ("settlement", "FeedGap"),
-        ("settlement", "Translation"),
-        ("settlement", "Currency"),
-        ("settlement", "Snapshot"),
-    ]
-
-
-def test_subjects_follow_the_topics_names() -> None:
-    assert [subject("x.y", name) for name in TOPICS] == [
-        "x.y.bets-value",
-        "x.y.checkpoints-value",
-        "x.y.gaps-value",
-        "x.y.translations-value",
-        "x.y.currencies-value",
-        "x.y.snapshots-value",
+def test_a_schema_is_loaded_by_its_name_and_its_subject_follows_its_topic() -> None:
+    assert [(load(name)["namespace"], load(name)["name"], subject("x.y", name)) for name in TOPICS] == [
+        ("settlement", "SettledBet", "x.y.bets-value"),
+        ("settlement", "FeedCheckpoint", "x.y.checkpoints-value"),
+        ("settlement", "FeedGap", "x.y.gaps-value"),
+        ("settlement", "Translation", "x.y.translations-value"),
+        ("settlement", "Currency", "x.y.currencies-value"),
+        ("settlement", "Snapshot", "x.y.snapshots-value"),
     ]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bridge.config import ApiSettings, load
 from bridge.errors import SettingsError
+from tests.unit.config.given import toml
 
 
 def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings:
@@ -36,8 +37,7 @@ def test_a_code_that_leads_to_another_path_is_refused(code: str, monkeypatch: py
 
 
 def test_parameters_may_repeat_and_have_placeholders(tmp_path: Path) -> None:
-    file = tmp_path / "bridge.toml"
-    file.write_text('[api.query]\nleagues = { a = ["x", "{language}"], "{b}" = "{{x}} {sportId}" }\n')
+    file = toml(tmp_path, '[api.query]\nleagues = { a = ["x", "{language}"], "{b}" = "{{x}} {sportId}" }\n')
     assert load(file).api.query == {"leagues": {"a": ["x", "{language}"], "{b}": "{{x}} {sportId}"}}
 
 

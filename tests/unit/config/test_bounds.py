@@ -22,16 +22,15 @@ from bridge.avro.schemas import load as load_schema
 from bridge.config import Settings, age_seconds, load, parse_start
 from bridge.doctor.feed_checks import assess_checkpoint
 from bridge.errors import SettingsError
-from bridge.feed.position import Position
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines, parse_moment
 from bridge.inspection.replay import parse_window
 from bridge.kafka import clients
-from bridge.kafka.batch import Batch, Record, batch_linger
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.rest.pacing import Pace
+from tests.unit.config.given import toml
 
 INT32, INT64 = 2**31, 2**63
 ENDS: list[float] = [
@@ -58,7 +57,6 @@ def numeric() -> Iterator[tuple[str, str, bool]]:
 
 
 def leaves(annotation: Any) -> Iterator[Any]:
-    """Yield the types inside an annotation."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         yield from leaves(parts[0])
@@ -69,27 +67,19 @@ def leaves(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def test_there_are_numbers_among_the_settings() -> None:
-    result = [*numeric()]
-    assert {("web", "port", False), ("feed", "refusal_statuses", True)} <= {*result}
-    assert ("topics", "replication_factor", False) in result
-    assert len(result) > 20
-
-
-@pytest.mark.parametrize("source", ["environment", "file"])
 @pytest.mark.parametrize(("section", "name", "several"), [*numeric()])
 def test_a_number_works_or_is_refused_by_name(
-    section: str, name: str, several: bool, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    section: str, name: str, several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In the file; and those that are large, in the environment."""
     wrong = []
     for number in ENDS:
         text = f"[{number!r}]" if several else repr(number)
-        file = None
-        if source == "environment":
-            monkeypatch.setenv(config.env_name(section, name), text)
-        else:
-            file = tmp_path / "bridge.toml"
-            file.write_text(f"[{section}]\n{name} = {text}\n")
+        file: Path | None = toml(tmp_path, f"[{section}]\n{name} = {text}\n")
+        monkeypatch.delenv(variable := config.env_name(section, name), raising=False)
+        if abs(number) >= INT64:
+            monkeypatch.setenv(variable, text)
+            file = None
         try:
             works(load(file))
         except SettingsError as error:
@@ -101,11 +91,8 @@ def test_a_number_works_or_is_refused_by_name(
 
 
 def works(settings: Settings) -> None:
-    """Use these settings as the bridge does."""
     declared_topics_can_be_made(settings)
     limits_can_be_kept(settings)
-    position_can_be_promised(settings)
-    batch_can_be_filled(settings)
     snapshots_can_be_timed(settings)
     asyncio.run(waits_can_be_waited(settings))
 
@@ -133,26 +120,6 @@ def limits_can_be_kept(settings: Settings) -> None:
             waiting = replace(LAST, revision=revision, until=result.reconnect.until)
             codec.encode(waiting.to_avro())
             assess_checkpoint(settings, waiting, at)
-
-
-def position_can_be_promised(settings: Settings) -> None:
-    feed = settings.feed
-    position = Position(feed, LAST.revision)
-    position.connected()
-    for second in range(100):
-        position.data(NOW + second, NOW + second)
-        position.ping(NOW + second)
-    assert 0 < position.revision <= NOW + 100
-    assert NOW <= NOW + feed.idle_timeout_seconds < math.inf
-    assert feed.stall_seconds < math.inf
-
-
-def batch_can_be_filled(settings: Settings) -> None:
-    batch = Batch()
-    batch.touch(NOW, NOW)
-    batch.add(Record("t", b"k", b"v", int(NOW)))
-    batch.full(settings.batch)
-    assert NOW + batch_linger(settings.batch, 10**6) < NOW + 3600
 
 
 def snapshots_can_be_timed(settings: Settings) -> None:

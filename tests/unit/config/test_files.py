@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import load
-from bridge.errors import SettingsError
+from tests.unit.config import given
 
 
 def complaint(file: Path | None = None) -> str:
-    """Return the error of the settings, checked to be one short line."""
-    with pytest.raises(SettingsError) as caught:
-        load(file)
-    said = str(caught.value)
+    """The error of the settings, checked to be one short line."""
+    said = given.complaint(file)
     assert len(said) < 500
     assert "\n" not in said
     return said
@@ -78,6 +75,5 @@ def test_a_session_time_out_is_a_plain_number_of_milliseconds(
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300", "1.5"])
 def test_a_property_of_kafka_is_no_fraction(value: str, tmp_path: Path) -> None:
-    file = tmp_path / "bridge.toml"
-    file.write_text(f"[kafka]\nlinger_ms = {value}\n")
+    file = given.toml(tmp_path, f"[kafka]\nlinger_ms = {value}\n")
     assert complaint(file) == f"kafka.linger_ms ({file}): must be a whole number"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -13,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from bridge.config import load
 from bridge.config.kafka import ALIASES, OURS, SECRETS
 from bridge.config.librdkafka import table_of_properties
-from bridge.errors import SettingsError
+from tests.unit.config.given import complaint, variables
 
 NO_SECRETS = {
     "sasl_oauthbearer_assertion_private_key_file",  # a path
@@ -22,12 +21,6 @@ NO_SECRETS = {
     "ssl_key_location",  # a path
 }
 """What librdkafka redacts in its log as well."""
-
-
-def complaint() -> str:
-    with pytest.raises(SettingsError) as caught:
-        load()
-    return str(caught.value)
 
 
 def aliases() -> dict[str, str]:
@@ -58,12 +51,12 @@ def test_all_other_names_of_the_bridges_own_properties_are_known() -> None:
     assert known == {frozenset(pair) for pair in aliases().items() if OURS.intersection(pair)}
 
 
-@pytest.mark.parametrize("name", sorted(OURS))
-def test_a_property_of_the_bridge_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable := f"BRIDGE_KAFKA__{name.upper()}", "1")
-    assert complaint() == (
-        f"kafka.{name} ({variable}): is set by the bridge itself and cannot be changed; remove it"
-    )
+@pytest.mark.parametrize("name", [*sorted(OURS), *ALIASES])
+def test_a_property_of_the_bridge_is_refused_by_each_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables(monkeypatch, **{f"KAFKA__{name.upper()}": "1"})
+    alias = f"is another name of {ALIASES[name]}, which " if name in ALIASES else ""
+    why = "is set by the bridge itself" + ("" if alias else " and cannot be changed") + "; remove it"
+    assert complaint() == f"kafka.{name} (BRIDGE_KAFKA__{name.upper()}): {alias}{why}"
 
 
 def test_a_member_says_that_it_lives_before_its_session_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,28 +84,6 @@ def test_a_mechanism_with_a_user_needs_name_and_password(
     load()
 
 
-@pytest.mark.parametrize("alias", ALIASES)
-def test_so_is_its_other_name(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable := f"BRIDGE_KAFKA__{alias.upper()}", "1")
-    assert complaint() == (
-        f"kafka.{alias} ({variable}): is another name of {ALIASES[alias]}, "
-        "which is set by the bridge itself; remove it"
-    )
-
-
-@pytest.mark.parametrize("value", ["3", "'broker:9092'", "[]"])
-def test_a_section_that_is_no_table_is_named(value: str, tmp_path: Path) -> None:
-    file = tmp_path / "bridge.toml"
-    file.write_text(f"kafka = {value}\n")
-    with pytest.raises(SettingsError, match=r"^kafka: must be "):
-        load(file)
-
-
-def test_the_other_name_of_the_brokers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BRIDGE_KAFKA__METADATA_BROKER_LIST", "broker:9092")
-    assert complaint().endswith("is not a setting; did you mean kafka.bootstrap_servers?")
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -124,25 +95,23 @@ def test_the_other_name_of_the_brokers_is_refused(monkeypatch: pytest.MonkeyPatc
             {"SASL_MECHANISM": "OAUTHBEARER", "SASL_OAUTHBEARER_METHOD": "oidc"},
             "and no sasl_oauthbearer_method",
         ),
+        (
+            {
+                "SASL_MECHANISM": "OAUTHBEARER",
+                "SASL_OAUTHBEARER_MSK_REGION": "kafka.eu-central-1.amazonaws.com",
+            },
+            "BRIDGE_KAFKA__SASL_OAUTHBEARER_MSK_REGION",
+        ),
         ({"SASL_MECHANISM": "OAUTHBEARER"}, ""),
     ],
 )
 def test_the_region_of_amazon_msk_is_a_way_to_a_token(
     monkeypatch: pytest.MonkeyPatch, given: dict[str, str], said: str
 ) -> None:
-    given = given | {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_OAUTHBEARER_MSK_REGION": "eu-central-1"}
-    for name, value in given.items():
-        monkeypatch.setenv(f"BRIDGE_KAFKA__{name}", value)
+    given = {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_OAUTHBEARER_MSK_REGION": "eu-central-1"} | given
+    variables(monkeypatch, **{f"KAFKA__{name}": value for name, value in given.items()})
     if said:
         assert said in complaint()
     else:
         assert load().kafka.sasl_oauthbearer_msk_region == "eu-central-1"
         assert "sasl.oauthbearer.msk.region" not in load().kafka.properties()
-
-
-def test_an_address_is_no_region_of_amazon_msk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BRIDGE_KAFKA__SASL_MECHANISM", "OAUTHBEARER")
-    monkeypatch.setenv(
-        name := "BRIDGE_KAFKA__SASL_OAUTHBEARER_MSK_REGION", "kafka.eu-central-1.amazonaws.com"
-    )
-    assert name in complaint()

@@ -16,22 +16,9 @@ pytestmark = pytest.mark.usefixtures("no_proxies")
 @pytest.mark.parametrize(
     "no_proxy",
     [
-        "",
-        "10.0.0.0/8",
-        "10.1.2.3, localhost",
-        "example.com",
-        ".example.com",
-        "*.example.com",
-        "EXAMPLE.com",
-        "a.example.com,10.0.0.0/8",
-        "*",
-        "other.example,*",
-        "[::1]",
-        "::1",
-        "fd00::/8",
-        "example.com:8443",
-        "10.1.2.3:8443",
-        "example.com:9999",
+        *("", "10.0.0.0/8", "10.1.2.3, localhost", "example.com", ".example.com", "*.example.com"),
+        *("EXAMPLE.com", "a.example.com,10.0.0.0/8", "*", "other.example,*", "[::1]", "::1", "fd00::/8"),
+        *("example.com:8443", "10.1.2.3:8443", "example.com:9999"),
     ],
 )
 def test_the_hosts_that_need_none_are_those_of_the_registry_s_client(

@@ -17,6 +17,7 @@ from bridge.config.kafka import SECRETS
 from bridge.errors import SettingsError
 from bridge.masking import MASK, concealed
 from bridge_sandbox.provider.settings import SimulatorSettings
+from tests.unit.config.given import complaint, variables
 
 
 def feed(file: Path) -> Callable[[], object]:
@@ -79,8 +80,7 @@ ADDRESSES = (
 def test_the_password_in_an_address_is_a_secret_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"BRIDGE_{name}", "https://me:hush%40hush@host.example")
     if "TOKEN" in name:  # which needs a client
-        monkeypatch.setenv("BRIDGE_REGISTRY__USER", "me")
-        monkeypatch.setenv("BRIDGE_REGISTRY__PASSWORD", "another")
+        variables(monkeypatch, REGISTRY__USER="me", REGISTRY__PASSWORD="another")
     load()
     basic = base64.b64encode(b"me:hush@hush").decode()
     assert concealed(f"hush%40hush hush@hush {basic} host.example") == f"{MASK} {MASK} {MASK} host.example"
@@ -95,16 +95,11 @@ VARIABLES = (
 
 
 def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {name: f"s3cret-of-{name}" for name in VARIABLES}
-    for name, value in names.items():
-        monkeypatch.setenv(f"BRIDGE_{name}", value)
+    variables(monkeypatch, **(names := {name: f"s3cret-of-{name}" for name in VARIABLES}))
     settings = load()
-    (
-        settings.feed.secret.read(),
-        settings.registry.secret.read(),
-        settings.api.secret.read(),
-        settings.kafka.properties(),
-    )
+    for section in (settings.feed, settings.registry, settings.api):
+        section.secret.read()
+    settings.kafka.properties()
     assert [concealed(value) for value in names.values()] == [MASK] * len(names)
 
 
@@ -129,9 +124,7 @@ def test_a_credential_that_cannot_be_sent_is_half_written(
 ) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
-    monkeypatch.setenv("BRIDGE_FEED__AUTH", auth)
-    monkeypatch.setenv("BRIDGE_FEED__AUTH_NAME", "X-Key")
-    monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE_FILE", str(file))
+    variables(monkeypatch, FEED__AUTH=auth, FEED__AUTH_NAME="X-Key", FEED__AUTH_VALUE_FILE=str(file))
     feed = load().feed
     assert (feed.secret.read(), feed.secret.problem()) == ("first", "")
     for unfit in ("a second\nline", "a secönd one"):
@@ -180,11 +173,9 @@ MARKER = "m4rk3r"
 @pytest.fixture
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every secret is the marker, also the passwords in addresses."""
-    for name in VARIABLES:
-        monkeypatch.setenv(f"BRIDGE_{name}", MARKER)
-    monkeypatch.setenv("BRIDGE_REGISTRY__USER", "me")
-    for name in ADDRESSES:
-        monkeypatch.setenv(f"BRIDGE_{name}", f"http://me:{MARKER}@host.example/path")
+    address = f"http://me:{MARKER}@host.example/path"
+    given = dict.fromkeys(VARIABLES, MARKER) | dict.fromkeys(ADDRESSES, address)
+    variables(monkeypatch, REGISTRY__USER="me", **given)
 
 
 @pytest.mark.usefixtures("marked")
@@ -250,9 +241,6 @@ def test_no_error_of_a_model_shows_a_secret(section: dict[str, dict[str, object]
     [("REGISTRY", "PASSWORD"), ("API", "TOKEN"), *(("KAFKA", n.upper()) for n in SECRETS)],
 )
 def test_a_secret_is_given_once(section: str, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"BRIDGE_{section}__{secret}", "hush")
-    monkeypatch.setenv(f"BRIDGE_{section}__{secret}_FILE", "file")
-    with pytest.raises(
-        SettingsError, match=f"give either {secret.lower()} or {secret.lower()}_file, not both"
-    ):
-        load()
+    name = f"{section}__{secret}"
+    variables(monkeypatch, **{name: "hush", f"{name}_FILE": "file"})
+    assert f"give either {secret.lower()} or {secret.lower()}_file, not both" in complaint()

@@ -13,7 +13,6 @@ TODAY, BEFORE = b"\0\0\0\7", b"\0\0\0\2"
 
 
 def content(body: bytes, schema: bytes = TODAY) -> bytes:
-    """Return the fingerprint of a record in wire format."""
     return fingerprint(b"\0" + schema + body)
 
 

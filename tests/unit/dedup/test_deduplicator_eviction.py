@@ -187,7 +187,7 @@ def test_a_bet_takes_at_most_80_bytes() -> None:
 
 
 def test_contents_of_one_bet_are_evicted_with_their_rows() -> None:
-    count = 40_000
+    count = 20_000
     deduplicator = Deduplicator()
     tracemalloc.start()
     for n in range(count):

@@ -40,5 +40,4 @@ def wait(made: Limiter, recovery: int | None) -> float:
 
 
 def used(made: Limiter) -> dict[str, float]:
-    """How much of each limit is used now."""
     return {limit.name: limit.used for limit in made.usage(at())}

@@ -98,7 +98,6 @@ class Reader:
 
 @asynccontextmanager
 async def reading(base_url: str, *, clock: Clock = now, **changes: Any) -> AsyncIterator[Reader]:
-    """An open connection to a provider."""
     settings = FeedSettings(**{"base_url": base_url, "proxy": "none", **changes})
     woken = asyncio.Event()
     connection = await connect(settings, request(settings, 17), woken.set, clock)

@@ -97,7 +97,6 @@ class Hand:
         return Instant(real.wall, real.monotonic + self._ahead)
 
     def pass_(self, seconds: float) -> None:
-        """Set the clock forward."""
         self._ahead += seconds
 
 

@@ -39,12 +39,19 @@ async def test_the_request_is_sent() -> None:
     assert "Authorization: Bearer s3cret\r\n" in sent
 
 
-async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
-    async with provider(process_request=refusing(429, "too many\n" + "x" * 5000)) as url:
+@pytest.mark.parametrize(
+    ("status", "text", "said"),
+    [
+        (429, "too many\n" + "x" * 5000, "too many\nxxx"),
+        (404, "no such page", "Is feed.base_url (BRIDGE_FEED__BASE_URL) right? no such page"),
+    ],
+)
+async def test_a_refusal_has_its_status_and_a_little_of_its_text(status: int, text: str, said: str) -> None:
+    async with provider(process_request=refusing(status, text)) as url:
         error = await failure(url)
     assert isinstance(error, FeedRefused)
-    assert error.status == 429
-    assert str(error).startswith("the provider refused the connection: HTTP 429: too many\nxxx")
+    assert error.status == status
+    assert str(error).startswith(f"the provider refused the connection: HTTP {status}: {said}")
     assert len(str(error)) < 260
 
 
@@ -65,13 +72,6 @@ async def test_a_refusal_has_the_pause_that_it_asks_for(headers: dict[str, str],
         error = await failure(url)
     assert isinstance(error, FeedRefused)
     assert error.retry_after == pause
-
-
-async def test_an_answer_of_another_server_asks_for_the_address() -> None:
-    async with provider(process_request=refusing(404, "no such page")) as url:
-        error = await failure(url)
-    asked = "Is feed.base_url (BRIDGE_FEED__BASE_URL) right? no such page"
-    assert str(error) == f"the provider refused the connection: HTTP 404: {asked}"
 
 
 async def test_a_redirect_is_not_followed() -> None:

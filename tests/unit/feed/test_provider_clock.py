@@ -75,37 +75,35 @@ async def test_the_feed_is_not_asked_and_the_credential_not_sent() -> None:
     assert b"authorization" not in request.lower()
 
 
-async def test_a_redirect_is_an_answer() -> None:
-    async with provider(dated(status="302 Found", more="Location: /feed/settlement/v4\r\n")) as (
-        address,
-        asked,
-    ):
-        assert await ask(FeedSettings(base_url=f"http://{address}")) is not None
-    assert len(asked) == 1
+@pytest.mark.parametrize(
+    ("answer", "is_told"),
+    [
+        (dated(status="302 Found", more="Location: /feed/settlement/v4\r\n"), True),
+        (dated(-600, more="Age: 600\r\n"), False),
+        (lambda: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", False),
+    ],
+    ids=["a redirect", "kept by a cache", "no date"],
+)
+async def test_one_answer_says_the_time_or_nothing(answer: Callable[[], bytes], is_told: bool) -> None:
+    async with provider(answer) as (address, asked):
+        skew = await ask(FeedSettings(base_url=f"http://{address}"))
+    assert ((skew is not None), len(asked)) == (is_told, 1)
 
 
-async def test_a_redirect_to_tls_asks_for_another_address() -> None:
-    moved = dated(status="301 Moved Permanently", more="Location: https://127.0.0.1/base/\r\n")
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("https://127.0.0.1/base/", r"to https://127\.0\.0\.1/base/: .*BRIDGE_FEED__BASE_URL"),
+        ("//:443/login", r"the answer of http://127\.0\.0\.1:\d+/base/ cannot be read: \w+Error"),
+        ("https://www..xn--p1ai/x", r"the answer of http://127\.0\.0\.1:\d+/base/ cannot be read: \w+Error"),
+    ],
+    ids=["to TLS", "to no host", "to no name"],
+)
+async def test_a_redirect_elsewhere_ends_this_request_only(location: str, said: str) -> None:
+    moved = dated(status="301 Moved Permanently", more=f"Location: {location}\r\n")
     async with provider(moved) as (address, _):
-        with pytest.raises(FeedLost, match=r"to https://127\.0\.0\.1/base/: .*BRIDGE_FEED__BASE_URL"):
+        with pytest.raises(FeedLost, match=said):
             await ask(FeedSettings(base_url=f"ws://{address}/base"))
-
-
-@pytest.mark.parametrize("location", ["//:443/login", "https://www..xn--p1ai/x"])
-async def test_a_redirect_to_nowhere_ends_this_request_only(location: str) -> None:
-    async with provider(dated(status="302 Found", more=f"Location: {location}\r\n")) as (address, _):
-        with pytest.raises(FeedLost, match=rf"the answer of http://{address}/ cannot be read: \w+Error"):
-            await ask(FeedSettings(base_url=f"http://{address}"))
-
-
-async def test_a_date_that_a_cache_has_kept_says_nothing() -> None:
-    async with provider(dated(-600, more="Age: 600\r\n")) as (address, _):
-        assert await ask(FeedSettings(base_url=f"http://{address}")) is None
-
-
-async def test_an_answer_without_a_date_says_nothing() -> None:
-    async with provider(lambda: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (address, _):
-        assert await ask(FeedSettings(base_url=f"http://{address}")) is None
 
 
 async def test_a_provider_that_does_not_answer_is_reported() -> None:

@@ -1,23 +1,18 @@
 """A server that speaks as much of Kafka's protocol as strands a client of librdkafka (decision 0009).
 
 Every other answer to the question for brokers lists none, as that of a broker does whose session with the
-controller has run out. `python -m tests.unit.kafka.lost_brokers` shows, each second, which brokers a consumer
-knows.
+controller has run out.
 """
 
 from __future__ import annotations
 
-import json
 import struct
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Event, Thread
 from typing import ClassVar
-
-from confluent_kafka import Consumer
 
 METADATA, FIND_COORDINATOR, API_VERSIONS = 3, 10, 18
 UNSUPPORTED_VERSION, COORDINATOR_NOT_AVAILABLE = 35, 15
@@ -54,7 +49,6 @@ class LostBrokers(ThreadingTCPServer):
         return array(brokers) + struct.pack(">i", leader) + array(topics)
 
     def answer(self, key: int, version: int, body: bytes) -> bytes:
-        """The answer to a request."""
         if key == METADATA:
             return self.metadata(body)
         if key == FIND_COORDINATOR:
@@ -78,36 +72,13 @@ class _Connection(StreamRequestHandler):
 
 
 def text(value: str) -> bytes:
-    """A string as the protocol writes it."""
     return struct.pack(">h", len(value)) + value.encode()
 
 
 def array(items: Sequence[bytes]) -> bytes:
-    """An array as the protocol writes it."""
     return struct.pack(">i", len(items)) + b"".join(items)
 
 
 def broker(number: int, port: int) -> bytes:
     """A broker of this machine, as version 1 of an answer lists it."""
     return struct.pack(">i", number) + text("127.0.0.1") + struct.pack(">ih", port, -1)
-
-
-def _show(statistics: str) -> None:
-    print([broker["name"] for broker in json.loads(statistics)["brokers"].values()])
-
-
-def main() -> None:
-    """Strand a consumer, and show which brokers it knows when all is well again."""
-    server = LostBrokers()
-    properties = {"bootstrap.servers": f"127.0.0.1:{server.port}", "topic.metadata.refresh.interval.ms": 100}
-    statistics = {"statistics.interval.ms": 1000, "stats_cb": _show}
-    consumer = Consumer({**properties, **statistics, "group.id": "g"})
-    consumer.subscribe([TOPIC])
-    began = time.monotonic()
-    while time.monotonic() < began + 20:
-        consumer.poll(0.1)
-        server.is_sound = time.monotonic() > began + 5
-
-
-if __name__ == "__main__":
-    main()

@@ -29,7 +29,6 @@ class LostLeaders(LostBrokers):
         super().__init__()
 
     def answer(self, key: int, version: int, body: bytes) -> bytes:
-        """The answer to a request."""
         if key == LIST_OFFSETS:
             partition = struct.pack(">iihqq", 1, 0, 0, -1, END)
             return struct.pack(">ii", 0, 1) + text(TOPIC) + partition

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import threading
 import time
@@ -17,10 +16,11 @@ from confluent_kafka import KafkaError, KafkaException
 from bridge.kafka import blocking
 from bridge.kafka.blocking import MOST_LEFT, BackgroundProbe, CallTimeout, Clients, Worker, checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
+from tests.unit.kafka.fake_producer import raises_no_exception
 
 
 def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
-    release, calls, made = threading.Event(), CallTimeout(1.0), []
+    release, calls, made = threading.Event(), CallTimeout(0.5), []
     with pytest.raises(KafkaException) as raised:
         calls.call(lambda: release.wait(30))
     assert triage(raised.value.args[0]) is ErrorAction.REOPEN
@@ -214,20 +214,12 @@ def test_an_error_that_is_kept_holds_no_client() -> None:
     assert client() is None
 
 
-def raise_what_is_no_exception() -> None:
-    """Raise a KafkaError, as `flush` may on Python 3.11 after the producer was fenced."""
-    error = KafkaError(KafkaError._FENCED)
-    for owned in (KafkaError, error):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owned))
-    ctypes.pythonapi.PyErr_Restore(ctypes.py_object(KafkaError), ctypes.py_object(error), None)
-
-
 def test_an_error_that_is_no_exception_ends_no_thread() -> None:
-    worker = Worker("work")
+    worker, raised = Worker("work"), partial(raises_no_exception, None)  # type: ignore[arg-type]
     with pytest.raises(KafkaException, match="_FENCED"):
-        worker.submit(raise_what_is_no_exception).result(30)
-    with pytest.raises(KafkaException) as raised:
-        worker.submit(partial(checked, raise_what_is_no_exception)).result(30)
-    assert raised.value.args[0].fatal()
+        worker.submit(raised).result(30)
+    with pytest.raises(KafkaException) as caught:
+        worker.submit(partial(checked, raised)).result(30)
+    assert caught.value.args[0].fatal()
     worker.close(30)
     assert worker.ended

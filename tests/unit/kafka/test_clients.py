@@ -27,7 +27,6 @@ NOWHERE = KafkaSettings(bootstrap_servers="127.0.0.1:1")
 
 
 def error(code: int) -> KafkaError:
-    """An error as librdkafka raises it."""
     return KafkaError(code, "what went wrong")
 
 
@@ -201,22 +200,11 @@ def test_a_default_may_be_changed_but_not_what_exactly_once_needs(plain: Any) ->
     reader = plain.reader(shared, name="r")
     assert (producer["linger.ms"], producer["message.max.bytes"], producer["acks"]) == (7, 5, "all")
     assert (reader["client.id"], reader["isolation.level"]) == ("mine", "read_committed")
-
-
-def test_only_a_prompt_reader_asks_often_for_the_end_of_a_partition(plain: Any) -> None:
-    found = [plain.reader(NOWHERE, name="r", prompt=prompt) for prompt in (False, True)]
-    assert [properties.get("fetch.wait.max.ms") for properties in found] == [None, 20]
-
-
-def test_a_member_may_have_a_name_of_its_own(plain: Any) -> None:
-    shared = KafkaSettings.model_construct(**SHARED)
     found = [plain.member(shared, group="g", committed=print, name=name) for name in ("vm:1:a", None)]
     assert [properties["client.id"] for properties in found] == ["vm:1:a", "mine"]
-
-
-@pytest.mark.parametrize(("given", "seconds"), [({}, 10.0), ({"session_timeout_ms": "6000"}, 6.0)])
-def test_a_session_lasts_as_long_as_is_set(given: dict[str, str], seconds: float) -> None:
-    assert clients.session_seconds(KafkaSettings.model_validate(given)) == seconds
+    assert [clients.session_seconds(it) for it in (NOWHERE, shared)] == [10.0, 2.0]
+    found = [plain.reader(NOWHERE, name="r", prompt=prompt) for prompt in (False, True)]
+    assert [properties.get("fetch.wait.max.ms") for properties in found] == [None, 20]
 
 
 def test_librdkafka_takes_what_its_clients_are_given() -> None:

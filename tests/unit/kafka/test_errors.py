@@ -24,70 +24,46 @@ def error(code: int, flag: str = "") -> KafkaError:
 
 
 # Every error that librdkafka documents for its transactional calls (init, begin, send offsets, commit,
-# abort) and for the delivery of a record, with the flag that it comes with.
-TRANSACTIONAL: list[tuple[str, str, ErrorAction]] = [
+# abort) and for the delivery of a record, with the flags that it comes with.
+BY_ANSWER: list[tuple[ErrorAction, tuple[str, ...], str]] = [
     # Kafka is away, or busy: the same call goes on where it was.
-    ("_TIMED_OUT", "retriable", RETRY),
-    ("_TIMED_OUT", "", RETRY),
-    ("_TRANSPORT", "", RETRY),
-    ("_QUEUE_FULL", "", RETRY),
-    ("_CONFLICT", "retriable", RETRY),
-    ("COORDINATOR_LOAD_IN_PROGRESS", "retriable", RETRY),
-    ("COORDINATOR_NOT_AVAILABLE", "retriable", RETRY),
-    ("NOT_COORDINATOR", "retriable", RETRY),
-    ("NOT_ENOUGH_REPLICAS", "retriable", RETRY),
-    ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "retriable", RETRY),
-    ("REQUEST_TIMED_OUT", "retriable", RETRY),
-    ("CONCURRENT_TRANSACTIONS", "retriable", RETRY),
+    (RETRY, ("",), "_TIMED_OUT _TRANSPORT _QUEUE_FULL"),
+    (
+        RETRY,
+        ("retriable",),
+        "_TIMED_OUT _CONFLICT COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR "
+        "NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND REQUEST_TIMED_OUT CONCURRENT_TRANSACTIONS",
+    ),
     # The transaction is lost, the producer is not.
-    ("_STATE", "", ABORT),
-    ("_MSG_TIMED_OUT", "abort", ABORT),
-    ("_PURGE_QUEUE", "abort", ABORT),
-    ("UNKNOWN_MEMBER_ID", "abort", ABORT),
-    ("ILLEGAL_GENERATION", "abort", ABORT),
-    ("FENCED_INSTANCE_ID", "abort", ABORT),
-    ("UNKNOWN_TOPIC_OR_PART", "abort", ABORT),
-    ("INVALID_PRODUCER_ID_MAPPING", "abort", ABORT),
-    ("OUT_OF_ORDER_SEQUENCE_NUMBER", "abort", ABORT),
-    ("UNKNOWN_PRODUCER_ID", "abort", ABORT),
+    (ABORT, ("",), "_STATE"),
+    (
+        ABORT,
+        ("abort",),
+        "_MSG_TIMED_OUT _PURGE_QUEUE UNKNOWN_MEMBER_ID ILLEGAL_GENERATION FENCED_INSTANCE_ID "
+        "UNKNOWN_TOPIC_OR_PART INVALID_PRODUCER_ID_MAPPING OUT_OF_ORDER_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID",
+    ),
     # A rival, a transaction that outlived its time-out, or nobody knows: look at what was committed.
-    ("_FENCED", "fatal", REOPEN),
-    ("_FENCED", "abort", REOPEN),
-    ("_FENCED", "", REOPEN),
-    ("_FATAL", "fatal", REOPEN),
-    ("_FATAL", "", REOPEN),
-    ("PRODUCER_FENCED", "fatal", REOPEN),
-    ("INVALID_PRODUCER_EPOCH", "fatal", REOPEN),
-    ("INVALID_TXN_STATE", "fatal", REOPEN),
-    ("OUT_OF_ORDER_SEQUENCE_NUMBER", "fatal", REOPEN),
-    ("_INCONSISTENT", "", REOPEN),
-    ("_FAIL", "", REOPEN),
-    ("UNKNOWN", "", REOPEN),
-    ("_AUTHENTICATION", "", REOPEN),
+    (REOPEN, ("fatal", "abort", ""), "_FENCED"),
+    (REOPEN, ("",), "_FATAL _INCONSISTENT _FAIL UNKNOWN _AUTHENTICATION"),
+    (
+        REOPEN,
+        ("fatal",),
+        "_FATAL PRODUCER_FENCED INVALID_PRODUCER_EPOCH INVALID_TXN_STATE OUT_OF_ORDER_SEQUENCE_NUMBER",
+    ),
     # A person has to act, whatever librdkafka would do itself.
-    *((name, flag, REFUSED)
-      for flag in ("", "abort", "fatal", "retriable")
-      for name in (
-          "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-          "CLUSTER_AUTHORIZATION_FAILED",
-          "TOPIC_AUTHORIZATION_FAILED",
-          "GROUP_AUTHORIZATION_FAILED",
-          "MSG_SIZE_TOO_LARGE",
-          "RECORD_LIST_TOO_LARGE",
-          "INVALID_RECORD",
-          "INVALID_MSG",
-          "POLICY_VIOLATION",
-          "INVALID_TRANSACTION_TIMEOUT",
-          "UNSUPPORTED_VERSION",
-          "UNSUPPORTED_FOR_MESSAGE_FORMAT",
-          "UNSUPPORTED_SASL_MECHANISM",
-          "SECURITY_DISABLED",
-          "INVALID_TIMESTAMP",
-          "TOPIC_EXCEPTION",
-          "UNSUPPORTED_COMPRESSION_TYPE",
-          "_UNSUPPORTED_FEATURE",
-      )),
-]  # fmt: skip
+    (
+        REFUSED,
+        ("", "abort", "fatal", "retriable"),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED TOPIC_AUTHORIZATION_FAILED "
+        "GROUP_AUTHORIZATION_FAILED MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD INVALID_MSG "
+        "POLICY_VIOLATION INVALID_TRANSACTION_TIMEOUT UNSUPPORTED_VERSION UNSUPPORTED_FOR_MESSAGE_FORMAT "
+        "UNSUPPORTED_SASL_MECHANISM SECURITY_DISABLED INVALID_TIMESTAMP TOPIC_EXCEPTION "
+        "UNSUPPORTED_COMPRESSION_TYPE _UNSUPPORTED_FEATURE",
+    ),
+]
+TRANSACTIONAL = [
+    (name, flag, answer) for answer, flags, names in BY_ANSWER for flag in flags for name in names.split()
+]
 
 
 @pytest.mark.parametrize(("name", "flag", "answer"), TRANSACTIONAL)

@@ -110,7 +110,7 @@ def test_without_the_signer_a_client_says_what_to_install(monkeypatch: pytest.Mo
 
 
 def test_each_kind_of_client_has_its_token_renewed_without_being_polled(signer: Signer) -> None:
-    signer.seconds = 2.0
+    signer.seconds = 1.0
     makers: list[Callable[[], object]] = [
         lambda: clients.admin(SETTINGS),
         lambda: clients.reader(SETTINGS, name="reader"),
@@ -120,7 +120,7 @@ def test_each_kind_of_client_has_its_token_renewed_without_being_polled(signer: 
     made = [make() for make in makers]
     del signer.threads[threading.get_ident()]
     deadline = time.monotonic() + 30
-    while [count >= 3 for count in signer.threads.values()] != [True] * len(made):
+    while [count >= 2 for count in signer.threads.values()] != [True] * len(made):
         assert time.monotonic() < deadline, signer.threads
         time.sleep(0.1)
 

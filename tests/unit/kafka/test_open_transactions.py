@@ -115,16 +115,7 @@ def test_a_slow_look_makes_none_older(world: World) -> None:
     assert [transaction.age for transaction in world.look(10)] == [2]
 
 
-@pytest.mark.parametrize("times", [{}, {FIRST: NOW + 3_600}])
-def test_a_time_that_is_unknown_or_to_come_is_that_of_the_first_look(
-    world: World, times: dict[RecordPlace, float]
-) -> None:
-    world.hidden, world.times = [FIRST, OTHER], times | {OTHER: NOW - 1}
-    world.look(0)
-    assert world.look(10) == [OpenTransaction(FIRST, NOW, 10), OpenTransaction(OTHER, NOW - 1, 10)]
-
-
-def test_a_time_that_could_not_be_read_is_read_by_the_next_look(world: World) -> None:
+def test_a_time_that_is_unknown_or_to_come_is_that_of_the_first_look_until_it_is_read(world: World) -> None:
     world.hidden, world.times = [FIRST, OTHER], {OTHER: NOW - 1}
     world.look(0)
     assert [transaction.began for transaction in world.look(10)] == [NOW, NOW - 1]
@@ -132,6 +123,9 @@ def test_a_time_that_could_not_be_read_is_read_by_the_next_look(world: World) ->
     assert [transaction.began for transaction in world.look(20)] == [NOW - 300, NOW - 1]
     world.look(30)
     assert world.peeks == 2
+    world.hidden, world.times = [NEXT], {NEXT: NOW + 3_600}
+    world.look(40)
+    assert [transaction.began for transaction in world.look(50)] == [NOW + 40]
 
 
 def test_an_outage_forgets_nothing(world: World) -> None:

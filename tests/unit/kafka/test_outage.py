@@ -27,7 +27,6 @@ def unverified(port: int) -> KafkaError:
 
 
 def probes() -> list[threading.Thread]:
-    """The threads that look for a cause."""
     return [thread for thread in threading.enumerate() if thread.name == "kafka-probe"]
 
 

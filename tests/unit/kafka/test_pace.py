@@ -135,13 +135,6 @@ def test_what_was_given_up_goes_on_in_far_smaller_parts(delivered: float, expect
     assert WANTED_SECONDS == 2.0
 
 
-def test_nothing_makes_it_smaller_than_a_few_bets() -> None:
-    pace = KafkaPace(MOST)
-    for _ in range(20):
-        pace.gave_up(pace.bytes, 0, 10, 0.0)
-    assert pace.bytes == LEAST_BYTES
-
-
 def test_a_broker_that_says_how_long_it_is_silent_gives_a_sign_of_life() -> None:
     pace = KafkaPace(MOST)
     assert not pace.moves(100.0)

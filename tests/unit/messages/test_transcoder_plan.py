@@ -21,7 +21,6 @@ Fields = dict[str, dict[str, Any]]
 
 
 def fields(record: Any) -> Fields:
-    """Return the fields of a record by name."""
     return {field["name"]: field for field in record["fields"]}
 
 

@@ -67,20 +67,35 @@ def test_no_state_is_without_words(state: State | None) -> None:
     assert shown.headline.todo or shown.headline.tone != "bad"
 
 
-def test_a_state_has_the_reason_and_its_beginning() -> None:
-    shown = View(WAITING_FOR_LIMIT, NOW, show)
-    assert (shown.state, shown.reason) == ("WaitingForLimit", "5 proper connection attempts in 5m")
-    assert shown.since == WAITING_FOR_LIMIT.since
+STUCK = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
 
 
-def test_a_silent_event_loop_hides_the_state_before_it() -> None:
-    shown = View(STATES["loop-dead"], NOW, show)
-    assert (shown.state, shown.since) == ("Silent", NOW - 95)
-
-
-def test_a_bridge_without_progress_is_stuck() -> None:
-    shown = View(replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600), NOW, show)
-    assert (shown.headline.tone, shown.reason) == ("bad", "no commit for 1h")
+@pytest.mark.parametrize(
+    ("status", "state", "tone", "reason", "since"),
+    [
+        (
+            WAITING_FOR_LIMIT,
+            "WaitingForLimit",
+            "busy",
+            "5 proper connection attempts in 5m",
+            WAITING_FOR_LIMIT.since,
+        ),
+        (
+            STATES["loop-dead"],
+            "Silent",
+            "bad",
+            "it gives no heartbeat; everything below is out of date",
+            NOW - 95,
+        ),
+        (STUCK, "Live", "bad", "no commit for 1h", NOW - 3_600),
+    ],
+    ids=["waiting", "silent", "stuck"],
+)
+def test_a_state_has_its_reason_and_its_beginning(
+    status: StatusSnapshot, state: str, tone: str, reason: str, since: float
+) -> None:
+    shown = View(status, NOW, show)
+    assert (shown.state, shown.headline.tone, shown.reason, shown.since) == (state, tone, reason, since)
 
 
 def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
@@ -90,6 +105,8 @@ def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
     assert shown.notices[0].startswith("1 gap declared")
     assert "settlement.bets partition 3" in shown.notices[1]
     assert shown.todo == ""
+    old = replace(GAP, declared=(replace(GAP.known.declared[0], detected_at=NOW - 3.1 * DAY),))
+    assert View(old, NOW, show).notices == []  # as it is on the line no more
 
 
 @pytest.mark.parametrize(
@@ -108,11 +125,6 @@ def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
 def test_no_state_hides_what_somebody_has_to_act_on(changes: dict[str, Any], words: str) -> None:
     shown = View(replace(LIVE, **changes), NOW, show)
     assert (shown.todo, [words in notice for notice in shown.notices]) == ("", [True])
-
-
-def test_a_gap_is_noticed_for_as_long_as_it_could_be_on_the_line() -> None:
-    gap = replace(GAP, declared=(replace(GAP.known.declared[0], detected_at=NOW - 3.1 * DAY),))
-    assert View(gap, NOW, show).notices == []
 
 
 @pytest.mark.parametrize(
@@ -137,9 +149,6 @@ def test_a_gap_is_on_the_line_and_never_too_small_to_see(start: float, end: floa
     gap = FeedGap(FEED, NOW - start, NOW - end, Cause.TOO_OLD, NOW)
     [found] = View(replace(LIVE, skew=None, gaps=1, declared=(gap,)), NOW, show).line.gaps
     assert found == pytest.approx(stretch, abs=0.2)
-
-
-def test_who_does_not_see_the_line_is_told() -> None:
     assert View(GAP, NOW, show).line.words == "The last 3d: the position at 100%, 1 gap"
     assert View(STANDBY, NOW, show).line.words == "The last 3d: the position is not known"
 
@@ -149,11 +158,8 @@ def test_gauges_show_the_usage_and_when_there_is_room_again() -> None:
     assert (initial.limit.words, initial.full, initial.free) == ("0 of 5", False, "")
     assert (proper.limit.words, proper.full, proper.free) == ("5 of 5", True, "free in 3m 34s")
     assert bucket.limit.words == "14m of 1h"
-
-
-def test_a_limit_that_is_free_by_now_says_nothing() -> None:
-    status = replace(LIVE, usage=(LimitUsage("proper", 5, 5, NOW - 0.1),))
-    assert View(status, NOW, show).gauges[0].free == ""
+    by_now = replace(LIVE, usage=(LimitUsage("proper", 5, 5, NOW - 0.1),))
+    assert View(by_now, NOW, show).gauges[0].free == ""
 
 
 @pytest.mark.parametrize(

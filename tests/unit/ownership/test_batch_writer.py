@@ -300,33 +300,27 @@ def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner
     assert [": no connection; check" in reason for reason in reasons] == [True, False]
 
 
-@pytest.mark.parametrize(("attempt", "sent"), [(False, []), (True, ["offsets"])])
-def test_a_retry_is_the_same_call_again(
-    topic: Topic, writer: BatchWriter, attempt: bool, sent: list[str]
+ABORTED = ["begin", *PRODUCED, "commit", "abort", "begin", *["produce"] * 4, "flush", "offsets", "abort"]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "undelivered", "faults", "calls"),
+    [
+        (False, 0, [RETRY, RETRY], ["begin", *PRODUCED, *["commit"] * 3]),
+        (True, 0, [RETRY, RETRY], ["begin", *PRODUCED, "offsets", *["commit"] * 3]),
+        # The transaction still stands, as the checkpoint's delivery shows, unless that took more than one
+        # attempt; then the offset does: a marker that is hidden could be of a commit.
+        (False, 2, [], ["begin", *["produce"] * 3, *["flush"] * 3, "produce", "flush", "offsets", "commit"]),
+        (False, 0, [ABORT, RETRY], [*ABORTED, "begin", *PRODUCED, "offsets", "commit", "commit"]),
+    ],
+    ids=["retry", "retry of an attempt", "late delivery", "abort"],
+)
+def test_a_commit_is_requested_once_all_records_are_delivered_and_again_by_the_same_producer(
+    topic: Topic, writer: BatchWriter, attempt: bool, undelivered: int, faults: list[Any], calls: list[str]
 ) -> None:
-    topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
+    topic.undelivered, topic.faults, topic.calls = undelivered, {"commit": faults}, []
     commit(writer, attempt=attempt)
-    assert topic.calls == ["begin", *PRODUCED, *sent, "commit", "commit", "commit"]
-
-
-def test_a_commit_is_requested_when_all_records_are_delivered(topic: Topic, writer: BatchWriter) -> None:
-    """And the transaction still stands: without that, a marker that is hidden could be of a commit.
-
-    The checkpoint's delivery shows it, unless that took more than one attempt; then the offset does.
-    """
-    topic.undelivered, topic.calls = 2, []
-    commit(writer)
-    flushes = ["flush"] * 3
-    assert topic.calls == ["begin", *["produce"] * 3, *flushes, "produce", "flush", "offsets", "commit"]
-
-
-def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, writer: BatchWriter) -> None:
-    topic.faults, topic.calls = {"commit": [ABORT, RETRY]}, []
-    commit(writer)
-    written, ended = ["begin", *PRODUCED], ["begin", *["produce"] * 4, "flush", "offsets"]
-    again = [*ended, "abort", *written, "offsets"]
-    assert topic.calls == [*written, "commit", "abort", *again, "commit", "commit"]
-    assert topic.producers == 1
+    assert (topic.calls, topic.producers) == (calls, 1)
 
 
 def test_opening_outlives_a_producer_that_never_answers(topic: Topic, closed: BatchWriter) -> None:

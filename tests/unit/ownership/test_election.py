@@ -85,9 +85,7 @@ class Membership:
 
     def refuse(self) -> None:
         """Take the right to read the topic from the member, and wait until it knows."""
-        denied = SimpleNamespace(error=lambda: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
-        self._in_poll(lambda: denied).wait(10)
-        self._in_poll(lambda: None).wait(10)
+        self.complain(KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
     def complain(self, code: int) -> None:
         """Have Kafka refuse the member with this error, and wait until it knows."""
@@ -164,8 +162,6 @@ def election(membership: Membership) -> Iterator[LeaderElection]:
 
 
 class Time:
-    """A clock that the test sets."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monotonic = 1_000.0
         monkeypatch.setattr(clock, "now", lambda: Instant(0.0, self.monotonic))
@@ -221,47 +217,44 @@ def test_the_answer_to_a_question_that_was_abandoned_is_not_that_to_the_next(
         time.sleep(0.01)
     membership.answer(0, None if last else KafkaError.UNKNOWN_MEMBER_ID)
     with pytest.raises(Empty):
-        answers.get(timeout=0.3)
+        answers.get(timeout=0.15)
     membership.answer(1, last)
     assert answers.get(timeout=10) == (last is None)
 
 
-def gives_up_once_released(membership: Membership, election: LeaderElection) -> None:
-    membership.revoke()
-    assert not membership.given_up.wait(0.3)
-    assert not election.is_owner
-    election.released(election.term)
-    assert membership.given_up.wait(10)
-
-
-def test_a_leader_gives_up_after_its_socket_is_closed(
-    membership: Membership, election: LeaderElection
-) -> None:
-    gives_up_once_released(membership, election)
-
-
-def test_so_does_one_whose_right_was_taken_away(membership: Membership, election: LeaderElection) -> None:
+def loses_its_right(membership: Membership, election: LeaderElection) -> None:
     membership.refuse()
     assert not election.is_owner
-    gives_up_once_released(membership, election)
 
 
-def test_the_end_of_an_earlier_term_does_not_release_the_next(
-    membership: Membership, election: LeaderElection
-) -> None:
+def ends_an_earlier_term(membership: Membership, election: LeaderElection) -> None:
     earlier = election.term
     membership.assign()
     election.released(earlier)
-    gives_up_once_released(membership, election)
 
 
-def test_a_term_with_a_second_owner_waits_for_that_one(
-    membership: Membership, election: LeaderElection
-) -> None:
+def has_a_second_owner(_: Membership, election: LeaderElection) -> None:
     election.taken()
     election.released(election.term)
     election.taken()
-    gives_up_once_released(membership, election)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [lambda *_: None, loses_its_right, ends_an_earlier_term, has_a_second_owner],
+    ids=["revoked", "right", "earlier term", "second owner"],
+)
+def test_a_leader_gives_up_once_the_socket_of_its_term_is_closed(
+    membership: Membership,
+    election: LeaderElection,
+    before: Callable[[Membership, LeaderElection], None],
+) -> None:
+    before(membership, election)
+    membership.revoke()
+    assert not membership.given_up.wait(0.15)
+    assert not election.is_owner
+    election.released(election.term)
+    assert membership.given_up.wait(10)
 
 
 def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,8 +102,5 @@ def test_the_last_owner_is_who_a_rebalance_waits_for() -> None:
     assert [m.name for m in group("a", "b", joining=True).awaited("b")] == ["b"]
     assert [m.name for m in group("a+", "b", joining=True).awaited("b")] == ["a"]
     assert [m.name for m in group("a", "b", joining=True).awaited("gone")] == ["a", "b"]
-
-
-def test_owners_and_standbys_are_distinguished() -> None:
     found = group("a+", "b", "c")
     assert (found.owner_hosts, found.standbys) == (["h"], 2)

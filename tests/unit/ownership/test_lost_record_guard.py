@@ -19,7 +19,6 @@ TOPIC = "t.bets"
 
 
 def message(offset: int, value: bytes) -> Message:
-    """A record of partition 0."""
     return Message(TOPIC, 0, offset, b"bet", value, [("received", b"1")])
 
 
@@ -36,7 +35,6 @@ class Log:
         return [self.stable.pop(0) if len(self.stable) > 1 else self.stable[0]]
 
     def installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Be the only topic that there is."""
         monkeypatch.setattr(clients, "admin", lambda _: None)
         monkeypatch.setattr(admin, "partition_count", lambda *_: 1)
         monkeypatch.setattr(admin, "end_offsets", self.end_offsets)
@@ -52,8 +50,6 @@ class Log:
         ends: dict[int, int],
         committed: bool = True,
     ) -> Any:
-        """Stand in for TopicScan."""
-
         class Scan:
             def read(_, settings: Settings) -> None:  # noqa: N805
                 assert start[0] <= ends[0], "all would be read from the beginning"

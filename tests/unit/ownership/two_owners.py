@@ -59,13 +59,11 @@ class Checkpoint(NamedTuple):
     attempt: bool
 
     def encode(self) -> bytes:
-        """Return the record's value."""
         return json.dumps(self).encode()
 
 
 @cache
 def decoded(value: bytes) -> Checkpoint:
-    """Return the checkpoint in a record's value."""
     run, number, revision, ledger, attempt = json.loads(value)
     return Checkpoint(run, number, revision, tuple(ledger), attempt)
 
@@ -118,14 +116,12 @@ class State(NamedTuple):
     """Bets and checkpoints in the order of their commits."""
 
     def with_bridge(self, number: int, **changes: Any) -> State:
-        """Return the state with a changed bridge."""
         first, second = self.bridges
         if number == 0:
             return self._replace(bridges=(first._replace(**changes), second))
         return self._replace(bridges=(first, second._replace(**changes)))
 
     def commit(self) -> State:
-        """Return the state after the open transaction was committed."""
         assert self.open is not None
         return self._replace(open=None, committed=self.committed + self.open.records)
 
@@ -354,7 +350,6 @@ class Exploration:
         return counts[self._first]
 
     def _run(self, answers: tuple[tuple[Any, View], ...]) -> Call:
-        """Return the next call of a run with these answers."""
         self._producing = run = Run(answers)
         try:
             own(run, self._bets)
@@ -378,11 +373,9 @@ class Exploration:
         self._same[answers] = self._points.setdefault(point, answers)
 
     def _next_call(self, bridge: Bridge) -> Call:
-        """Return the call for which the bridge waits."""
         return STANDS_BY if bridge.answers is None else self._call(bridge.answers)
 
     def _steps(self, state: State) -> Iterator[State]:
-        """Yield what each possible step leads to."""
         moved = False
         for number, bridge in enumerate(state.bridges):
             for after in self._steps_of(state, number, bridge):
@@ -395,7 +388,6 @@ class Exploration:
         yield from self._environment(state)
 
     def _environment(self, state: State) -> Iterator[State]:
-        """Yield what each step of the environment leads to."""
         if state.moves:
             other = 1 - state.owner
             term, generation = state.bridges[other].view.term + 1, state.generation + 1

@@ -125,25 +125,19 @@ def test_a_topic_that_may_not_be_seen_is_not_taken_for_a_missing_one() -> None:
 
 def test_bets_are_compacted_and_every_version_stays_for_a_week() -> None:
     config = TOPICS.bets.config
-    assert config["cleanup.policy"] == "compact"
+    assert config["cleanup.policy"] == TOPICS.checkpoints.config["cleanup.policy"] == "compact"
     assert config["min.compaction.lag.ms"] == str(7 * DAY_MS)
     assert int(config["max.message.bytes"]) > FeedSettings().max_message_bytes
-    assert (TOPICS.bets.name, TOPICS.bets.partitions) == ("settlement.bets", 6)
 
 
-def test_checkpoints_are_in_one_partition() -> None:
-    topics = declare(Settings(topics=TopicsSettings(prefix="p", partitions=12)))
-    assert {t.name: t.partitions for t in topics.all()} == {
-        "p.checkpoints": 1,
-        "p.bets": 12,
-        "p.deadletters": 12,
-        "p.gaps": 1,
-        "p.snapshots": 1,
-        "p.snapshot-state": 1,
-        "p.translations": 12,
-        "p.currencies": 1,
-    }
-    assert topics.checkpoints.config["cleanup.policy"] == "compact"
+def test_the_settings_shape_the_topics_and_checkpoints_are_in_one_partition() -> None:
+    shape = TopicsSettings(prefix="p", partitions=12, min_compaction_lag_days=4.5)
+    topics = declare(Settings(feed=FeedSettings(max_message_bytes=1000), topics=shape))
+    several = {"p.bets": 12, "p.deadletters": 12, "p.translations": 12}
+    single = ("p.checkpoints", "p.gaps", "p.snapshots", "p.snapshot-state", "p.currencies")
+    assert {t.name: t.partitions for t in topics.all()} == several | dict.fromkeys(single, 1)
+    assert topics.bets.config["max.message.bytes"] == str(1000 + 1024 * 1024)
+    assert topics.bets.config["min.compaction.lag.ms"] == "388800000"
 
 
 @pytest.mark.parametrize("topic", [TOPICS.deadletters, TOPICS.gaps])
@@ -152,30 +146,12 @@ def test_dead_letters_and_gaps_are_kept_for_ever(topic: Any) -> None:
     assert kept.items() <= topic.config.items()
 
 
-def test_the_settings_shape_the_topics() -> None:
-    settings = Settings(
-        feed=FeedSettings(max_message_bytes=1000), topics=TopicsSettings(min_compaction_lag_days=4.5)
-    )
-    config = declare(settings).bets.config
-    assert config["max.message.bytes"] == str(1000 + 1024 * 1024)
-    assert config["min.compaction.lag.ms"] == "388800000"
-
-
 def test_nothing_is_done_about_topics_that_are_as_declared() -> None:
     assert planned(cluster()) == []
     assert (
         planned(cluster(bets={"min.compaction.lag.ms": str(30 * DAY_MS), "max.message.bytes": "2000000000"}))
         == []
     )
-
-
-def test_missing_topics_are_created() -> None:
-    changes = planned(cluster(bets=None, gaps=None))
-    assert [(c.topic.name, c.action, c.harmful) for c in changes] == [
-        ("settlement.bets", Action.CREATE, False),
-        ("settlement.gaps", Action.CREATE, False),
-    ]
-    assert changes[0].config == TOPICS.bets.config
 
 
 @pytest.mark.parametrize(
@@ -308,6 +284,8 @@ def test_run_refuses_what_would_lose_data() -> None:
 
 def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
     made = cluster(deadletters=None, checkpoints={"segment.ms": "1"})
+    create, _ = planned(made)
+    assert (create.action, create.harmful, create.config) == (Action.CREATE, False, TOPICS.deadletters.config)
     with capture_logs() as lines:
         topics = ensure(cast(AdminClient, made), Settings(), Topics.all)
     assert topics == TOPICS

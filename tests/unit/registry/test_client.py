@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,19 +23,19 @@ from bridge.registry import client as module
 from tests.fake_registry import FakeRegistry, served
 from tests.tls import Authority
 
-Answer = Callable[[str, str, Any], tuple[int, Any]]
+
+def refusing(
+    answer: tuple[int, Any], when: Callable[[str, str], bool] = lambda method, path: True
+) -> Callable[[str, str], tuple[int, Any] | None]:
+    """A refusal of these requests, by method and path."""
+    return lambda method, path: answer if when(method, path) else None
 
 
-@pytest.fixture
-def fake() -> FakeRegistry:
-    return FakeRegistry()
+NO = (403, {"error_code": 40301, "message": "no"})
 
 
-@pytest.fixture
-def url(fake: FakeRegistry) -> Iterator[str]:
-    """The address of the fake."""
-    with served(fake) as address:
-        yield address
+def of_rules(_: str, path: str) -> bool:
+    return path.startswith("/config/")
 
 
 def test_a_registry_that_gives_other_ids_by_now_is_another_one(fake: FakeRegistry, url: str) -> None:
@@ -94,9 +94,7 @@ def test_what_cannot_be_read_is_written(fake: FakeRegistry, url: str, unreadable
 
 
 def test_a_rule_that_may_not_be_set_is_kept_by_the_bridge(fake: FakeRegistry, url: str) -> None:
-    fake.refusal = lambda method, path: (
-        (403, {"error_code": 40301, "message": "no rules"}) if path.startswith("/config/") else None
-    )
+    fake.refusal = refusing(NO, of_rules)
     ids = Registry(RegistrySettings(url=url)).register("p")
     assert (len(ids), fake.compatibility) == (len(TOPICS), {})
     older = load("settled-bet") | {"fields": load("settled-bet")["fields"][:-1]}
@@ -110,10 +108,8 @@ def test_a_rule_that_may_not_be_set_is_kept_by_the_bridge(fake: FakeRegistry, ur
 
 def test_what_can_neither_be_ruled_nor_compared_is_not_registered(fake: FakeRegistry, url: str) -> None:
     fake.subjects = {"p.bets-value": "{}"}
-    fake.refusal = lambda method, path: (
-        (403, {"error_code": 40301, "message": "no"})
-        if path.startswith("/config/") or (method == "GET" and path.endswith("/versions/1"))
-        else None
+    fake.refusal = refusing(
+        NO, lambda *it: of_rules(*it) or (it[0] == "GET" and it[1].endswith("/versions/1"))
     )
     with pytest.raises(TopologyError, match=r"p\.bets-value"):
         Registry(RegistrySettings(url=url)).register("p")
@@ -122,12 +118,9 @@ def test_what_can_neither_be_ruled_nor_compared_is_not_registered(fake: FakeRegi
 
 def test_a_registry_that_is_tired_is_not_written_to(fake: FakeRegistry, url: str) -> None:
     Registry(RegistrySettings(url=url)).register("p")
-    fake.refusal = lambda method, path: (
-        (500, {"error_code": 50002, "message": "tired"})
-        if path.startswith("/config/") and method == "GET"
-        else (403, {"error_code": 40301, "message": "read only"})
-        if method == "PUT"
-        else None
+    tired = (500, {"error_code": 50002, "message": "tired"})
+    fake.refusal = lambda method, path: {"GET": tired if of_rules(method, path) else None, "PUT": NO}.get(
+        method
     )
     with pytest.raises(RegistryUnavailable, match="tired"):
         Registry(RegistrySettings(url=url)).register("p")
@@ -148,7 +141,7 @@ def test_a_known_schema_needs_no_registry(fake: FakeRegistry, url: str) -> None:
     ids = registry.register("p")
     other = Registry(RegistrySettings(url=url))
     assert other.schema_by_id(ids["feed-gap"]) == load("feed-gap")
-    fake.refusal = lambda method, path: (404, {"error_code": 40403, "message": "gone"})
+    fake.refusal = refusing((404, {"error_code": 40403, "message": "gone"}))
     before = fake.requests
     assert other.schema_by_id(ids["feed-gap"]) == load("feed-gap")
     assert registry.schema_by_id(ids["settled-bet"]) == load("settled-bet")
@@ -169,9 +162,8 @@ def test_a_known_schema_needs_no_registry(fake: FakeRegistry, url: str) -> None:
 def test_refusals_are_explained(
     fake: FakeRegistry, url: str, status: int, kind: type[BridgeError], hint: str
 ) -> None:
-    fake.refusal = lambda method, path: (
-        (status, {"error_code": status, "message": "because"}) if method == "POST" else None
-    )
+    answer = (status, {"error_code": status, "message": "because"})
+    fake.refusal = refusing(answer, lambda method, path: method == "POST")
     with pytest.raises(kind, match=r"p\.bets-value") as caught:
         Registry(RegistrySettings(url=url)).register("p")
     assert type(caught.value) is kind

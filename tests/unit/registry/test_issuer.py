@@ -28,18 +28,6 @@ pytestmark = pytest.mark.usefixtures("no_proxies")
 
 
 @pytest.fixture
-def fake() -> FakeRegistry:
-    return FakeRegistry()
-
-
-@pytest.fixture
-def url(fake: FakeRegistry) -> Iterator[str]:
-    """The address of the fake."""
-    with served(fake) as address:
-        yield address
-
-
-@pytest.fixture
 def issuer(fake: FakeRegistry) -> Iterator[Issuer]:
     """One whose token is what the fake wants at the moment, and is valid for 100 s."""
     with serving(SECRET) as issuer:

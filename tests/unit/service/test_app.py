@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 from unittest.mock import AsyncMock, Mock
-from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings, WebSettings
+from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOwner, SettingsError
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
@@ -31,8 +29,6 @@ from bridge.service import app, members, startup
 from bridge.service.transaction_monitor import TransactionMonitor
 
 NOWHERE = "127.0.0.1:1"
-HANG_SECONDS = 0.5
-SILENT = "bridge_event_loop_silent_seconds"
 
 
 class Apart(LeaderElection):
@@ -50,11 +46,9 @@ class Apart(LeaderElection):
     def term(self) -> int:
         return 1
 
-    def taken(self) -> None:
-        """Nobody waits for it."""
+    def taken(self) -> None: ...
 
-    def released(self, term: int) -> None:
-        """Nobody waits for it."""
+    def released(self, term: int) -> None: ...
 
     def look(self, _client: object) -> Group | None:
         self._before()
@@ -182,6 +176,30 @@ async def test_an_owner_that_lost_kafka_waits_for_it_until_a_look_says_more(
     assert seen == [(State.WAITING_FOR_KAFKA, "no broker answers")]
 
 
+def loses_the_feed(
+    service: app._Service,
+    monkeypatch: pytest.MonkeyPatch,
+    known: TermStatus,
+    owns: Callable[[], Awaitable[object]],
+) -> None:
+    """Have an owner that knows where it is, if it has restored that, and loses the feed."""
+
+    class Owner:
+        term, committed = 1, None
+
+        def __init__(self, *_: object) -> None: ...
+
+        def seen(self) -> TermStatus:
+            return known
+
+        async def run(self) -> None:
+            await owns()
+            raise NotOwner("leadership was lost")
+
+    monkeypatch.setattr(app, "FeedOwner", Owner)
+    monkeypatch.setattr(service._gaps, "read", AsyncMock())
+
+
 async def test_without_kafka_the_last_owner_shows_where_it_was(
     service: app._Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,32 +210,15 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
         status = service._take_snapshot()
         seen.append((status.owner, status.known.revision, status.delivery.batch_records))
 
-    class Owner:
-        """It knows where it is, once it has restored that, and loses the feed."""
+    async def owns() -> None:
+        service._snapshot = service._take_snapshot()
+        see()
 
-        term = 1
-
-        committed = None
-
-        def __init__(self, dependencies: Any, _: object) -> None:
-            self.known = dependencies.known
-
-        def seen(self) -> TermStatus:
-            found: TermStatus = self.known
-            return found
-
-        async def run(self) -> None:
-            service._snapshot = service._take_snapshot()
-            see()
-            raise NotOwner("leadership was lost")
-
-    monkeypatch.setattr(app, "FeedOwner", Owner)
-    monkeypatch.setattr(service._gaps, "read", AsyncMock())
     restored = TermStatus(KnownStatus(revision=7), delivery=DeliveryStatus(batch_records=5))
     leadership = Apart(*looks, before=see, last=service._changed.set)
     for known in (restored, TermStatus()):
-        dependencies: Any = SimpleNamespace(codecs=NO_GAPS.codecs, known=known)
-        await service._one_term(dependencies, leadership)
+        loses_the_feed(service, monkeypatch, known, owns)
+        await service._one_term(NO_GAPS, leadership)
     await service._stand_by(leadership)
     terms = [(True, 7, 5), (True, None, 0)]
     assert seen == [*terms, (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, 7, 0), (False, None, 0)]
@@ -226,23 +227,8 @@ async def test_without_kafka_the_last_owner_shows_where_it_was(
 async def test_a_term_that_restores_nothing_brings_back_nothing_older_than_another_owner(
     service: app._Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Brief:
-        """It loses the feed before it has restored anything."""
-
-        term, committed = 1, None
-
-        def __init__(self, *_: object) -> None: ...
-
-        def seen(self) -> TermStatus:
-            return TermStatus()
-
-        async def run(self) -> None:
-            await asyncio.sleep(0)  # its members are looked at
-            raise NotOwner("leadership was lost")
-
     service._known, service._members.succeeded = KnownStatus(revision=7), True
-    monkeypatch.setattr(app, "FeedOwner", Brief)
-    monkeypatch.setattr(service._gaps, "read", AsyncMock())
+    loses_the_feed(service, monkeypatch, TermStatus(), lambda: asyncio.sleep(0))  # its members are looked at
     await service._one_term(NO_GAPS, Apart())
     assert service._take_snapshot().known == KnownStatus()
 
@@ -284,31 +270,3 @@ async def test_an_owner_knows_who_stands_by_as_long_as_kafka_says_so(
             await asyncio.to_thread(thread.join, 10)
     # Not on the event loop, which has the feed: that may block. An unforeseen error keeps its frames.
     assert destroyed_by.count("group") >= 2
-
-
-def test_metrics_tell_how_long_an_event_loop_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "HEARTBEAT_SECONDS", 0.01)
-    settings = Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}"), web=WebSettings(port=0))
-    service, silent = app._Service(settings), list[float]()
-
-    def scrape(url: str) -> None:
-        with urlopen(f"{url}/metrics", timeout=10) as answer:
-            families = text_string_to_metric_families(answer.read().decode())
-        silent.extend(
-            sample.value for family in families for sample in family.samples if sample.name == SILENT
-        )
-
-    async def hang() -> NoReturn:
-        [url] = [line["address"] for line in logged if "address" in line]
-        await asyncio.sleep(0.1)
-        await asyncio.to_thread(scrape, url)
-        scraping = threading.Timer(HANG_SECONDS, scrape, [url])
-        scraping.start()
-        scraping.join()  # nothing else of the loop has its turn
-        raise asyncio.CancelledError
-
-    monkeypatch.setattr(service, "_stand_by_and_own", hang)
-    with capture_logs() as logged, pytest.raises(asyncio.CancelledError):
-        asyncio.run(service.serve())
-    before, after = silent
-    assert after >= max(before, HANG_SECONDS)

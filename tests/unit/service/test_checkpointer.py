@@ -27,6 +27,12 @@ def receive(desk: Desk, count: int) -> None:
         desk.pipeline.handle([Received(settled(number, now.wall), now.wall)], now.monotonic)
 
 
+async def begun(desk: Desk, state: State) -> None:
+    """Be in this state, with a first checkpoint."""
+    desk.status.become(state)
+    await desk.checkpointer.commit()
+
+
 @with_desk()
 async def test_a_checkpoint_has_the_whole_state(desk: Desk) -> None:
     desk.status.become(State.WAITING_FOR_LIMIT, "a limit", until=EPOCH + 7)
@@ -59,9 +65,8 @@ async def test_topics_that_were_taken_as_a_copy_are_those_of_the_next_checkpoint
 
 @with_desk()
 async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
-    desk.status.become(State.LIVE)
-    await desk.checkpointer.commit()
-    assert desk.checkpointer.due_at(0) is None
+    await begun(desk, State.LIVE)
+    assert (desk.checkpointer.due_at(0), desk.checkpointer.visibility.last_bets) == (None, None)
     await asyncio.sleep(1)
     receive(desk, 1)
     assert desk.checkpointer.due_at(0) == 1.02
@@ -75,8 +80,7 @@ async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
-    desk.status.become(State.LIVE)
-    await desk.checkpointer.commit()
+    await begun(desk, State.LIVE)
     receive(desk, 1)
     desk.checkpointer.advance(0)
     assert desk.kafka.handed_over == []
@@ -89,8 +93,7 @@ async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_batch_grows_while_messages_wait(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
+    await begun(desk, State.CATCHING_UP)
     receive(desk, 10)
     await asyncio.sleep(0.9)
     desk.checkpointer.advance(5_000)
@@ -111,8 +114,7 @@ async def test_a_batch_grows_while_messages_wait(desk: Desk) -> None:
 
 @with_desk()
 async def test_the_records_of_a_burst_are_produced_as_soon_as_no_message_waits(desk: Desk) -> None:
-    desk.status.become(State.LIVE)
-    await desk.checkpointer.commit()
+    await begun(desk, State.LIVE)
     await asyncio.sleep(REST_SECONDS)
     receive(desk, 120)
     for backlog in (120, BACKLOG):
@@ -219,11 +221,6 @@ def test_neither_dead_letters_nor_huge_bets_are_shown() -> None:
     assert last.values == (b"a", b"d")
 
 
-@with_desk()
-async def test_bets_are_not_remembered_unasked(desk: Desk) -> None:
-    assert desk.checkpointer.visibility.last_bets is None
-
-
 async def written(desk: Desk) -> list[int]:
     """Commit, as the feed loop does, until nothing is left; return how many bets each transaction had."""
     bets, counts = desk.kafka.topics.bets.name, list[int]()
@@ -239,8 +236,7 @@ async def written(desk: Desk) -> list[int]:
 
 @with_desk()
 async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
+    await begun(desk, State.CATCHING_UP)
     first = desk.term.committed
     receive(desk, 2_000)
     desk.pipeline.handle([Received(b"?", EPOCH)], 0.0)
@@ -262,8 +258,7 @@ async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Des
 
 @with_desk()
 async def test_an_awaited_commit_that_is_too_much_goes_on_in_parts(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
+    await begun(desk, State.CATCHING_UP)
     desk.committer.writer.pace.bytes = 8 * 1024 * 1024
     desk.kafka.bytes_per_second = 20_000
     receive(desk, 2_000)
@@ -275,8 +270,7 @@ async def test_an_awaited_commit_that_is_too_much_goes_on_in_parts(desk: Desk) -
 
 @with_desk(start="0")
 async def test_a_part_of_the_first_replay_is_still_at_the_start(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
+    await begun(desk, State.CATCHING_UP)
     receive(desk, 2_000)
     desk.term.starting = False  # the connection is live
     await written(desk)
@@ -288,8 +282,7 @@ async def test_a_part_of_the_first_replay_is_still_at_the_start(desk: Desk) -> N
 
 @with_desk()
 async def test_one_record_is_never_given_up(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
+    await begun(desk, State.CATCHING_UP)
     desk.kafka.bytes_per_second = 20_000
     desk.pipeline.handle([Received(b"x" * 700_000, EPOCH)], 0.0)
     await desk.checkpointer.commit()
@@ -298,8 +291,7 @@ async def test_one_record_is_never_given_up(desk: Desk) -> None:
 
 @with_desk()
 async def test_what_was_produced_is_not_parted_by_a_gap(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
+    await begun(desk, State.CATCHING_UP)
     receive(desk, 3)
     desk.pipeline.declare(FeedGap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
     receive(desk, 3)
@@ -308,8 +300,7 @@ async def test_what_was_produced_is_not_parted_by_a_gap(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_part_has_neither_a_gap_nor_what_is_behind_it(desk: Desk) -> None:
-    desk.status.become(State.CATCHING_UP)
-    await desk.checkpointer.commit()
+    await begun(desk, State.CATCHING_UP)
     receive(desk, 10)
     desk.pipeline.declare(FeedGap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
     desk.committer.writer.pace.bytes = 3_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from pathlib import Path
 
 import pytest
 
@@ -64,26 +63,14 @@ async def test_an_attempt_is_withdrawn_when_its_commit_takes_long(desk: Desk) ->
     assert len(desk.provider.asked) == len(desk.term.limiter.ledger) == 1
 
 
-@with_desk(auth="bearer", auth_value_file=Path("/does/not/exist"))
-async def test_a_credential_that_cannot_be_read_costs_no_attempt(desk: Desk) -> None:
-    with pytest.raises(SettingsError, match="BRIDGE_FEED__AUTH_VALUE_FILE"):
-        await desk.connector.connect()
-    assert desk.term.limiter.ledger == ()
-    assert desk.kafka.transactions == 0
-
-
 class Opened:
-    """An accepted connection."""
+    """An accepted connection, as much of it as is used."""
 
     skew = Skew(-EPOCH, 1 - EPOCH).by(-2 * EPOCH)
     reading_paused = closed = False
     heard_at = 0.0
     waiting = 0
     disconnected = False
-
-    @classmethod
-    async def accept(cls) -> FeedConnection:
-        return cls()  # type: ignore[return-value]  # as much of it as is used
 
     async def disconnect(self) -> None:
         self.disconnected = True
@@ -98,7 +85,7 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
 
     async def answer() -> FeedConnection:
         await asyncio.sleep(takes)
-        return connection  # type: ignore[return-value]  # as much of it as is used
+        return connection  # type: ignore[return-value]
 
     desk.provider.answer, desk.is_owner = answer, owner
     if owner:
@@ -147,7 +134,7 @@ async def test_an_attempt_that_reached_nobody_is_withdrawn(desk: Desk, error: Ex
 @with_desk()
 async def test_the_progress_of_a_connection_begins_anew(desk: Desk) -> None:
     async def answer() -> FeedConnection:
-        return Opened()  # type: ignore[return-value]  # as much of it as is used
+        return Opened()  # type: ignore[return-value]
 
     desk.provider.answer = answer
     desk.term.progress.observe(0.0, 10, EPOCH - 50)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from bridge.avro.codec import Codec
@@ -49,7 +47,6 @@ def gaps(made: Pipeline) -> list[FeedGap]:
 
 
 def fresh(count: int) -> list[bytes]:
-    """Bets that nobody has seen."""
     return [bet(bet_id=f"new-{number}") for number in range(count)]
 
 
@@ -101,46 +98,51 @@ def test_pings_alone_show_it_too() -> None:
     assert (declared.start, declared.end) == (POSITION, NOW + 3600)
 
 
-def test_one_thing_that_is_known_is_enough() -> None:
-    for known, again in ((bet(1), bet(1)), (bet(2), bet(1))):
-        deduplicator = Deduplicator()
-        first = pipeline(newest=None, deduplicator=deduplicator)
-        handle(first, known, at=NOW - 1)
-        made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
-        handle(made, again, *fresh(5))
-        assert gaps(made) == []
+HEARTBEAT = b'{"type":"heartbeat"}'
 
 
-def dead(deduplicator: Deduplicator, body: bytes, at: float) -> None:
-    """Have it known as a dead letter, as if an earlier version could not convert it."""
-    deduplicator.record_dead_letter(identity(body), at)
-
-
-def test_a_bet_that_was_a_dead_letter_is_known() -> None:
+@pytest.mark.parametrize(
+    ("known", "again", "is_witness"),
+    [
+        ([bet(1)], [bet(1)], True),
+        ([bet(2)], [bet(1)], True),
+        ([bet(1)], [bet(1, payout=2.0)], False),
+        ([bet(1)], [bet(2)], False),
+        ([BROKEN], [BROKEN], False),
+        ([HEARTBEAT], [HEARTBEAT], False),
+        ([], [bet(1), bet(1)], False),
+        ([], [bet(2), bet(1)], False),
+    ],
+    ids=[
+        *("the same", "an older version", "a correction", "the next version"),
+        *("still invalid", "still no bet", "of this connection", "of this connection, older"),
+    ],
+)
+def test_one_thing_that_was_known_before_is_a_witness(
+    known: list[bytes], again: list[bytes], is_witness: bool
+) -> None:
     deduplicator = Deduplicator()
-    dead(deduplicator, bet(1), at=NOW - 60)
+    handle(pipeline(newest=None, deduplicator=deduplicator), *known, at=NOW - 1)
     made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
+    handle(made, *again, *fresh(5), at=NOW + 1)
+    assert len(gaps(made)) == (not is_witness)
+
+
+@pytest.mark.parametrize(
+    ("at", "is_witness"),
+    [(NOW - 60, True), (POSITION - 1, False), (None, False)],
+    ids=["known", "from before the revision", "of this connection"],
+)
+def test_a_bet_that_was_a_dead_letter_is_a_witness(at: float | None, is_witness: bool) -> None:
+    """An earlier version could not convert it."""
+    deduplicator = Deduplicator()
+    if at is not None:
+        deduplicator.record_dead_letter(identity(bet(1)), at)
+    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
+    if at is None:
+        deduplicator.record_dead_letter(identity(bet(1)), NOW)
     handle(made, bet(1), *fresh(5))
-    assert gaps(made) == []
-    assert made.term.counters.published == 6
-
-
-@pytest.mark.parametrize("again", [BROKEN, b'{"type":"heartbeat"}'])
-def test_what_is_still_invalid_is_no_witness(again: bytes) -> None:
-    deduplicator = Deduplicator()
-    handle(pipeline(newest=None, deduplicator=deduplicator), again, at=NOW - 1)
-    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
-    handle(made, again, *fresh(5))
-    assert len(gaps(made)) == 1
-
-
-@pytest.mark.parametrize("news", [bet(1, payout=2.0), bet(2)], ids=["correction", "next version"])
-def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
-    deduplicator = Deduplicator()
-    handle(pipeline(newest=None, deduplicator=deduplicator), bet(1))
-    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
-    handle(made, news, *fresh(5))
-    assert len(gaps(made)) == 1
+    assert (len(gaps(made)), made.term.counters.published) == (not is_witness, 6)
 
 
 @pytest.mark.parametrize(("first", "second"), [(bet(1), bet(1)), (bet(2), bet(1))])
@@ -161,25 +163,6 @@ def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:
     made.connected(POSITION + 100, skew=None)
     handle(made, *fresh(5), at=NOW + 3)
     assert gaps(made) == []
-
-
-def test_what_only_this_connection_has_brought_is_no_witness() -> None:
-    for first, second in ((bet(1), bet(1)), (bet(2), bet(1))):
-        made = pipeline(newest=POSITION + 600)
-        handle(made, first, second, *fresh(5), at=NOW + 1)
-        assert len(gaps(made)) == 1
-
-
-def test_a_dead_letter_from_before_the_revision_is_no_witness() -> None:
-    for at in (POSITION - 1, None):
-        deduplicator = Deduplicator()
-        if at is not None:
-            dead(deduplicator, bet(1), at)
-        made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
-        if at is None:
-            dead(deduplicator, bet(1), NOW)
-        handle(made, bet(1), *fresh(5))
-        assert len(gaps(made)) == 1
 
 
 def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> None:
@@ -203,32 +186,9 @@ def test_the_newest_settlement_published_is_remembered() -> None:
     assert made.replay.newest == SETTLED
 
 
-def older_schema() -> dict[str, Any]:
-    """A version of the schema that did not have the last field of a bet yet."""
-    schema = load("settled-bet")
-    return {**schema, "fields": [field for field in schema["fields"] if field["name"] != "partialRefund"]}
-
-
-def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
-    before = Codec(older_schema(), 6)
-    deduplicator = Deduplicator()
-    first = pipeline(newest=None, bets=before, deduplicator=deduplicator)
-    handle(first, bet())
-    [record] = first.batch.records
-    assert fingerprint(record.value or b"")[:4] == (6).to_bytes(4, "big")
-    made = pipeline(
-        newest=None, bets=Codec(load("settled-bet"), 7, lambda _: older_schema()), deduplicator=deduplicator
-    )
-    handle(made, bet(), bet(partialRefund=99))
-    assert made.term.counters == Counters(received=2, duplicates=2)
-    handle(made, bet(payout=2.0))
-    assert (made.term.counters.published, made.term.counters.corrections) == (1, 1)
-
-
 def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
-    impossible = older_schema() | {
-        "fields": [{"name": "nothingLikeIt", "type": "string"}, *older_schema()["fields"]]
-    }
+    schema = load("settled-bet")
+    impossible = {**schema, "fields": [{"name": "nothingLikeIt", "type": "string"}, *schema["fields"]]}
     deduplicator = Deduplicator()
     codec = Codec(impossible, 6)
     first = pipeline(newest=None, deduplicator=deduplicator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -10,19 +12,14 @@ from bridge.records.checkpoint import State
 from bridge.service.status import Status
 
 
-class Clock:
-    """One that moves on by a second each time it is looked at."""
-
-    def __init__(self) -> None:
-        self.wall = 1_790_000_000.0
-
-    def __call__(self) -> Instant:
-        self.wall += 1
-        return Instant(self.wall, 0.0)
+@pytest.fixture
+def status() -> Status:
+    """One whose clock moves on by a second each time it is looked at."""
+    seconds = count(1_790_000_001)
+    return Status("f", lambda: Instant(float(next(seconds)), 0.0))
 
 
-def test_a_state_is_logged_once() -> None:
-    status = Status("f", Clock())
+def test_a_state_is_logged_once_and_again_for_another_reason(status: Status) -> None:
     with capture_logs() as lines:
         for revision in range(3):
             status.become(State.LIVE, revision=revision)
@@ -31,10 +28,6 @@ def test_a_state_is_logged_once() -> None:
     assert [(line["state"], line["revision"]) for line in lines] == [("Live", 0), ("Quiet", 9), ("Live", 10)]
     assert lines[0]["feed"] == "f"
     assert (status.state, status.reason) == (State.LIVE, "")
-
-
-def test_another_reason_for_the_same_state_is_logged() -> None:
-    status = Status("f", Clock())
     with capture_logs() as lines:
         for reason in ("5 connections", "5 connections", "the bucket"):
             status.become(State.WAITING_FOR_LIMIT, reason)
@@ -45,37 +38,32 @@ def test_another_reason_for_the_same_state_is_logged() -> None:
 @pytest.mark.parametrize("state", State)
 def test_every_state_has_a_sentence_of_its_own(state: State) -> None:
     with capture_logs() as lines:
-        Status("f", Clock()).become(state)
-        for other in set(State) - {state}:
-            Status("f", Clock()).become(other)
+        for each in (state, *({*State} - {state})):
+            Status("f", lambda: Instant(0.0, 0.0)).become(each)
     first, *others = lines
     assert first["event"] not in {line["event"] for line in others}
     ordinary = {State.CONNECTING, State.CATCHING_UP, State.LIVE, State.QUIET, State.STANDBY, State.STOPPED}
     assert first["log_level"] == ("info" if state in ordinary else "warning")
 
 
-def _until(status: Status) -> float | None:
-    return status.until
-
-
-def test_it_is_known_since_when_and_until_when() -> None:
-    status = Status("f", Clock())
+def test_it_is_known_since_when_and_until_when(status: Status) -> None:
+    seen: list[float | None] = []
     with capture_logs() as lines:
         assert status.become(State.WAITING_FOR_LIMIT, "a", until=1_790_000_100.0)
         since = status.since
         assert not status.become(State.WAITING_FOR_LIMIT, "a", until=1_790_000_200.0)
-        assert _until(status) == 1_790_000_200.0
+        seen.append(status.until)
         assert status.become(State.WAITING_FOR_LIMIT, "b")
         assert status.since == since
-        assert _until(status) is None
+        seen.append(status.until)
         assert status.become(State.LIVE)
         assert status.since > since
+    assert seen == [1_790_000_200.0, None]
     assert lines[0]["until"] == "2026-09-21T14:15:00Z"
     assert "until" not in lines[1]
 
 
-def test_a_final_state_stays_until_the_process_stands_by_again() -> None:
-    status = Status("f", Clock())
+def test_a_final_state_stays_until_the_process_stands_by_again(status: Status) -> None:
     with capture_logs() as lines:
         status.become(State.STOPPED, "the clocks are too far apart")
         assert not status.become(State.STOPPED)

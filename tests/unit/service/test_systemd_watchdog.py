@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from bridge.config import FeedSettings, Settings, WebSettings
 from bridge.observability import health
@@ -85,7 +89,8 @@ def test_a_socket_that_is_away_for_a_time_ends_nothing(systemd: socket.socket, t
             assert beats(again)
 
 
-def test_a_bridge_whose_event_loop_hangs_sends_none(
+@pytest.mark.parametrize("systemd", ["path"], indirect=True)
+def test_a_bridge_whose_event_loop_hangs_sends_none_and_its_metrics_tell_for_how_long(
     systemd: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "LOOP_SECONDS", LONG)
@@ -93,17 +98,30 @@ def test_a_bridge_whose_event_loop_hangs_sends_none(
     settings = Settings(feed=FeedSettings(base_url="http://127.0.0.1:1"), web=WebSettings(port=0))
     service = app._Service(settings)
     seen: list[bool] = []
+    silent: list[float] = []
+
+    def scrape() -> None:
+        [url] = [line["address"] for line in logged if "address" in line]
+        with urlopen(f"{url}/metrics", timeout=10) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+        samples = [sample for family in families for sample in family.samples]
+        silent.extend(it.value for it in samples if it.name == "bridge_event_loop_silent_seconds")
 
     async def hang() -> NoReturn:
         await asyncio.sleep(LONG)
         seen.append(await asyncio.to_thread(beats, systemd))
-        time.sleep(2 * LONG)  # noqa: ASYNC251  # nothing else of the loop has its turn
+        await asyncio.to_thread(scrape)
+        scraping = threading.Timer(2 * LONG, scrape)
+        scraping.start()
+        scraping.join()  # nothing else of the loop has its turn
         seen.append(beats(systemd, LONG))
         await asyncio.sleep(LONG)
         seen.append(await asyncio.to_thread(beats, systemd))
         raise asyncio.CancelledError
 
     monkeypatch.setattr(service, "_stand_by_and_own", hang)
-    with pytest.raises(asyncio.CancelledError):
+    with capture_logs() as logged, pytest.raises(asyncio.CancelledError):
         asyncio.run(service.serve())
     assert seen == [True, False, True]
+    before, after = silent
+    assert after >= max(before, 2 * LONG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -24,21 +24,15 @@ from bridge.service.transaction_monitor import TransactionMonitor
 OPEN = OpenTransaction(RecordPlace("settlement.bets", 3, 7), 1_790_000_000, 50)
 
 
-class Seen(NamedTuple):
-    """What a status snapshot would say after a look."""
-
-    open: tuple[OpenTransaction, ...] | None
-    looked_at: float | None
-
-
 async def watched(
     monkeypatch: pytest.MonkeyPatch,
     *looks: Callable[[], Look],
     known: tuple[TopicReach, ...] = (),
     on_other: Callable[[str], object] = lambda _: None,
-) -> tuple[list[Seen], list[Any]]:
+) -> tuple[list[tuple[Any, float | None]], list[Any]]:
     """Watch as long as there are looks; return what is known after each one, and the log."""
-    left, seen, settings = list(looks), [], Settings()
+    left, settings = list(looks), Settings()
+    seen: list[tuple[Any, float | None]] = []
     monitor = TransactionMonitor(settings, AnchoredClock())
 
     class Watch:
@@ -53,7 +47,7 @@ async def watched(
 
     def reported(look: Look) -> None:
         report(look)
-        seen.append(Seen(monitor.open, monitor.looked_at))
+        seen.append((monitor.open, monitor.looked_at))
         if not left:
             watch.cancel()
 
@@ -117,8 +111,8 @@ async def test_a_watch_that_cannot_look_says_so_and_goes_on(
         lambda: Look((OPEN,), {}),
         lambda: Look((), {}),
     )
-    assert [known.open for known in seen] == [(OPEN,), None, None, None, (OPEN,), ()]
-    times = [known.looked_at or 0 for known in seen]
+    assert [opened for opened, _ in seen] == [(OPEN,), None, None, None, (OPEN,), ()]
+    times = [looked_at or 0 for _, looked_at in seen]
     assert times[0] == times[1] == times[3] < times[4]
     assert [line["event"] for line in logged] == [
         "open transaction hides records",
@@ -135,8 +129,8 @@ async def test_what_one_topic_hides_is_told_while_another_one_does_not_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     partial = Look((OPEN,), {"t.gaps": "no leader"})
-    [known], logged = await watched(monkeypatch, lambda: partial)
-    assert known.open == (OPEN,)
+    [(opened, _)], logged = await watched(monkeypatch, lambda: partial)
+    assert opened == (OPEN,)
     assert [line["event"] for line in logged] == [
         "open transactions unknown",
         "open transaction hides records",

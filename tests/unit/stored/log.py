@@ -108,8 +108,6 @@ class Log:
 
 
 class Admin:
-    """An administrator's client."""
-
     knows_the_brokers = False
 
 

@@ -28,8 +28,6 @@ UNREADABLE = b"\0\0\0\0\x08?"
 
 @dataclass
 class Prefix:
-    """The topic of checkpoints."""
-
     log: Log
     values: list[bytes | None] = field(default_factory=list)
 
@@ -46,7 +44,6 @@ class Prefix:
         self.log.written = self.log.stable = [len(self.values)]
 
     def received(self, feed: str) -> int:
-        """Return what the last checkpoint of the feed has received."""
         found = [v for v, key in zip(self.values, self.log.keys, strict=True) if key == feed.encode()]
         if not found or found[-1] is None:
             return 0
@@ -191,7 +188,6 @@ class Process:
     received: int = 0
 
     def steps(self) -> list[Callable[[], None]]:
-        """Return what may happen next."""
         match self.doing:
             case "nothing":
                 return [self.start]
