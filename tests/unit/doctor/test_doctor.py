@@ -19,7 +19,7 @@ from confluent_kafka.admin import PartitionMetadata
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import bounds, feed_checks, kafka_checks, local_checks
-from bridge.doctor.finding import Finding, Verdict, finding_as_lines, summary
+from bridge.doctor.finding import Finding, Verdict, summary
 from bridge.doctor.kafka_checks import Needed
 from bridge.doctor.runner import CHECKS, Check, run_checks
 from bridge.errors import BridgeError, FeedLost, SettingsError, TopologyError
@@ -142,13 +142,6 @@ def test_a_check_runs_after_those_that_it_depends_on() -> None:
     names = [check.name for check in CHECKS]
     for check in CHECKS:
         assert set(check.after) <= set(names[: names.index(check.name)])
-
-
-def test_a_finding_for_people() -> None:
-    finding = Finding(Verdict.WARN, "one\ntwo", "do it")
-    assert finding_as_lines("kafka", finding, 8) == "! kafka     one\n            two\n            → do it"
-    marks = [finding_as_lines("a", Finding(outcome, "b"), 1) for outcome in Verdict]
-    assert marks == ["✓ a  b", "! a  b", "~ a  b", "✗ a  b", "- a  b"]
 
 
 def test_one_line_says_what_follows() -> None:
