@@ -120,7 +120,7 @@ def test_the_endpoints_together_return_the_truth(policy: dict[str, Any]) -> None
 def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stream) -> None:
     side = rest(world, languages=("en",))
     builders = 0
-    for slot in range(400):
+    for slot in range(150):
         for item in orjson.loads(stream.message(slot).body)["data"].get("selections") or []:
             if not (item.get("event") and item.get("market")):
                 continue
@@ -139,7 +139,7 @@ def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stre
                 market = markets[part["market"]["id"]]
                 assert market["marketTypeId"] == part["market"]["type"]
                 assert part["selectionId"] in {selection["id"] for selection in market["selections"]}
-    assert builders > 50
+    assert builders > 15
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
