@@ -111,15 +111,6 @@ def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
     assert connection.is_replaying is False
 
 
-def test_a_slow_provider_keeps_its_pace(feed: Provider) -> None:
-    connection = let_in(feed, NOW, int(ORIGIN))
-    feed.inflict(Slow(per_second=4, seconds=20), NOW)
-    assert len(bets(received(connection, NOW, NOW + 9.99))) == 40
-    assert len(bets(received(connection, NOW + 10, NOW + 19.99))) == 40
-    rest = bets(received(connection, NOW + 20, NOW + 20))
-    assert len(rest) == len(truth(feed, ORIGIN, NOW + 20)) - 80
-
-
 def test_a_slow_provider_sends_no_burst_after_a_stall(feed: Provider) -> None:
     connection = let_in(feed, NOW, int(ORIGIN))
     feed.inflict(Slow(per_second=4), NOW)

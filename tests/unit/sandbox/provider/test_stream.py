@@ -137,16 +137,6 @@ def test_revised_resettlements_have_no_new_version(world: World) -> None:
     assert min(kinds["late"], kinds["taken back"], kinds["correction"]) > 20
 
 
-def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.05))
-    later = [stream.message(10**7 + slot) for slot in range(5000)]
-    again = sum(bet(message.body)["settlementVersion"] > 1 for message in later)
-    assert again / len(later) == pytest.approx(0.05, abs=0.01)
-    distances = [message.seq - int((message.bet_id or "")[19:].replace("-", ""), 16) for message in later]
-    assert min(distance for distance in distances if distance) < 512
-    assert max(distances) > 200_000
-
-
 def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.3))
     kinds: Counter[tuple[bool, ...]] = Counter()
