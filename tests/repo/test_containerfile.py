@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from bridge import RELEASE, __version__
 from tests.repo.manifests import pods
 from tests.repo.source import ROOT
-from tests.tools import lacking
+from tests.tools import lacking, ran
 
 FILE = ROOT / "Containerfile"
 TEXT = re.sub(r"\\\n\s*", "", FILE.read_text("utf-8"))
@@ -34,8 +33,8 @@ def test_hadolint_finds_nothing() -> None:
     hadolint = Path(sys.executable).parent / "hadolint"
     if not hadolint.exists():
         lacking("there is no hadolint for this platform")
-    ran = subprocess.run([hadolint, str(FILE)], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
+    found = ran(hadolint, FILE)
+    assert found.returncode == 0, found.stdout
 
 
 def test_what_is_copied_is_there() -> None:
@@ -104,19 +103,12 @@ def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str])
     buildah.write_text('#!/bin/sh\nprintf "%s " "$@"')
     buildah.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        [make, "--no-print-directory", "image", *given],
-        cwd=ROOT,
-        env={"PATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = ran(make, "--no-print-directory", "image", *given, env={"PATH": path})
     # The commit's own tag, unless that is the release's.
     own = [f"settlement-bridge:{name}" for name in sorted({RELEASE, __version__.replace("+", "-")})]
     names = [given[0].partition("=")[2]] if given else own
     tags = " ".join(f"-t {name}" for name in names)
-    assert ran.stdout == f"build -f Containerfile --build-arg VERSION={__version__} {tags} . "
+    assert made.stdout == f"build -f Containerfile --build-arg VERSION={__version__} {tags} . "
 
 
 def test_the_labels_say_what_the_package_says() -> None:

