@@ -45,14 +45,9 @@ def test_what_is_copied_is_there() -> None:
     ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     assert ignored[ignored.index("*") :] == [
         "*",
-        *(f"!{source}" for source in _in_order(sources)),
+        *(f"!{source}" for source in sorted(sources, key=lambda it: ((ROOT / it).is_file(), it))),
         "**/__pycache__",
     ]
-
-
-def _in_order(sources: set[str]) -> list[str]:
-    """Folders first, as they stand in the file that lets them through."""
-    return sorted(sources, key=lambda source: ((ROOT / source).is_file(), source))
 
 
 def test_what_is_installed_is_locked() -> None:
@@ -62,15 +57,12 @@ def test_what_is_installed_is_locked() -> None:
         (PYPROJECT["build-system"]["requires"], "build"),
     ):
         needed = {found for line in lines for found in name.findall(line)}
-        assert needed <= set(name.findall(_lock(lock)))
+        locked = (ROOT / "requirements" / f"{lock}.txt").read_text("utf-8")
+        assert needed <= set(name.findall(locked))
     for command in [
         c for run in instructions("RUN") for c in run.split(" && ") if re.match("pip .*install", c)
     ]:
         assert "--require-hashes" in command or "--no-deps" in command
-
-
-def _lock(name: str) -> str:
-    return (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
 
 
 def test_python_is_one_that_the_package_supports() -> None:

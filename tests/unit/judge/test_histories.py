@@ -245,6 +245,16 @@ def unreadable() -> History:
     return it
 
 
+def first_replay_dropped() -> History:
+    """It had not asked for everything, and was sent it."""
+    it = History()
+    it.publishes(-400, bet("early"))
+    it.dials(0, -500, revision=None)
+    it.promises(-450, 1)
+    it.promises(0, 100)
+    return it
+
+
 def thrown_out() -> History:
     """Two bridges throw each other out, and break a limit. That one was stopped explains one take-over."""
     it = History.begun(excused=(Excuse(NOW + 100, NOW + 117),))
@@ -288,6 +298,7 @@ FOUND: dict[str, tuple[Callable[[], History], dict[Anomaly, int]]] = {
     "one that is not too large": (lambda: buried(kind="oversized"), {ALTERED: 1}),
     "one whose replay does not bring it back": (lambda: buried(revision=f"{NOW + 1e6:.0f}"), {ALTERED: 1}),
     "one for each of two feeds": (lambda: buried(2), {ALTERED: 1, Anomaly.DUPLICATE: 1}),
+    "a first replay of everything that is dropped": (first_replay_dropped, {LOST: 1}),
     "two bridges that throw each other out": (
         thrown_out,
         {Anomaly.SECOND_CONNECTION: 2, Anomaly.LIMIT_BREACHED: 1},

@@ -83,7 +83,6 @@ def test_everything_is_due_that_the_first_attempt_had_to_ask_for() -> None:
     late = attempt(0, 0, revision=int(NOW + 10_000))
     assert trial(late).timeline.begin == NOW
     assert trial(late, case=replace(CASE, start_age=60.0)).timeline.begin == NOW - 60
-    assert trial(attempt(0, -500, revision=None)).timeline.begin == NOW - 500
     assert trial(attempt(0, -300), case=replace(CASE, start_age=60.0)).timeline.begin == NOW - 300
     assert trial(clock_steps=[{"after": NOW + 5, "ahead": 10.0}]).timeline.first(NOW + 20) == NOW + 10
 
