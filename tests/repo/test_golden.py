@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from pprint import pformat
 from typing import Any
@@ -187,22 +186,25 @@ def helps() -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-@cache
-def golden() -> dict[str, str]:
-    """File → content."""
-    outputs = orjson.loads(orjson.dumps(OUTPUTS, default=str))
-    return {
-        "help.txt": helps(),
-        "lines.txt": "".join(
-            f"$ bridge {name}\n{text.rstrip()}\n\n" for name, texts in LINES.items() for text in texts
-        ),
-        "outputs.txt": f"{pformat(outputs, width=100, compact=True, sort_dicts=False)}\n",
-    }
+def lines() -> str:
+    """What people are shown."""
+    shown = ((name, text.rstrip()) for name, texts in LINES.items() for text in texts)
+    return "".join(f"$ bridge {name}\n{text}\n\n" for name, text in shown)
 
 
-@pytest.mark.parametrize("name", ["help.txt", "lines.txt", "outputs.txt"])
+def outputs() -> str:
+    """What scripts get."""
+    found = orjson.loads(orjson.dumps(OUTPUTS, default=str))
+    return f"{pformat(found, width=100, compact=True, sort_dicts=False)}\n"
+
+
+GOLDEN = {"help.txt": helps, "lines.txt": lines, "outputs.txt": outputs}
+"""File → its content."""
+
+
+@pytest.mark.parametrize("name", GOLDEN)
 def test_what_users_see_and_script_against_is_as_it_was(name: str) -> None:
-    assert (DIRECTORY / name).read_text("utf-8") == golden()[name]
+    assert (DIRECTORY / name).read_text("utf-8") == GOLDEN[name]()
 
 
 def test_each_command_with_json_is_there_or_needs_kafka() -> None:
@@ -213,5 +215,5 @@ def test_each_command_with_json_is_there_or_needs_kafka() -> None:
 
 if __name__ == "__main__":
     DIRECTORY.mkdir(exist_ok=True)
-    for file, content in golden().items():
-        (DIRECTORY / file).write_text(content, "utf-8")
+    for file, content in GOLDEN.items():
+        (DIRECTORY / file).write_text(content(), "utf-8")
