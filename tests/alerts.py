@@ -14,7 +14,7 @@ from prometheus_client import Metric
 
 from tests.promtool import promtool
 from tests.repo.source import ROOT
-from tests.tools import lacking
+from tests.tools import lacking, ran
 
 RULES: dict[str, Any] = yaml.safe_load((ROOT / "k8s" / "observe" / "rules.yaml").read_text("utf-8"))["spec"]
 ALERTS: list[dict[str, Any]] = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -41,7 +41,7 @@ def run(directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[
     tool = promtool()
     if tool is None:
         lacking("there is no promtool: neither on the PATH nor in a package of this system")
-    return subprocess.run([tool, *arguments], cwd=directory, capture_output=True, text=True, check=False)
+    return ran(tool, *arguments, cwd=directory)
 
 
 def judge(
@@ -86,8 +86,8 @@ def _evaluate(
         "tests": [{"interval": f"{interval}s", "input_series": given, **expected}],
     }
     (directory / "test.yaml").write_text(yaml.safe_dump(test), "utf-8")
-    ran = run(directory, "test", "rules", "test.yaml")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    done = run(directory, "test", "rules", "test.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 class Scrapes:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from websockets.frames import Opcode
 from websockets.utils import accept_key
 
@@ -112,17 +112,7 @@ class Topics:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": place.cluster.bootstrap_servers,
-                "group.id": "blast",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "fetch.message.max.bytes": 1024 * 1024,
-                "queued.max.messages.kbytes": 65536,
-                "log_level": 0,
-            }
-        )
+        self._consumer = place.consumer(fetch_message_max_bytes=1024 * 1024, queued_max_messages_kbytes=65536)
         topics = self._consumer.list_topics(timeout=10).topics
         self._consumer.assign(
             [

@@ -18,7 +18,7 @@ from websockets.frames import Opcode
 from bridge.config import FeedSettings
 from bridge.messages.parser import BET_BYTES, SMALL_BYTES
 from tests.frames import frame
-from tests.malformed import AN_AMOUNT, AN_ITEM
+from tests.malformed import A_BET, AN_AMOUNT, AN_ITEM
 
 MIB: Final = 1024 * 1024
 LIMIT: Final = FeedSettings().max_message_bytes
@@ -48,20 +48,8 @@ class Bomb:
 
 def bet(bet_id: str, **changes: Any) -> dict[str, Any]:
     """A message with a bet, as a dict."""
-    data = {
-        "betId": bet_id,
-        "betSettlement": 1,
-        "payoutMultiplier": 2.5,
-        "isCancelled": False,
-        "selections": [AN_ITEM],
-        "isRejected": False,
-        "settlementTime": _SETTLED_AT,
-        "payout": 1,
-        "partialRefund": 0,
-        "settlementVersion": 1,
-        "amount": AN_AMOUNT,
-    }
-    return {"data": {**data, **changes}}
+    data = {"betId": bet_id, "settlementTime": _SETTLED_AT, "selections": [AN_ITEM], "amount": AN_AMOUNT}
+    return {"data": A_BET | data | changes}
 
 
 def item(**changes: Any) -> dict[str, Any]:

@@ -86,11 +86,9 @@ class Bridge:
         """The states it has been in, in order, without repetitions for another reason."""
         return [state for state, _ in groupby(line["state"] for line in self.lines() if "state" in line)]
 
-    async def reaches(self, state: str, times: int = 1, seconds: float = PATIENCE) -> None:
+    async def reaches(self, state: str, times: int = 1) -> None:
         """Wait until it has been in a state, so often."""
-        await until(
-            lambda: self.states().count(state) >= times, f"{state}, {times} times", seconds, self.text
-        )
+        await until(lambda: self.states().count(state) >= times, f"{state}, {times} times", so_far=self.text)
 
     def dies_of_sigterm(self) -> bool:
         """Whether SIGTERM ends it at once: before it listens to signals, and behind its last line."""
@@ -299,7 +297,7 @@ class Place:
         From the offsets in `start` on; below those in `ends`, which it waits for, or as far as can be seen.
         """
         name, next_ = f"{self.prefix}.{topic}", dict(start or {})
-        consumer = self._consumer(isolation)
+        consumer = self.consumer(isolation)
         deadline, trouble, heard_at = time.monotonic() + PATIENCE, None, time.monotonic()
         try:
             while True:
@@ -309,14 +307,14 @@ class Place:
                 except KafkaException:
                     assert time.monotonic() < deadline, f"{name}: no broker answers"
                     consumer.close()
-                    consumer = self._consumer(isolation)
+                    consumer = self.consumer(isolation)
             open_ = set(topics[name].partitions) if name in topics else set()
             consumer.assign([TopicPartition(name, p, next_.get(p, 0)) for p in open_])
             while open_:
                 assert time.monotonic() < deadline, f"{name} {open_} cannot be read to the end: {trouble}"
                 if time.monotonic() > heard_at + STALL_SECONDS:
                     consumer.close()
-                    consumer, heard_at = self._consumer(isolation), time.monotonic()
+                    consumer, heard_at = self.consumer(isolation), time.monotonic()
                     consumer.assign([TopicPartition(name, p, next_.get(p, 0)) for p in open_])
                 # It waits for as many as it is asked for, also where the last ones are here already.
                 for message in consumer.consume(1000, timeout=0.02):
@@ -335,7 +333,9 @@ class Place:
         finally:
             consumer.close()
 
-    def _consumer(self, isolation: str) -> Consumer:
+    def consumer(self, isolation: str = "read_committed", **properties: object) -> Consumer:
+        """A consumer that commits nothing, with these properties besides."""
+        given = {name.replace("_", "."): value for name, value in properties.items()}
         return Consumer(
             {
                 **self._properties(),
@@ -345,6 +345,7 @@ class Place:
                 "auto.offset.reset": "earliest",  # where the first records were deleted
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 20,  # for so long the broker keeps the end of a partition to itself
+                **given,
             }
         )
 

@@ -27,6 +27,18 @@ AN_ITEM: dict[str, Any] = {
 }
 """The least an item can be, for messages that have none."""
 
+A_BET: dict[str, Any] = {
+    "betId": "b",
+    "betSettlement": 1,
+    "payoutMultiplier": 1,
+    "isCancelled": False,
+    "isRejected": False,
+    "settlementTime": "2026-01-31T12:00:00",
+    "payout": 1,
+    "partialRefund": 0,
+    "settlementVersion": 2,
+}
+"""The same of a bet."""
 AN_AMOUNT: dict[str, Any] = {"value": 1000, "precision": 2, "placementExchangeRate": 1}
 
 _MARK = "\ue000spoilt\ue000"

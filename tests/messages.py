@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bridge_sandbox.provider.bets import message
 from bridge_sandbox.provider.world.entities import World
+from tests.interface import ENUMS, fields_of
 
 ABSENT = "absent"
 
@@ -66,8 +67,9 @@ def integers(bits: int) -> st.SearchStrategy[Leaf]:
     return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1).map(lambda n: Leaf(str(n), n))
 
 
-def enums(first: int, names: str) -> st.SearchStrategy[Leaf]:
-    return st.sampled_from([Leaf(str(n), name) for n, name in enumerate(names.split(), first)])
+def enums(table: str) -> st.SearchStrategy[Leaf]:
+    numbers, names = table.split()[::2], table.split()[1::2]
+    return st.sampled_from([Leaf(*of) for of in zip(numbers, names, strict=True)])
 
 
 @st.composite
@@ -112,85 +114,31 @@ def nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.just(ABSENT) | st.just(Leaf("null", None)) | strategy
 
 
-INT32, INT64, DOUBLE, STRING, TIME = integers(32), integers(64), doubles(), strings(), date_times()
-BOOLEAN = st.sampled_from([Leaf("true", True), Leaf("false", False)])
-RESULT = enums(0, "None Win Lose Refund HalfWin HalfLose CashOut PlaceWin")
-ITEM_TYPE = enums(
-    1, "Standard StartingPrice ToteExotics FixedExotics BetBuilder Pickem EachWay ToteSingleRunner"
-)
-MAP = st.dictionaries(st.text("abcé€😀\x00", max_size=3), STRING, max_size=4).map(Map)
-EVENT = st.fixed_dictionaries(
-    {"id": INT64, "name": nullable(STRING), "isLive": BOOLEAN, "startTime": nullable(TIME)}
-)
-MARKET = st.fixed_dictionaries(
-    {"id": INT64, "type": INT64, "name": nullable(STRING), "properties": nullable(MAP)}
-)
-SETTLEMENT = st.fixed_dictionaries(
-    {
-        "settlementResult": RESULT,
-        "settlementTime": nullable(TIME),
-        "settlementVersion": INT32,
-        "isManualSettlement": BOOLEAN,
-    }
-)
-ITEM = st.fixed_dictionaries(
-    {
-        "event": nullable(EVENT),
-        "market": nullable(MARKET),
-        "selectionId": INT64,
-        "competitionId": INT64,
-        "countryId": INT64,
-        "sportId": INT64,
-        "settlement": nullable(SETTLEMENT),
-        "price": nullable(DOUBLE),
-        "eachWayPrice": nullable(st.fixed_dictionaries({"win": nullable(DOUBLE), "place": nullable(DOUBLE)})),
-        "limitsRatingId": nullable(INT64),
-        "limitsFactor": DOUBLE,
-        "hasLineDeviation": BOOLEAN,
-        "isOutright": BOOLEAN,
-        "version": INT32,
-        "deadHeatFactor": nullable(DOUBLE),
-        "placeDeadHeatFactor": nullable(DOUBLE),
-        "parameters": nullable(MAP),
-        "manualPrice": nullable(DOUBLE),
-        "alternativePrice": nullable(DOUBLE),
-        "type": ITEM_TYPE,
-        "betBuilderItems": nullable(
-            st.lists(
-                st.fixed_dictionaries(
-                    {"market": nullable(MARKET), "selectionId": INT64, "settlement": nullable(SETTLEMENT)}
-                ),
-                max_size=2,
-            )
-        ),
-    }
-)
-BET = st.fixed_dictionaries(
-    {
-        "betId": strings(min_size=1),
-        "betSettlement": RESULT,
-        "payoutMultiplier": DOUBLE,
-        "isCancelled": BOOLEAN,
-        "selections": nullable(st.lists(ITEM, max_size=2)),
-        "isRejected": BOOLEAN,
-        "settlementTime": TIME,
-        "payout": DOUBLE,
-        "partialRefund": DOUBLE,
-        "settlementVersion": INT32,
-        "amount": nullable(
-            st.fixed_dictionaries(
-                {
-                    "currency": nullable(STRING),
-                    "value": INT64,
-                    "precision": INT32,
-                    "placementExchangeRate": DOUBLE,
-                    "settlementExchangeRate": nullable(DOUBLE),
-                }
-            )
-        ),
-    }
-)
-MESSAGE = st.fixed_dictionaries({"pingId": nullable(STRING), "data": BET})
+_SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "string": strings(),
+    "boolean": st.sampled_from([Leaf("true", True), Leaf("false", False)]),
+    "int32": integers(32),
+    "int64": integers(64),
+    "double": doubles(),
+    "date-time": date_times(),
+    "map": st.dictionaries(st.text("abcé€😀\x00", max_size=3), strings(), max_size=4).map(Map),
+    **{name: enums(table) for name, table in ENUMS.items()},
+}
+
+
+def of_type(kind: str) -> st.SearchStrategy[Any]:
+    """Values of a type in the tables of the interface."""
+    if kind.endswith("?"):
+        return nullable(of_type(kind[:-1]))
+    if kind.endswith("[]"):
+        return st.lists(of_type(kind[:-2]), max_size=2)
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    fields = {name: of_type(of) for name, of in fields_of(kind).items()}
+    return st.fixed_dictionaries(fields | ({"betId": strings(min_size=1)} if "betId" in fields else {}))
+
+
+MESSAGE = st.fixed_dictionaries({"pingId": nullable(strings()), "data": of_type("SettledBetViewModelV3")})
 RANDOM = st.randoms(use_true_random=False)
 
 _WORLD = World(1, 1_790_000_000.0)

@@ -19,7 +19,7 @@ from bridge.messages.model import omittable_fields
 from bridge.messages.parser import MessageParser
 from bridge.messages.transcoder import Conversion
 from bridge.messages.transcoder_plan import make_transcoder
-from tests.malformed import AN_AMOUNT, AN_ITEM
+from tests.malformed import A_BET, AN_AMOUNT, AN_ITEM
 from tests.messages import SIMULATED
 
 Tree: TypeAlias = "str | list[Tree] | Object"
@@ -106,9 +106,7 @@ _OMITTABLE: Final = sorted({quoted(path.rpartition(".")[2]) for path in omittabl
 
 
 def _minimal(**fields: Any) -> bytes:
-    bet = {"betId": "b", "betSettlement": 1, "payoutMultiplier": 1, "isCancelled": False, "isRejected": False}
-    bet |= {"settlementTime": "2026-01-31T12:00:00", "payout": 1, "partialRefund": 0, "settlementVersion": 2}
-    return json.dumps({"data": bet | fields}).encode()
+    return json.dumps({"data": A_BET | fields}).encode()
 
 
 ORIGINALS: Final = [

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from tests.harness import Place
 
@@ -33,17 +33,7 @@ class Watcher:
     def __init__(self, place: Place, origin: float, rate: float) -> None:
         self._origin, self._rate = origin, rate
         self._topic = f"{place.prefix}.bets"
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": place.cluster.bootstrap_servers,
-                "group.id": "watcher",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 10,
-                "reconnect.backoff.max.ms": 200,
-                "log_level": 0,
-            }
-        )
+        self._consumer = place.consumer(fetch_wait_max_ms=10, reconnect_backoff_max_ms=200)
         self._sights: dict[int, Sight] = {}
         self._newest = dict.fromkeys(range(PARTITIONS), 0.0)
         self._lock = threading.Lock()

@@ -85,80 +85,23 @@ def _constant(_: str) -> NoReturn:
     raise WrongError
 
 
-class _Nullable:
-    """A field that may be null or missing."""
+def _such(is_right: Callable[[Any], bool]) -> Convert:
+    """What is right stays as it is."""
 
-    def __init__(self, convert: Convert) -> None:
-        self.convert = convert
-
-
-class _Object:
-    """An object with these fields; others are ignored."""
-
-    def __init__(self, fields: Mapping[str, Convert | _Nullable]) -> None:
-        self._fields = [
-            (name, of.convert, True) if isinstance(of, _Nullable) else (name, of, False)
-            for name, of in fields.items()
-        ]
-
-    def __call__(self, value: Any) -> dict[str, Any]:
-        if type(value) is not dict:
+    def converted(value: Any) -> Any:
+        if not is_right(value):
             raise WrongError
-        found = {}
-        for name, convert, nullable in self._fields:
-            given = value.get(name)
-            if given is not None:
-                found[name] = convert(given)
-            elif nullable:
-                found[name] = None
-            else:
-                raise WrongError
-        return found
-
-
-def _list(convert: Convert) -> Convert:
-    def converted(value: Any) -> list[Any]:
-        if type(value) is not list:
-            raise WrongError
-        return [convert(item) for item in value]
+        return value
 
     return converted
 
 
-def _text(value: Any) -> Any:
-    if type(value) is not str:
-        raise WrongError
-    return value
+_text = _such(lambda value: type(value) is str)
 
 
-def _texts(value: Any) -> Any:
-    if type(value) is not dict or not all(type(text) is str for text in value.values()):
-        raise WrongError
-    return value
-
-
-def _bet_id(value: Any) -> Any:
-    if not 1 <= len(_text(value)) <= 1000:
-        raise WrongError
-    return value
-
-
-def _boolean(value: Any) -> Any:
-    if type(value) is not bool:
-        raise WrongError
-    return value
-
-
-def _int64(value: Any) -> Any:
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise WrongError
-    return value
-
-
-def _int32(value: Any) -> Any:
-    if type(value) is not int or not -(2**31) <= value < 2**31:
-        raise WrongError
-    return value
+def _integer(bits: int) -> Convert:
+    least, end = -(2 ** (bits - 1)), 2 ** (bits - 1)
+    return _such(lambda value: type(value) is int and least <= value < end)
 
 
 def _double(value: Any) -> float:
@@ -202,28 +145,48 @@ def _date_time(value: Any) -> int:
 
 _SCALARS: dict[str, Convert] = {
     "string": _text,
-    "map": _texts,
-    "boolean": _boolean,
-    "int32": _int32,
-    "int64": _int64,
+    "bet id": _such(lambda value: type(value) is str and 1 <= len(value) <= 1000),
+    "map": _such(lambda value: type(value) is dict and all(type(text) is str for text in value.values())),
+    "boolean": _such(lambda value: type(value) is bool),
+    "int32": _integer(32),
+    "int64": _integer(64),
     "double": _double,
     "date-time": _date_time,
     **{name: _enum(symbols) for name, symbols in ENUMS.items()},
 }
 
 
-def _of(type_: str) -> Convert | _Nullable:
-    if type_.endswith("?"):
-        return _Nullable(_plain(type_[:-1]))
-    return _plain(type_)
-
-
-def _plain(type_: str) -> Convert:
+def _of(type_: str) -> Convert:
     if type_.endswith("[]"):
-        return _list(_plain(type_[:-2]))
-    return _SCALARS.get(type_) or _Object({name: _of(of) for name, of in fields_of(type_).items()})
+        return _list(_of(type_[:-2]))
+    return _SCALARS.get(type_) or _object(fields_of(type_))
 
 
-_bet = _Object(
-    {name: _of(of) for name, of in fields_of("SettledBetViewModelV3").items()} | {"betId": _bet_id}
-)
+def _list(convert: Convert) -> Convert:
+    def converted(value: Any) -> list[Any]:
+        if type(value) is not list:
+            raise WrongError
+        return [convert(item) for item in value]
+
+    return converted
+
+
+def _object(types: Mapping[str, str]) -> Convert:
+    """An object with these fields, of which some may be null or missing; others are ignored."""
+    fields = [(name, _of(type_.removesuffix("?")), type_.endswith("?")) for name, type_ in types.items()]
+
+    def converted(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise WrongError
+        found = {}
+        for name, convert, nullable in fields:
+            given = value.get(name)
+            if given is None and not nullable:
+                raise WrongError
+            found[name] = None if given is None else convert(given)
+        return found
+
+    return converted
+
+
+_bet = _object(fields_of("SettledBetViewModelV3") | {"betId": "bet id"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 
 from tests.repo.source import ROOT
-from tests.tools import lacking
+from tests.tools import lacking, ran
 
 Resource: TypeAlias = dict[str, Any]
 
@@ -83,9 +82,9 @@ def kustomized(folder: Path) -> list[Resource]:
     command = [found[0], "build"] if found[0] else [found[1], "kustomize"] if found[1] else None
     if command is None:
         lacking("neither kustomize nor kubectl is here")
-    ran = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return list(yaml.safe_load_all(ran.stdout))
+    done = ran(*command, folder)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
 
 
 def _deleted(component: dict[str, Any]) -> list[tuple[str, str]]:

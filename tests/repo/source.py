@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,11 +26,13 @@ def modules() -> dict[str, ast.Module]:
 MODULES = modules()
 
 
+@cache
 def imports(name: str) -> set[str]:
     """The modules of the packages that a module imports, wherever in it the import stands."""
     return {module for found in dotted(MODULES[name]) if (module := _module(found)) and module != name}
 
 
+@cache
 def outside(name: str) -> set[str]:
     """What a module imports from outside the packages, dotted."""
     return {found for found in dotted(MODULES[name]) if _module(found) is None}

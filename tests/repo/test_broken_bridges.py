@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 from tests.broken.drills import DRILLS, PLAIN
 from tests.broken.fault import SOUND
 from tests.broken.faults import FAULTS
 from tests.judge import Anomaly
+from tests.tools import ran
 
 LEAST = 60
 CHECK = """
@@ -27,12 +27,6 @@ assert pipeline.partition_of(b"123456789", 7) == 0xCBF43926 % 7
 """
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run this Python."""
-    command, environment = [sys.executable, *arguments], os.environ | environment
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-
 def test_there_are_enough_faults_and_each_can_be_found() -> None:
     assert len(FAULTS) >= LEAST
     assert SOUND.name not in FAULTS
@@ -45,10 +39,10 @@ def test_there_are_enough_faults_and_each_can_be_found() -> None:
 
 
 def test_rules_can_be_called_like_what_they_replace() -> None:
-    ran = run("-c", CHECK, **PLAIN)
-    assert ran.returncode == 0, ran.stderr
+    done = ran(sys.executable, "-c", CHECK, env=os.environ | PLAIN)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_compiled_bridge_is_not_started() -> None:
-    ran = run("-m", "tests.broken.start", SOUND.name, "", "--version")
-    assert "cannot be replaced" in ran.stderr
+    done = ran(sys.executable, "-m", "tests.broken.start", SOUND.name, "", "--version")
+    assert "cannot be replaced" in done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -14,6 +13,7 @@ import pytest
 from bridge.avro.encoder import compiled
 from bridge.doctor.local_checks import outdated
 from tests.repo.source import PACKAGE, ROOT
+from tests.tools import ran
 
 PLAIN = ROOT / "tests" / "plain"
 COMPILED = re.findall(r'^    "(bridge/.+\.py)",$', (ROOT / "setup.py").read_text("utf-8"), re.MULTILINE)
@@ -34,15 +34,9 @@ def test_nothing_else_is_compiled() -> None:
 
 @pytest.mark.parametrize("path", ["", str(PLAIN)])
 def test_the_plain_form_is_used_where_it_is_asked_for(path: str) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", "from bridge.avro.encoder import compiled; print(compiled())"],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout.strip() == str(bool(LIBRARIES) and not path)
+    script = "from bridge.avro.encoder import compiled; print(compiled())"
+    done = ran(sys.executable, "-c", script, env=os.environ | {"PYTHONPATH": path})
+    assert done.stdout.strip() == str(bool(LIBRARIES) and not path)
 
 
 def test_this_run_uses_the_form_it_should() -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from bridge import RELEASE, __version__
 from tests.repo.manifests import pods
 from tests.repo.source import ROOT
-from tests.tools import lacking
+from tests.tools import lacking, ran
 
 FILE = ROOT / "Containerfile"
 TEXT = re.sub(r"\\\n\s*", "", FILE.read_text("utf-8"))
@@ -34,8 +33,8 @@ def test_hadolint_finds_nothing() -> None:
     hadolint = Path(sys.executable).parent / "hadolint"
     if not hadolint.exists():
         lacking("there is no hadolint for this platform")
-    ran = subprocess.run([hadolint, str(FILE)], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
+    found = ran(hadolint, FILE)
+    assert found.returncode == 0, found.stdout
 
 
 def test_what_is_copied_is_there() -> None:
@@ -46,14 +45,9 @@ def test_what_is_copied_is_there() -> None:
     ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     assert ignored[ignored.index("*") :] == [
         "*",
-        *(f"!{source}" for source in _in_order(sources)),
+        *(f"!{source}" for source in sorted(sources, key=lambda it: ((ROOT / it).is_file(), it))),
         "**/__pycache__",
     ]
-
-
-def _in_order(sources: set[str]) -> list[str]:
-    """Folders first, as they stand in the file that lets them through."""
-    return sorted(sources, key=lambda source: ((ROOT / source).is_file(), source))
 
 
 def test_what_is_installed_is_locked() -> None:
@@ -63,15 +57,12 @@ def test_what_is_installed_is_locked() -> None:
         (PYPROJECT["build-system"]["requires"], "build"),
     ):
         needed = {found for line in lines for found in name.findall(line)}
-        assert needed <= set(name.findall(_lock(lock)))
+        locked = (ROOT / "requirements" / f"{lock}.txt").read_text("utf-8")
+        assert needed <= set(name.findall(locked))
     for command in [
         c for run in instructions("RUN") for c in run.split(" && ") if re.match("pip .*install", c)
     ]:
         assert "--require-hashes" in command or "--no-deps" in command
-
-
-def _lock(name: str) -> str:
-    return (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
 
 
 def test_python_is_one_that_the_package_supports() -> None:
@@ -104,19 +95,12 @@ def test_make_builds_it_with_what_is_installed(tmp_path: Path, given: list[str])
     buildah.write_text('#!/bin/sh\nprintf "%s " "$@"')
     buildah.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        [make, "--no-print-directory", "image", *given],
-        cwd=ROOT,
-        env={"PATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = ran(make, "--no-print-directory", "image", *given, env={"PATH": path})
     # The commit's own tag, unless that is the release's.
     own = [f"settlement-bridge:{name}" for name in sorted({RELEASE, __version__.replace("+", "-")})]
     names = [given[0].partition("=")[2]] if given else own
     tags = " ".join(f"-t {name}" for name in names)
-    assert ran.stdout == f"build -f Containerfile --build-arg VERSION={__version__} {tags} . "
+    assert made.stdout == f"build -f Containerfile --build-arg VERSION={__version__} {tags} . "
 
 
 def test_the_labels_say_what_the_package_says() -> None:

@@ -87,10 +87,3 @@ def test_a_class_has_a_name_of_its_own(package: str, twice: set[str]) -> None:
     nodes = chain.from_iterable(map(ast.walk, trees))
     counts = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert {name for name, count in counts.items() if count > 1} == twice
-
-
-@pytest.mark.parametrize("text", ["class A:\n    x: int\n    def f(self): self.y = self.z, w = 1, 2\n"])
-def test_attributes_are_found(text: str) -> None:
-    [node] = ast.parse(text).body
-    assert isinstance(node, ast.ClassDef)
-    assert attributes(node) >= {"x", "y"}

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.repo.source import MODULES, ROOT
+from tests.tools import ran
 
 
 def own_files() -> list[Path]:
     """The files of the project: what is tracked, and what is about to be."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
+    listed = ran("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed.returncode:
         pytest.skip("not a git checkout")
-    return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 def test_every_module_says_what_it_is() -> None:

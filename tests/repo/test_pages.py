@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import typer
-
-from bridge.cli import app
 from bridge.config import Settings
 from tests.repo.source import ROOT
 from tests.repo.test_docs import anchors
@@ -70,25 +64,3 @@ def test_the_drop_in_for_a_registry_s_password_sets_what_there_is() -> None:
     assert names <= type(Settings().registry).model_fields.keys()
     assert f"%d/{credential}" in variables.values()
     assert file in (DOCS / "runbook.md").read_text("utf-8")
-
-
-def test_the_commands_of_the_pages_can_be_typed() -> None:
-    seen, wrong = 0, list[str]()
-    for page in [*DOCS.rglob("*.md"), ROOT / "README.md", *ROOT.glob("k8s/*.md")]:
-        blocks = re.findall(r"```\w*\n(.*?)```", page.read_text("utf-8").replace("\\\n", ""), re.DOTALL)
-        for line in re.findall(r"^(?:\$ )?bridge ([^;|>\n]*)", "".join(blocks), re.MULTILINE):
-            command: Any = typer.main.get_command(app)
-            words = shlex.split(line, comments=True)
-            while words and words[0] in getattr(command, "commands", ()):
-                command = command.commands[words.pop(0)]
-            options = {name: option for option in command.params for name in option.opts}
-            context = command.make_context(None, [], resilient_parsing=True)
-            for word, value in pairwise([*words, ""]):
-                if word.startswith("-"):
-                    option = options.get(word.partition("=")[0])
-                    choices = option.display_type(context).strip("<>").split("|") if option else []
-                    if not choices or (choices[1:] and value not in choices):
-                        wrong.append(f"{page.name}: {line}")
-            seen += 1
-    assert wrong == []
-    assert seen > 80

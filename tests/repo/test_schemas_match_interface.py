@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import NoneType
-from typing import Any, NotRequired, get_args, get_origin, get_type_hints
+from typing import Any, NotRequired, get_type_hints
 
 import pytest
 
@@ -22,17 +21,20 @@ RECORDS = {
     "SettledBetBuilderItemViewModel": model.BetBuilderItemModel,
     "BetAmountViewModel": model.BetAmountModel,
 }
-SCALARS = [
-    ("string", str, "string"),
-    ("boolean", model.Boolean, "boolean"),
-    ("int32", model.Int32, "long"),
-    ("int64", model.Int64, "long"),
-    ("double", model.Double, "double"),
-    ("date-time", model.DateTime, {"type": "long", "logicalType": "timestamp-micros"}),
-    ("map", model.StringMap, {"type": "map", "values": "string"}),
-    ("SettlementResult", model.SettlementResult, "SettlementResult"),
-    ("BetItemType", model.BetItemType, "BetItemType"),
-]
+SCALARS: dict[str, tuple[Any, Any]] = {
+    "string": (str, "string"),
+    "boolean": (model.Boolean, "boolean"),
+    "int32": (model.Int32, "long"),
+    "int64": (model.Int64, "long"),
+    "double": (model.Double, "double"),
+    "date-time": (model.DateTime, {"type": "long", "logicalType": "timestamp-micros"}),
+    "map": (model.StringMap, {"type": "map", "values": "string"}),
+    "SettlementResult": (model.SettlementResult, "SettlementResult"),
+    "BetItemType": (model.BetItemType, "BetItemType"),
+}
+"""Type in the tables → in the model, and in Avro."""
+NULLABLE: Any = model.Nullable
+ITEMS: Any = model.Items
 KEY = "betId"
 """Nullable in the interface, but a bet without one is no record: the one exception."""
 
@@ -41,41 +43,31 @@ def avro_name(record: type) -> str:
     return record.__name__.removesuffix("Model")
 
 
-def expected(table: str) -> dict[str, str]:
-    fields = fields_of(table)
-    return fields | {KEY: "string"} if KEY in fields else fields
+def in_model(kind: str) -> Any:
+    """The type that a field of this type in the tables has in the model."""
+    if kind.endswith("?"):
+        return NotRequired[NULLABLE[in_model(kind[:-1])]]
+    if kind.endswith("[]"):
+        return ITEMS[in_model(kind[:-2])]
+    return RECORDS.get(kind) or SCALARS[kind][0]
 
 
-def described_model(hint: Any) -> str:
-    """A model's type in the tables' words."""
-    if get_origin(hint) is NotRequired:
-        return described_model(get_args(hint)[0])
-    if hint == model.BetId:
-        return "string"
-    for name, type_, _ in SCALARS:
-        if hint == type_:
-            return name
-    for name, record in RECORDS.items():
-        if hint is record:
-            return name
-    inner = get_args(hint)[0]
-    items: Any = model.Items
-    if get_origin(inner) is list and hint == items[get_args(inner)[0]]:
-        return described_model(get_args(inner)[0]) + "[]"
-    is_nullable = get_args(inner)[1:] == (NoneType,)
-    return described_model(get_args(inner)[0]) + "?" if is_nullable else repr(hint)
+def in_avro(kind: str) -> Any:
+    """The same in Avro, with the names of records and enums."""
+    if kind.endswith("?"):
+        return ["null", in_avro(kind[:-1])]
+    if kind.endswith("[]"):
+        return {"type": "array", "items": in_avro(kind[:-2])}
+    return avro_name(RECORDS[kind]) if kind in RECORDS else SCALARS[kind][1]
 
 
-def described_avro(node: Any, wanted: str) -> str:
-    """An Avro type in the tables' words: in the wanted one where several become the same in Avro."""
+def by_name(node: Any) -> Any:
+    """An Avro type with the names of what it defines."""
     if isinstance(node, list):
-        return described_avro(node[1], wanted) + "?" if node[0] == "null" else repr(node)
-    if isinstance(node, dict) and node["type"] == "array":
-        return described_avro(node["items"], wanted) + "[]"
-    name = node["name"] if isinstance(node, dict) and "name" in node else node
-    words = [word for word, _, avro in SCALARS if avro == name]
-    words += [table for table, record in RECORDS.items() if avro_name(record) == name]
-    return next((word for word in words if word == wanted.rstrip("?[]")), repr(words or name))
+        return [by_name(part) for part in node]
+    if not isinstance(node, dict) or "name" in node:
+        return node["name"] if isinstance(node, dict) else node
+    return {key: by_name(part) for key, part in node.items()}
 
 
 def named_types(node: Any) -> dict[str, Any]:
@@ -94,25 +86,17 @@ NAMED = named_types(load("settled-bet"))
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_the_model_has_the_interfaces_fields(table: str) -> None:
-    hints = get_type_hints(RECORDS[table], include_extras=True)
-    assert {name: described_model(hint) for name, hint in hints.items()} == expected(table)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_exactly_the_nullable_fields_may_be_missing(table: str) -> None:
-    hints = get_type_hints(RECORDS[table], include_extras=True)
-    nullable = {name for name, type_ in expected(table).items() if type_.endswith("?")}
-    assert {name for name, hint in hints.items() if get_origin(hint) is NotRequired} == nullable
+def test_the_model_has_the_interfaces_fields_and_the_nullable_ones_may_be_missing(table: str) -> None:
+    expected = {name: in_model(kind) for name, kind in fields_of(table).items()}
+    expected |= {KEY: model.BetId} if KEY in expected else {}
+    assert get_type_hints(RECORDS[table], include_extras=True) == expected
 
 
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "SettlementFeedMessageDto"])
 def test_avro_has_the_interfaces_fields(table: str) -> None:
-    wanted = expected(table)
+    expected = [(name, in_avro("string" if name == KEY else kind)) for name, kind in fields_of(table).items()]
     fields = NAMED[avro_name(RECORDS[table])]["fields"]
-    assert [field["name"] for field in fields] == list(wanted)
-    found = {field["name"]: described_avro(field["type"], wanted[field["name"]]) for field in fields}
-    assert found == wanted
+    assert [(field["name"], by_name(field["type"])) for field in fields] == expected
 
 
 def test_avro_has_no_other_record() -> None:

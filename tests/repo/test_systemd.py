@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -21,7 +20,7 @@ from bridge.observability import health
 from bridge.service import systemd_watchdog
 from tests.repo.source import ROOT
 from tests.repo.test_k8s import FINAL, NEEDS, spec
-from tests.tools import lacking
+from tests.tools import lacking, ran
 
 FOLDER = ROOT / "systemd"
 RUN, SNAPSHOT = FOLDER / "settlement-bridge.service", FOLDER / "settlement-bridge-snapshot@.service"
@@ -62,17 +61,15 @@ def analyzed(tmp_path: Path) -> Path:
 
 def test_systemd_finds_nothing_wrong(analyzed: Path) -> None:
     units = [str(file) for file in sorted(analyzed.iterdir())]
-    ran = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    found = ran("systemd-analyze", "verify", "--man=no", *units)
+    assert (found.returncode, found.stderr) == (0, "")
 
 
 @each_unit
 def test_systemd_rates_it_as_well_protected(analyzed: Path, unit: Path) -> None:
     command = ["systemd-analyze", "security", "--offline=yes", f"--threshold={WORST_EXPOSURE}", "--no-pager"]
-    ran = subprocess.run([*command, str(analyzed / unit.name)], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
+    found = ran(*command, analyzed / unit.name)
+    assert found.returncode == 0, found.stdout
 
 
 @each_process
@@ -202,14 +199,8 @@ def test_the_commands_that_install_also_upgrade(tmp_path: Path) -> None:
         (stand_ins / name).chmod(0o755)
     given = {"STAND_INS": str(stand_ins), "PATH": f"{stand_ins}{os.pathsep}{os.environ['PATH']}"}
     for release in ("v1", "v2"):
-        ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=tmp_path,
-            env=os.environ | given | {"RELEASE": release},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (ran.returncode, ran.stdout) == (0, f"dist/settlement_bridge-{release}.whl\n"), ran.stderr
+        environment = os.environ | given | {"RELEASE": release}
+        done = ran("bash", "-euo", "pipefail", "-c", commands, cwd=tmp_path, env=environment)
+        assert (done.returncode, done.stdout) == (0, f"dist/settlement_bridge-{release}.whl\n"), done.stderr
     assert len(list(tmp_path.glob("opt/*/bin/bridge"))) == 3
     assert (tmp_path / "opt" / "bridge").is_symlink()

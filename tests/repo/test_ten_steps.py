@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 
 from tests.repo.manifests import K8S, OF_OPERATORS, Resource, containers, environment, of_kind, pods
 from tests.repo.source import ROOT
-from tests.tools import lacking
+from tests.tools import lacking, ran
 
 DIGEST = f"sha256:{'5e771e' * 10}b00c"
 PODMAN = f"""\
@@ -57,16 +56,12 @@ def taken(here: Path, commands: list[str], kubectl: str) -> str:
         (here / "bin" / name).chmod(0o755)
     first, *others = commands
     tokens = "echo feed > feed-token.txt\necho api > api-token.txt"
-    ran = subprocess.run(
-        ["bash", "-c", "\n".join(["set -euo pipefail", first, tokens, *others])],
-        cwd=here,
-        env=os.environ | {"URL": str(ROOT), "PATH": f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout + ran.stderr
+    environment = os.environ | {"URL": str(ROOT), "PATH": f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    script = "\n".join(["set -euo pipefail", first, tokens, *others])
+    done = ran("bash", "-c", script, cwd=here, env=environment)
+    said: str = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
 
 
 @pytest.fixture(scope="module")

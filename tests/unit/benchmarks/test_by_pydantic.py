@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
-from benchmarks.process import ROOT
+from tests.tools import ran
 
 SCRIPT = """
 import bridge.cli
@@ -21,7 +20,5 @@ by_pydantic.main()
 
 
 def test_the_converter_has_no_transcoder() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = ran(sys.executable, "-c", SCRIPT)
     assert (done.returncode, done.stdout.strip()) == (0, "no_transcoder"), done.stderr

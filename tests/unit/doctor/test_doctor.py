@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from confluent_kafka.admin import PartitionMetadata
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import bounds, feed_checks, kafka_checks, local_checks
-from bridge.doctor.finding import Finding, Verdict, finding_as_lines, summary
+from bridge.doctor.finding import Finding, Verdict, summary
 from bridge.doctor.kafka_checks import Needed
 from bridge.doctor.runner import CHECKS, Check, run_checks
 from bridge.errors import BridgeError, FeedLost, SettingsError, TopologyError
@@ -144,13 +145,6 @@ def test_a_check_runs_after_those_that_it_depends_on() -> None:
         assert set(check.after) <= set(names[: names.index(check.name)])
 
 
-def test_a_finding_for_people() -> None:
-    finding = Finding(Verdict.WARN, "one\ntwo", "do it")
-    assert finding_as_lines("kafka", finding, 8) == "! kafka     one\n            two\n            → do it"
-    marks = [finding_as_lines("a", Finding(outcome, "b"), 1) for outcome in Verdict]
-    assert marks == ["✓ a  b", "! a  b", "~ a  b", "✗ a  b", "- a  b"]
-
-
 def test_one_line_says_what_follows() -> None:
     trouble, failure = Finding(Verdict.TROUBLE, "slow"), Finding(Verdict.FAIL, "no right")
     assert summary({"a": FINE}) == ""
@@ -219,22 +213,6 @@ def test_a_missing_setting_does_not_hide_a_missing_secret(tmp_path: Path) -> Non
     assert (found.outcome, found.advice) == (Verdict.FAIL, ""), "nothing is wrong with the secret"
 
 
-@pytest.mark.parametrize(
-    ("is_compiled", "outdated", "outcome", "words"),
-    [
-        (True, [], Verdict.OK, "is compiled"),
-        (True, ["bridge/old.py"], Verdict.WARN, "older than the source of bridge/old.py"),
-        (False, [], Verdict.WARN, "plain Python, which is slower"),
-        (False, ["bridge/old.py"], Verdict.WARN, "plain Python"),
-    ],
-)
-def test_plain_or_outdated_modules_are_worth_a_warning(
-    is_compiled: bool, outdated: list[str], outcome: Verdict, words: str
-) -> None:
-    found = local_checks.assess_form(is_compiled, outdated)
-    assert (found.outcome, words in found.message) == (outcome, True)
-
-
 def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
     """In a checkout after a pull without `make setup`; times in an unpacked wheel mean nothing.
 
@@ -259,23 +237,6 @@ def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
     assert local_checks.outdated(package) == []
     (tmp_path / "setup.py").touch()
     assert local_checks.outdated(package) == ["bridge/old.py"]
-
-
-@pytest.mark.parametrize(
-    ("skew", "outcome", "words"),
-    [
-        (None, Verdict.WARN, "without its time"),
-        (Skew(-0.3, 0.7), Verdict.OK, "agrees with ours"),
-        (Skew(14.9, 16.1), Verdict.OK, "at least 14.9s ahead of ours"),
-        (Skew(15.1, 16.3), Verdict.FAIL, "more than 15s stop the bridge"),
-        (Skew(-17.0, -15.5), Verdict.FAIL, "at least 15.5s behind ours"),
-    ],
-)
-def test_a_clock_fails_where_it_would_stop_the_bridge(
-    skew: Skew | None, outcome: Verdict, words: str
-) -> None:
-    found = feed_checks.assess_clock(SETTINGS.feed, skew)
-    assert (found.outcome, words in found.message) == (outcome, True)
 
 
 SPENT = tuple(Attempt(NOW - 60 + n, 30, False, NOW - 59 + n) for n in range(5))
@@ -457,32 +418,9 @@ def member(number: int = 1, name: str = "host:17:0123abcd", *, holds: bool = Fal
     return Member(str(number), name, f"10.0.0.{number}", holds)
 
 
-@pytest.mark.parametrize(
-    ("holding", "outcome", "words"),
-    [
-        ([], Verdict.WARN, "no members"),
-        ([False, False], Verdict.WARN, "2 members, none of which owns"),
-        ([False, True, False], Verdict.OK, "owned from 10.0.0.1, 2 standbys"),
-    ],
-)
-def test_a_feed_without_an_owner_is_worth_a_warning(
-    holding: list[bool], outcome: Verdict, words: str
-) -> None:
-    group = Group(tuple(member(n, holds=holds) for n, holds in enumerate(holding)))
-    found = kafka_checks.assess_leadership("settlement.f.owner", group)
-    assert (found.outcome, words in found.message) == (outcome, True)
-
-
-@pytest.mark.parametrize(
-    ("group", "words"),
-    [
-        (Group((member(name="rdkafka", holds=True),)), "members that are no bridges: rdkafka from 10.0.0.1"),
-        (Group((member(holds=True),), protocol="range"), "use range, not cooperative-sticky"),
-    ],
-)
-def test_what_is_no_bridge_in_the_owner_group_is_trouble(group: Group, words: str) -> None:
-    found = kafka_checks.assess_leadership("settlement.f.owner", group)
-    assert (found.outcome, words in found.message) == (Verdict.TROUBLE, True)
+def group(*holding: bool) -> Group:
+    """Members of which some own the feed."""
+    return Group(tuple(member(n, holds=holds) for n, holds in enumerate(holding)))
 
 
 def test_a_group_of_the_newer_protocol_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,32 +440,55 @@ BROKER = {
 }
 
 
+LAX = dict.fromkeys(BROKER, "1800000") | {bounds.LEAST_SESSION: "1"}
+bounded = partial(bounds.assess_bounds, brokers=[BROKER, LAX], is_first=False)
+led = partial(kafka_checks.assess_leadership, "settlement.f.owner")
+clock = partial(feed_checks.assess_clock, SETTINGS.feed)
+
+
 @pytest.mark.parametrize(
-    ("session", "transaction", "members", "outcome", "words"),
+    ("assess", "outcome", "words"),
     [
-        (6_000, 60_000, 2, Verdict.OK, "are allowed"),
-        (5_999, 60_000, 2, Verdict.TROUBLE, "the brokers take 6000 to 30000"),
-        (30_001, 60_000, 2, Verdict.TROUBLE, "the brokers take 6000 to 30000"),
-        (10_000, 60_001, 2, Verdict.FAIL, "is more than transaction.max.timeout.ms = 60000"),
-        (10_000, 60_000, 3, Verdict.WARN, "the owner group is full: 3 of 3 members"),
+        (partial(local_checks.assess_form, True, []), Verdict.OK, "is compiled"),
+        (
+            partial(local_checks.assess_form, True, ["bridge/old.py"]),
+            Verdict.WARN,
+            "the source of bridge/old.py",
+        ),
+        (partial(local_checks.assess_form, False, []), Verdict.WARN, "plain Python, which is slower"),
+        (partial(local_checks.assess_form, False, ["bridge/old.py"]), Verdict.WARN, "plain Python"),
+        (partial(clock, None), Verdict.WARN, "without its time"),
+        (partial(clock, Skew(-0.3, 0.7)), Verdict.OK, "agrees with ours"),
+        (partial(clock, Skew(14.9, 16.1)), Verdict.OK, "at least 14.9s ahead of ours"),
+        (partial(clock, Skew(15.1, 16.3)), Verdict.FAIL, "more than 15s stop the bridge"),
+        (partial(clock, Skew(-17.0, -15.5)), Verdict.FAIL, "at least 15.5s behind ours"),
+        (partial(led, group()), Verdict.WARN, "no members"),
+        (partial(led, group(False, False)), Verdict.WARN, "2 members, none of which owns"),
+        (partial(led, group(False, True, False)), Verdict.OK, "owned from 10.0.0.1, 2 standbys"),
+        (
+            partial(led, Group((member(name="rdkafka"),))),
+            Verdict.TROUBLE,
+            "no bridges: rdkafka from 10.0.0.1",
+        ),
+        (
+            partial(led, group(True)._replace(protocol="range")),
+            Verdict.TROUBLE,
+            "range, not cooperative-sticky",
+        ),
+        (partial(bounded, 6_000, 60_000, 2), Verdict.OK, "are allowed"),
+        (partial(bounded, 5_999, 60_000, 2), Verdict.TROUBLE, "the brokers take 6000 to 30000"),
+        (partial(bounded, 30_001, 60_000, 2), Verdict.TROUBLE, "the brokers take 6000 to 30000"),
+        (partial(bounded, 10_000, 60_001, 2), Verdict.FAIL, "more than transaction.max.timeout.ms = 60000"),
+        (partial(bounded, 10_000, 60_000, 3), Verdict.WARN, "the owner group is full: 3 of 3 members"),
+        (partial(bounded, 1, 1, 1, brokers=[{}]), Verdict.SKIPPED, ""),  # what they do not show
+        # The first transaction makes a topic of three copies.
+        (partial(bounded, 10_000, 60_000, 0, brokers=[BROKER] * 2, is_first=True), Verdict.TROUBLE, ""),
+        (partial(bounded, 10_000, 60_000, 0, brokers=[BROKER] * 3, is_first=True), Verdict.OK, ""),
     ],
 )
-def test_what_the_brokers_do_not_allow_is_told(
-    session: int, transaction: int, members: int, outcome: Verdict, words: str
-) -> None:
-    lax = dict.fromkeys(BROKER, "1800000") | {bounds.LEAST_SESSION: "1"}
-    found = bounds.assess_bounds(session, transaction, members, [BROKER, lax], is_first=False)
-    assert (found.outcome, words in found.message) == (outcome, True)
-
-
-@pytest.mark.parametrize(("brokers", "outcome"), [(2, Verdict.TROUBLE), (3, Verdict.OK)])
-def test_a_cluster_too_small_for_its_first_transaction_is_told(brokers: int, outcome: Verdict) -> None:
-    found = bounds.assess_bounds(10_000, 60_000, 0, [BROKER] * brokers, is_first=True)
-    assert found.outcome is outcome
-
-
-def test_bounds_that_brokers_do_not_show_are_not_judged() -> None:
-    assert bounds.assess_bounds(1, 1, 1, [{}], is_first=False).outcome is Verdict.SKIPPED
+def test_what_is_seen_is_judged(assess: Callable[[], Finding], outcome: Verdict, words: str) -> None:
+    found = assess()
+    assert (found.outcome, words in found.message) == (outcome, True), found
 
 
 def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:

@@ -18,10 +18,6 @@ def test_an_engine_has_a_page_and_a_check(engine: str) -> None:
     assert callable(check_of(engine).differences)
 
 
-def test_the_engines_are_the_folders_that_can_be_run() -> None:
-    assert set(ENGINES) >= {"kafka-streams", "quix-join"}
-
-
 @pytest.mark.parametrize("engine", ["flink-sql", "kafkajs", "quix-join"])
 def test_an_engine_whose_packages_are_not_installed_says_what_installs_them(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

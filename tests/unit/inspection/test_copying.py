@@ -58,6 +58,10 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Refused:
     return kafka
 
 
+def copy(*, create: bool = False, **options: Any) -> TopicCopy:
+    return TopicCopy(Settings(), TARGET, options, Window(0, None), create=create)
+
+
 @pytest.mark.parametrize(
     ("code", "raised", "named"),
     [
@@ -80,9 +84,8 @@ def test_a_copy_that_fails_says_what_to_do(
     kafka: Refused, code: int | None, raised: type[BridgeError], named: str
 ) -> None:
     kafka.error = None if code is None else KafkaError(code)
-    copy = TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False)
     with pytest.raises(raised) as caught:
-        copy.run(NOTHING, lambda _: None)
+        copy().run(NOTHING, lambda _: None)
     assert type(caught.value) is raised
     assert named in str(caught.value)
     assert (AGAIN in str(caught.value)) == (named.endswith(AGAIN))
@@ -97,9 +100,8 @@ def test_the_error_behind_another_is_told(kafka: Refused, monkeypatch: pytest.Mo
             raise error
 
     monkeypatch.setattr(kafka, "begin_transaction", begin)
-    copy = TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False)
     with pytest.raises(SinkBroken, match=f"no right to Write the topic {TARGET}; grant it"):
-        copy.run(NOTHING, lambda _: None)
+        copy().run(NOTHING, lambda _: None)
 
 
 def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
@@ -113,7 +115,7 @@ def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
 
     monkeypatch.setattr(kafka, "committed", committed)
     with pytest.raises(TopologyError, match="no right to Read the group"):
-        TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False)
+        copy()
 
 
 def test_a_cluster_without_groups_has_time_to_make_their_topic(
@@ -127,7 +129,7 @@ def test_a_cluster_without_groups_has_time_to_make_their_topic(
         return places
 
     monkeypatch.setattr(kafka, "committed", committed)
-    assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False).offsets is None
+    assert copy().offsets is None
 
 
 def test_a_copy_that_is_refused_does_not_end_the_one_that_runs(
@@ -135,20 +137,16 @@ def test_a_copy_that_is_refused_does_not_end_the_one_that_runs(
 ) -> None:
     fenced: list[float] = []
     monkeypatch.setattr(kafka, "init_transactions", fenced.append)
-
-    def begin(**options: Any) -> TopicCopy:
-        return TopicCopy(Settings(), TARGET, options, Window(0, None), create=False)
-
-    note = orjson.dumps(begin(bet=["a"])._note).decode()
+    note = orjson.dumps(copy(bet=["a"])._note).decode()
     monkeypatch.setattr(
         kafka,
         "committed",
         lambda places, timeout: [TopicPartition(it.topic, it.partition, 5, metadata=note) for it in places],
     )
-    assert begin(bet=["a"]).offsets == {0: 5, 1: 5}
+    assert copy(bet=["a"]).offsets == {0: 5, 1: 5}
     assert len(fenced) == 2
     with pytest.raises(SettingsError, match="has another copy"):
-        begin(bet=["b"])
+        copy(bet=["b"])
     assert len(fenced) == 2
 
 
@@ -171,7 +169,7 @@ def test_a_copy_takes_as_much_at_once_as_kafka_does_in_time(
     monkeypatch.setattr(kafka, "produce", lambda _topic, value, *_, **__: opened.append(value), raising=False)
     bets = [Message("bets", 0, n, b"key", b"%500d" % n, timestamp=(1, 0)) for n in range(3000)]
     replay: Any = SimpleNamespace(offsets={0: 0}, messages=lambda: iter(bets))
-    TopicCopy(Settings(), TARGET, {}, Window(0, None), create=False).run(replay, lambda _: None)
+    copy().run(replay, lambda _: None)
     assert taken == [bet.value() for bet in bets]
 
 
@@ -182,4 +180,4 @@ def test_nobody_asks_for_the_ends_of_a_topic_that_was_just_made(
     monkeypatch.setattr(admin, "topic_id", lambda *_: next(ids))
     monkeypatch.setattr(topics, "apply", lambda *_, **__: None)
     monkeypatch.setattr(admin, "end_offsets", lambda *_: pytest.fail("a leader is asked"))
-    assert TopicCopy(Settings(), TARGET, {}, Window(0, None), create=True).offsets is None
+    assert copy(create=True).offsets is None

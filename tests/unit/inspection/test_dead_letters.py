@@ -16,8 +16,6 @@ from bridge.inspection.dead_letters import (
     Letter,
     batches,
     bet_id,
-    by_cause,
-    causes_as_lines,
     letter_after,
     letter_as_lines,
     resolve_key,
@@ -66,24 +64,6 @@ def test_letters_are_open_until_they_are_redriven() -> None:
     assert [outcome for outcome in (None, *RedriveOutcome) if letter(outcome=outcome).open] == [
         None,
         RedriveOutcome.FAILED,
-    ]
-
-
-def test_letters_are_grouped_by_cause() -> None:
-    letters = [
-        letter(1, "Invalid JSON: at line 1"),
-        letter(2, kind=DeadLetterKind.OVERSIZED),
-        letter(3, "data.x[7]: wrong, got 2", tries=2),
-        letter(4, "data.x[1]: wrong; data.y: also"),
-    ]
-    kinds = by_cause(letters)
-    assert causes_as_lines(kinds, 5).splitlines() == [
-        "3  data.x[]: wrong",
-        "    first 2026-09-21T14:13:22Z, last 2026-09-21T14:13:24Z; sample 000000000000, 1 oversized, "
-        "1 failed again",
-        "1  the whole message: Invalid JSON",
-        "    first 2026-09-21T14:13:21Z, last 2026-09-21T14:13:21Z; sample 000000000000",
-        "4 open, 5 redriven",
     ]
 
 
@@ -150,4 +130,3 @@ def test_a_letter_for_people_is_cut() -> None:
     assert "redriven  failed, 2026-09-21T14:13:20Z, tries: 2, data.y: wrong" in text.splitlines()
     assert text.endswith("x…\n(`bridge deadletters export` writes the whole message)")
     assert text.count("x" * 100) == SHOWN_CHARACTERS // 100
-    assert "bet       b" in letter_as_lines(letter(), record(b'{"data":{"betId":"b"}}'))

@@ -72,21 +72,6 @@ NAMES = ItemNames(
 )
 
 
-@pytest.mark.parametrize(
-    ("changes", "payout", "stake", "items"),
-    [
-        ({}, "12.50", "10.50 EUR", "2"),
-        ({"payout": 784.1062000000001}, "784.1062", "10.50 EUR", "2"),
-        ({"payout": 149262000.17}, "149,262,000.17", "10.50 EUR", "2"),
-        ({"amount": None, "selections": None}, "12.50", "—", "0"),
-        ({"amount": {"value": 7, "precision": 0, "currency": None}}, "12.5", "7", "2"),
-    ],
-)
-def test_a_bet_for_people(changes: dict[str, Any], payout: str, stake: str, items: str) -> None:
-    line = as_line(bet(**changes), 120)
-    assert line == f"2026-09-21 14:13:20  Win v2      {payout:>18} {stake:>17} {items:>5}  b"
-
-
 TOO_LONG = {"value": 123_456_789_012_345, "precision": 8, "currency": "USDT"}
 
 

@@ -1,4 +1,4 @@
-"""Gaps as people are shown them."""
+"""How gaps are read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,10 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import SchemaNotFound
 from bridge.inspection import gaps
-from bridge.inspection.gaps import gap_as_line
 from bridge.records.gap import Cause, FeedGap
 from tests.fake_registry import FakeRegistry, served
 
 GAP = FeedGap("settlement-v4", 1_790_000_000, 1_790_086_461, Cause.TOO_OLD, 1_790_345_600.5)
-
-
-def test_a_gap_for_people() -> None:
-    assert gap_as_line(GAP) == (
-        "settlement-v4  2026-09-21T14:13:20Z to 2026-09-22T14:14:21Z  1d  "
-        "TooOld, found 2026-09-25T14:13:20.500000Z"
-    )
 
 
 @pytest.mark.parametrize("body", [Codec(load("feed-gap"), 7).encode(GAP.to_avro())[5:], b"no gap"])

@@ -77,25 +77,6 @@ def test_a_revision_older_than_the_provider_keeps_is_a_gap() -> None:
     assert "gap" not in forecast_as_lines(looked(NOW, 2 * 86_400))
 
 
-def test_a_forecast_for_people() -> None:
-    lines = forecast_as_lines(looked(NOW, 30)).splitlines()
-    assert lines[:4] == [
-        "at          2026-09-21T14:13:20Z",
-        "recovery    30s, from 2026-09-21T14:12:50Z",
-        "reconnect   allowed at once",
-        "limits",
-    ]
-    assert "  initial   1 of 5      attempts without a revision, or with one too old" in lines
-    assert lines[-3:] == [
-        "  2026-09-21T14:06:40Z  initial connection (revision=0), accepted",
-        "  2026-09-21T14:10:00Z  20m of recovery, refused",
-        "  2026-09-21T14:11:40Z  30m of recovery, no answer",
-    ]
-    held = forecast_as_lines(looked(NOW, 3_000)).splitlines()[2]
-    assert held.startswith("reconnect   not before 2026-09-21T14:")
-    assert held.endswith("in the leaky bucket")
-
-
 def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
     waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
     result = LimitForecast(SETTINGS, waiting, NOW, int(NOW) - 30)

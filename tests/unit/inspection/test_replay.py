@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
 from bridge.inspection import replay
 from bridge.inspection.replay import Replay, Window, parse_window
@@ -16,6 +15,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import Outage
 from bridge.reader import source
+from tests.unit.inspection.test_readers import NOWHERE
 from tests.unit.stored.log import Log
 
 NOW = 1_790_000_000.0
@@ -62,12 +62,10 @@ def test_a_window_without_length_is_refused(begin: str | None, end: str | None) 
 
 def test_what_was_read_is_saved_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
     Log(written=[40, 40], stable=[40, 40], content=b"foreign").installed(monkeypatch)
-    nowhere = RegistrySettings(url="http://127.0.0.1:1")
-    settings = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=nowhere)
-    monkeypatch.setattr(admin, "require_topic", lambda *_: clients.admin(settings.kafka))
+    monkeypatch.setattr(admin, "require_topic", lambda *_: clients.admin(NOWHERE.kafka))
     monkeypatch.setattr(replay, "time", SimpleNamespace(monotonic=count(1).__next__))
     saved: list[int] = []
-    with Replay(settings, Window(0, None), Selection()) as reading:
+    with Replay(NOWHERE, Window(0, None), Selection()) as reading:
         reading.save_seconds = 10
         reading.save = lambda: saved.append(sum(reading.offsets.values()))
         assert list(reading) == []
@@ -79,17 +77,15 @@ def test_what_was_read_is_saved_from_time_to_time(monkeypatch: pytest.MonkeyPatc
 def test_nobody_gives_up_what_a_broker_has_said_to_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log().installed(monkeypatch)
     log.waits = [(2,) * 10] * 2
-    nowhere = RegistrySettings(url="http://127.0.0.1:1")
-    settings = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=nowhere)
-    monkeypatch.setattr(admin, "require_topic", lambda *_: clients.admin(settings.kafka))
+    monkeypatch.setattr(admin, "require_topic", lambda *_: clients.admin(NOWHERE.kafka))
     monkeypatch.setattr(source, "IN_VAIN_SECONDS", 0)
     monkeypatch.setattr(Outage, "throttled", True)
-    with Replay(settings, Window(0, None), Selection()) as reading:
+    with Replay(NOWHERE, Window(0, None), Selection()) as reading:
         assert list(reading) == []
         assert sum(reading.offsets.values()) == sum(log.written)
     monkeypatch.setattr(Outage, "throttled", False)
     with (
-        Replay(settings, Window(0, None), Selection()) as reading,
+        Replay(NOWHERE, Window(0, None), Selection()) as reading,
         pytest.raises(KafkaUnavailable, match="could not be read to its end"),
     ):
         list(reading)

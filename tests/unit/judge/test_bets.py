@@ -95,6 +95,7 @@ def test_what_a_gap_covers_need_not_be_there_unless_it_could_be_replayed() -> No
         (1, 9.002, []),  # its marker is later in this partition
         (0, 9.002, [Anomaly.CHECKPOINT_AHEAD]),  # the next transaction
         (1, 12.001, [Anomaly.CHECKPOINT_AHEAD]),
+        (2, 9.002, []),  # one is there already
     ],
 )
 @pytest.mark.parametrize("uncounted", [0, 3])  # of a topic of checkpoints that was made anew since
@@ -106,6 +107,8 @@ def test_data_in_another_transaction_than_its_promise_is_found(
     of = trial(checkpoints=[checkpoint(-5, 7, 5), *promises])
     for n in range(uncounted):
         of.checkpoints.committed("published", NOW + 4 + n)
+    for _ in range(published - 1):
+        of.checkpoints.committed("published", NOW + 8)
     of.checkpoints.committed("published", NOW + committed)
     [record] = stored("1a", after=8)
     judge_bet("b", sent("1a", of), [record._replace(committed=NOW + committed)], of)

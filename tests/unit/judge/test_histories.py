@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
-from tests.judge.messages import read
 from tests.judge.model import Anomaly, Excuse
-from tests.judge.partition import partition_of
-from tests.unit.judge.topics import BROKEN, PARTITIONS, History, bet
+from tests.unit.judge.topics import BROKEN, History, bet
 from tests.unit.judge.trials import NOW
 
 BODIES = {"bet": bet("other"), "A": bet("again"), "B": bet("again", payout=2), "broken": BROKEN}
@@ -112,11 +109,6 @@ TALES: dict[str, tuple[str, dict[Anomaly, int]]] = {
         "forgets 450, dials 470 450 revision=400, declares 400 465 MissingInReplay 470.5, promises 465 470.5",
         {IN_VAIN: 1},
     ),
-    # Received before its promise, and committed with the next one.
-    "a bet in the transaction behind its promise": (
-        "publishes 7 bet, promises 500 600, stores bet 599 601, promises 500 601, promises 500 700",
-        {AHEAD: 1},
-    ),
     # The first of its content was in time.
     "a correction that is taken back after its promise": (
         "publishes 6 A, publishes 10 B, publishes 20 A, stores A 6.1, stores B 11, promises 15 40, "
@@ -200,12 +192,6 @@ def in_a_replay(*bets: float, start: float, end: float, now: float, ahead: float
     return it
 
 
-def asked_for_later() -> History:
-    it = in_a_replay(start=-20, end=102, now=102)
-    it.dials(150, -20)
-    return it
-
-
 def torn(written: float = 6.5, *, fenced: bool = True, count: int = 1, may_tear: bool = True) -> History:
     """A bet is counted by the checkpoint of 7, and was discarded."""
     it = tale(may_tear=may_tear)
@@ -241,17 +227,6 @@ def compacted() -> History:
     return it
 
 
-def every_third_lost() -> History:
-    """Of hundreds of versions: too many to try each explanation."""
-    it = tale()
-    for n in range(301):
-        body = it.publishes(10 + n, bet("of many versions", version=n + 1))
-        if n % 3 or n == 300:
-            it.stores(body, 10.1 + n)
-    it.promises(0, 400)
-    return it
-
-
 def buried(feeds: int = 1, **headers: str) -> History:
     """A dead letter, for each of so many feeds."""
     it = tale()
@@ -267,16 +242,6 @@ def unreadable() -> History:
     """A record of the bets has no value."""
     it = tale()
     it._put("bets", b"x", None, 7, None)
-    return it
-
-
-def start_ignored() -> History:
-    """The settings say a minute; the first attempt asks for now."""
-    it = History(start_age=60.0)
-    for n in range(60):
-        it.publishes(-59.5 + n, bet(f"{n}"))
-    it.dials(0, 0)
-    it.promises(0, 100)
     return it
 
 
@@ -308,7 +273,6 @@ FOUND: dict[str, tuple[Callable[[], History], dict[Anomaly, int]]] = {
         {IN_VAIN: 101},
     ),
     "a gap up to now by a clock behind": (lambda: in_a_replay(start=0, end=102, now=102, ahead=-1.5), {}),
-    "a gap from where a replay was asked for later": (asked_for_later, {IN_VAIN: 1, BEHIND: 1}),
     "a transaction that Kafka has torn": (torn, {}),
     "although no broker was away": (lambda: torn(may_tear=False), {COUNTERS: 1}),
     "one that the bridge has aborted and counted": (lambda: torn(fenced=False), {COUNTERS: 1}),
@@ -327,7 +291,6 @@ FOUND: dict[str, tuple[Callable[[], History], dict[Anomaly, int]]] = {
         {},
     ),
     "attempts whose checkpoints were compacted away": (compacted, {}),
-    "every third of hundreds of versions lost": (every_third_lost, {LOST: 100}),
     "a sound dead letter": (buried, {}),
     "one without a reason": (lambda: buried(reason=""), {ALTERED: 1}),
     "one without a revision": (lambda: buried(revision=""), {ALTERED: 1}),
@@ -335,7 +298,6 @@ FOUND: dict[str, tuple[Callable[[], History], dict[Anomaly, int]]] = {
     "one that is not too large": (lambda: buried(kind="oversized"), {ALTERED: 1}),
     "one whose replay does not bring it back": (lambda: buried(revision=f"{NOW + 1e6:.0f}"), {ALTERED: 1}),
     "one for each of two feeds": (lambda: buried(2), {ALTERED: 1, Anomaly.DUPLICATE: 1}),
-    "a start that is ignored": (start_ignored, {LOST: 60}),
     "a first replay of everything that is dropped": (first_replay_dropped, {LOST: 1}),
     "two bridges that throw each other out": (
         thrown_out,
@@ -355,50 +317,3 @@ def test_it_finds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_bets_that_were_committed_soon_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     it = tale("publishes 7 A, stores A 8 20, publishes 7 bet, stores bet 8 redriven=8, promises 0 20")
     assert it.judged(tmp_path, monkeypatch).figures["prompt"] == 1
-
-
-@pytest.mark.parametrize("compacted", [False, True])
-@pytest.mark.parametrize("seed", range(2))
-def test_transactions_of_many_partitions(
-    seed: int, compacted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert transactions(seed, compacted=compacted).found(tmp_path, monkeypatch) == {}
-    late = transactions(seed, compacted=compacted, late=True).found(tmp_path, monkeypatch)
-    assert Anomaly.CHECKPOINT_AHEAD in late
-
-
-def transactions(seed: int, *, compacted: bool, late: bool = False) -> History:
-    """A feed of ten bets a second, with a gap in the middle. A transaction ends in one partition by one."""
-    random, it = Random(seed), History.begun(remembers=200.0)
-    messages = [(-10 + n / 10, it.publishes(-10 + n / 10, bet(f"{n}"))) for n in range(1200)]
-    now, position, place, left = 0.0, -10.0, 0, list[tuple[bytes, float]]()
-    gap: tuple[float, float] | None = None
-    reconnected = False
-    while place < len(messages) or left:
-        now += random.choice([0.02, 0.3, 1.0])
-        if not reconnected and now > 60:
-            now, reconnected = now + 250, True
-            edge = int(now - 195)
-            it.dials(now - 0.02, edge)
-            gap, position = (int(position), edge), edge
-            place = next((n for n, (at, _) in enumerate(messages) if at >= edge), len(messages))
-        fresh = list[tuple[bytes, float]]()
-        while place < len(messages) and messages[place][0] + 0.05 <= now and len(fresh) < 100:
-            at, body = messages[place]
-            fresh.append((body, max(at + 0.05, now - 0.01)))
-            position, place = max(position, at - 1), place + 1
-        due, left = (left, fresh) if late and 10 < now < 50 else (left + fresh, [])
-        spread = random.choice([0.0, 0.005, 3.0])
-        markers = [round(now + 0.01 + random.random() * spread, 3) for _ in range(PARTITIONS["bets"] + 2)]
-        if gap is not None:
-            it.declares(*gap, "TooOld", now, committed=markers[-2])
-            gap = None
-        for body, received in due:
-            partition = partition_of(read(body).bet["betId"].encode(), PARTITIONS["bets"])
-            it.stores(body, received, committed=markers[partition])
-        it.promises(position, now, committed=markers[-1])
-        now = max(markers) + 0.001
-    if compacted:
-        count = len(it.records["checkpoints", 0])
-        it.compacts({n for n in range(count) if random.random() < 0.3})
-    return it

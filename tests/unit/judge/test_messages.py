@@ -16,7 +16,7 @@ from tests.judge.partition import partition_of
 from tests.malformed import MALFORMED
 
 STREAM = SimulatorSettings(odd=0.1).stream(1_790_000_000.0)
-MESSAGES = [STREAM.message(slot).body for slot in range(400)]
+MESSAGES = [STREAM.message(slot).body for slot in range(150)]
 BETS = [json.loads(body) for body in MESSAGES if read(body).kind is Kind.BET]
 
 

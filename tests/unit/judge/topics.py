@@ -23,6 +23,7 @@ from tests.judge.model import Anomaly, Case, Report
 from tests.judge.partition import partition_of
 from tests.judge.provider import Published
 from tests.judge.topics import Ends, Record
+from tests.malformed import A_BET
 from tests.unit.judge.trials import CASE, COUNTERS, NOW, attempt
 
 PARTITIONS = {"bets": 6, "deadletters": 3, "checkpoints": 1, "gaps": 1}
@@ -34,19 +35,8 @@ BROKEN = b'{"data":1}'
 
 def bet(name: str, version: int = 1, payout: float = 1.5) -> bytes:
     """A message with a bet."""
-    data = {
-        "betId": name,
-        "betSettlement": 1,
-        "payoutMultiplier": 1.0,
-        "isCancelled": False,
-        "selections": None,
-        "isRejected": False,
-        "settlementTime": "2026-09-21T12:00:00Z",
-        "payout": payout,
-        "partialRefund": 0,
-        "settlementVersion": version,
-        "amount": None,
-    }
+    nothing = {"selections": None, "amount": None}
+    data = A_BET | nothing | {"betId": name, "payout": payout, "settlementVersion": version}
     return json.dumps({"pingId": None, "data": data}).encode()
 
 

@@ -75,23 +75,19 @@ def test_a_stake_is_exact_whatever_its_precision(value: int, precision: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "precision", "currency", "text"),
     [
-        (1_500_000_000_000_000_000, "1.50000000 ETH"),
-        (1_500_000_000_000_000_007, "1.500000000000000007 ETH"),
-        (40, "0.00000000000000004 ETH"),
-        (0, "0.00000000 ETH"),
+        (1_500_000_000_000_000_000, 18, "ETH", "1.50000000 ETH"),
+        (1_500_000_000_000_000_007, 18, "ETH", "1.500000000000000007 ETH"),
+        (40, 18, "ETH", "0.00000000000000004 ETH"),
+        (0, 18, "ETH", "0.00000000 ETH"),
+        (2**63 - 1, 2, "EUR", "92,233,720,368,547,758.07 EUR"),
+        (7, 2**31 - 1, None, "7e-2147483647"),
+        (1000, -2, "EUR", "1000e2 EUR"),
     ],
 )
-def test_no_digit_of_a_stake_is_hidden(value: int, text: str) -> None:
-    assert format_stake({"value": value, "precision": 18, "currency": "ETH"}) == text
-
-
-def test_a_stake_for_people() -> None:
-    amount = {"value": 2**63 - 1, "precision": 2, "currency": "EUR"}
-    assert format_stake(amount) == "92,233,720,368,547,758.07 EUR"
-    assert format_stake({"value": 7, "precision": 2**31 - 1, "currency": None}) == "7e-2147483647"
-    assert format_stake({"value": 1000, "precision": -2, "currency": "EUR"}) == "1000e2 EUR"
+def test_no_digit_of_a_stake_is_hidden(value: int, precision: int, currency: str | None, text: str) -> None:
+    assert format_stake({"value": value, "precision": precision, "currency": currency}) == text
     assert (format_stake(None), stake_of(None)) == ("—", None)
 
 

@@ -9,16 +9,12 @@ from structlog.testing import capture_logs
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import Outage
 from bridge.reader import BETS, Place, changes, names, source
+from tests.unit.inspection.test_readers import NOWHERE
 from tests.unit.stored.log import NEVER, Client, Log
-
-NOWHERE = Settings(
-    kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
-)
 
 
 @pytest.fixture

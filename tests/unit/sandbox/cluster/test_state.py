@@ -43,10 +43,6 @@ def test_down_leaves_a_recycled_pid_alone_and_keeps_only_the_addresses(tmp_path:
     assert state.load(tmp_path) == cluster()
 
 
-def test_the_ports_of_a_state_are_those_of_its_addresses() -> None:
-    assert (cluster().ports, State().ports) == ([8080, 9092], [])
-
-
 def test_down_where_nothing_ever_ran_creates_nothing(tmp_path: Path) -> None:
     assert down(tmp_path / "none") is False
     assert not (tmp_path / "none").exists()

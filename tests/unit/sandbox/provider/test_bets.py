@@ -73,7 +73,7 @@ def walk(value: Any, shape: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture(scope="module")
 def messages(stream: Stream) -> list[Published]:
-    return [stream.message(slot) for slot in range(4500)]
+    return [stream.message(slot) for slot in range(3000)]
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +106,7 @@ NULLABLE = {path for path, is_nullable in places(MESSAGE) if is_nullable}
 RECORDS = {path.rpartition(".")[0] for path, _ in places(MESSAGE)}
 
 
-def test_every_message_follows_the_interface(fields: dict[str, set[Any]]) -> None:
-    """Names, types, ranges and nullability are those of the interface, and every field has been seen."""
+def test_every_message_follows_the_interface_and_has_each_field(fields: dict[str, set[Any]]) -> None:
     assert {path for path, _ in places(MESSAGE)} - RECORDS <= set(fields)
 
 
@@ -121,37 +120,31 @@ def test_nullable_fields_are_null_missing_or_set(fields: dict[str, set[Any]]) ->
 
 def test_odd_messages_have_null_and_missing_everywhere(world: World) -> None:
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, odd=0.1))
-    seen = seen_in([stream.message(slot) for slot in range(4500)])
+    seen = seen_in([stream.message(slot) for slot in range(3000)])
     assert {path for path in NULLABLE if not seen[path] >= {None, "missing"}} == set()
     assert len(seen[".pingId"]) > 100
 
 
-def test_all_enum_values_occur(fields: dict[str, set[Any]]) -> None:
+def test_values_take_every_form_that_the_interface_allows(fields: dict[str, set[Any]]) -> None:
     assert fields[".data.betSettlement"] == set(range(8))
     assert fields[".data.selections.settlement.settlementResult"] == set(range(8))
     assert fields[".data.selections.type"] == set(range(1, 9))
-
-
-def test_a_payout_has_no_more_decimals_than_its_currency(messages: list[Published]) -> None:
-    paid = [bet for message in messages if (bet := orjson.loads(message.body)["data"]).get("amount")]
-    yen = [bet["payout"] for bet in paid if bet["amount"].get("currency") == "JPY"]
-    assert len(yen) > 100
-    assert all(float(payout).is_integer() for payout in yen)
-
-
-def test_amounts_are_exact_above_2_to_the_53(fields: dict[str, set[Any]]) -> None:
     values = fields[".data.amount.value"]
     assert any(value > 2**53 and int(float(value)) != value for value in values)
     assert max(values) < 2**63
     assert {0, 2, 3, 8, 18} <= fields[".data.amount.precision"]
     assert {"EUR", "BTC", "ETH"} <= fields[".data.amount.currency"]
-
-
-def test_times_take_every_form(fields: dict[str, set[Any]]) -> None:
     times = fields[".data.settlementTime"]
     assert any(re.search(r"\.\d{7}Z$", time) for time in times)
     assert any(time.endswith("+02:00") for time in times)
     assert any(re.fullmatch(r"[^Z+]*", time) for time in times)
+
+
+def test_a_payout_has_no_more_decimals_than_its_currency(messages: list[Published]) -> None:
+    paid = [bet for message in messages if (bet := orjson.loads(message.body)["data"]).get("amount")]
+    yen = [bet["payout"] for bet in paid if bet["amount"].get("currency") == "JPY"]
+    assert len(yen) > 50
+    assert all(float(payout).is_integer() for payout in yen)
 
 
 def test_the_mix_is_that_of_a_provider(messages: list[Published]) -> None:

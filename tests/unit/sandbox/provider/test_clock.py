@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,20 +26,6 @@ def test_an_untouched_clock_shows_the_time() -> None:
 def test_steps_add_up() -> None:
     clock = stepped((10, 60), (20, -90))
     assert [clock.ahead(NOW + t) for t in (0, 10, 10.5, 20, 20.5, 9999)] == [0, 0, 60, 60, -30, -30]
-
-
-@pytest.mark.parametrize(
-    ("step", "reading", "moment"),
-    [
-        (60, -5, -5),  # before the step
-        (60, 30, 0),  # never shown: the step left it out
-        (60, 65, 5),  # after the step
-        (-60, -30, -30),  # shown twice: the first time counts
-        (-60, 5, 65),  # shown only after the step
-    ],
-)
-def test_a_reading_leads_to_its_first_moment(step: float, reading: float, moment: float) -> None:
-    assert stepped((0, step)).first(NOW + reading) == pytest.approx(NOW + moment, abs=1e-5, rel=0)
 
 
 @settings(deadline=None)

@@ -109,14 +109,6 @@ def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
     assert page(ask(f"/truth/count?since={NOW - 1}&until={NOW - 0.9}")) == {"count": 4}
 
 
-@pytest.mark.parametrize(
-    "window", ["", f"since={NOW - 2}", f"until={NOW - 1}", f"since={NOW + 1}", "until=5"]
-)
-def test_the_truth_can_be_counted(feed: Provider, ask: Ask, window: str) -> None:
-    feed.inflict(Garbage(count=3), NOW - 1)
-    assert page(ask(f"/truth/count?{window}")) == {"count": len(lines(ask(f"/truth?{window}")))}
-
-
 def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     feed.inflict(Garbage(count=3), NOW)
     for name, body in (("clock-jump", b'{"by":60}'), ("stall", b'{"seconds":9}'), ("pause", b"")):

@@ -10,7 +10,6 @@ import orjson
 import pytest
 
 from bridge_sandbox.provider.faults import (
-    FAULTS,
     Clear,
     ClockJump,
     Drop,
@@ -104,21 +103,12 @@ def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
     feed = provider(CachedStream(world, ORIGIN, StreamSettings(rate=10)), Policy(replay_rate=100))
     connection = let_in(feed, NOW, int(ORIGIN))
     before = received(connection, NOW, NOW + 1)
-    feed.inflict(Pause(seconds=600), NOW + 1)
-    paused = received(connection, NOW + 1, NOW + 600)
-    assert (len(bets(paused)), len(pings(paused))) == (0, 120)
-    after = received(connection, NOW + 601, NOW + 700)
-    assert bets(before + after) == truth(feed, ORIGIN, NOW + 700)
+    feed.inflict(Pause(seconds=60), NOW + 1)
+    paused = received(connection, NOW + 1, NOW + 60)
+    assert (len(bets(paused)), len(pings(paused))) == (0, 12)
+    after = received(connection, NOW + 61, NOW + 160)
+    assert bets(before + after) == truth(feed, ORIGIN, NOW + 160)
     assert connection.is_replaying is False
-
-
-def test_a_slow_provider_keeps_its_pace(feed: Provider) -> None:
-    connection = let_in(feed, NOW, int(ORIGIN))
-    feed.inflict(Slow(per_second=4, seconds=20), NOW)
-    assert len(bets(received(connection, NOW, NOW + 9.99))) == 40
-    assert len(bets(received(connection, NOW + 10, NOW + 19.99))) == 40
-    rest = bets(received(connection, NOW + 20, NOW + 20))
-    assert len(rest) == len(truth(feed, ORIGIN, NOW + 20)) - 80
 
 
 def test_a_slow_provider_sends_no_burst_after_a_stall(feed: Provider) -> None:
@@ -170,7 +160,7 @@ def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
     assert [frame for frame in again if frame in set(bodies)] == bodies
 
 
-def test_the_next_handshakes_are_refused(feed: Provider) -> None:
+def test_the_next_handshakes_are_refused_or_those_of_a_while(feed: Provider) -> None:
     feed.inflict(Refuse(count=9, status=502), NOW)
     feed.connect(NOW, int(NOW))
     feed.inflict(Refuse(count=2, status=503), NOW)
@@ -178,15 +168,13 @@ def test_the_next_handshakes_are_refused(feed: Provider) -> None:
     assert answers[:2] == [Refusal(503, "refused by a fault")] * 2
     assert isinstance(answers[2], Connection)
     assert [attempt.status for attempt in feed.attempts] == [502, 503, 503, 101]
-
-
-def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
-    feed.inflict(Refuse(seconds=10, count=9, close_code=4000), NOW)
-    answer = feed.connect(NOW + 9.9, int(NOW))
+    feed.disconnect(answers[2])
+    feed.inflict(Refuse(seconds=10, count=9, close_code=4000), NOW + 300)
+    answer = feed.connect(NOW + 309.9, int(NOW))
     assert isinstance(answer, Refusal)
     assert answer.close_code == 4000
-    assert feed.attempts == [Attempt(NOW + 9.9, int(NOW), "small", 101, answer.reason, None, 4000)]
-    assert isinstance(feed.connect(NOW + 10, int(NOW)), Connection)
+    assert feed.attempts[-1] == Attempt(NOW + 309.9, int(NOW), "small", 101, answer.reason, None, 4000)
+    assert isinstance(feed.connect(NOW + 310, int(NOW)), Connection)
 
 
 @pytest.mark.parametrize("by", [45.0, -45.0])
@@ -201,7 +189,7 @@ def test_a_clock_jump_shows_in_what_is_published_from_then_on(feed: Provider, by
 
 
 @pytest.mark.parametrize("by", [45.0, -45.0])
-@pytest.mark.parametrize("revision", [-60, -45, -20, 0, 20, 45, 60])
+@pytest.mark.parametrize("revision", [-60, -20, 0, 20, 60])
 def test_a_revision_is_a_reading_of_the_clock(feed: Provider, by: float, revision: int) -> None:
     feed.inflict(ClockJump(by=by), NOW)
     got = bets(received(let_in(feed, NOW + 200, int(NOW) + revision), NOW + 200, NOW + 200))
@@ -225,14 +213,6 @@ def test_what_was_forgotten_is_not_replayed(feed: Provider, before: float | None
     assert bets(received(connection, NOW, NOW)) == truth(feed, since, NOW)
     assert feed.attempts[-1].since == since
     assert len(list(feed.log.read(ORIGIN, NOW))) == 1001
-
-
-def test_every_fault_can_be_inflicted(feed: Provider) -> None:
-    for revision in (None, int(NOW)):
-        for kind in FAULTS.values():
-            feed.inflict(kind.model_validate({"by": 1} if kind is ClockJump else {}), NOW)
-        feed.connect(NOW, revision)
-    assert set(FAULTS.values()) == set(Fault.__args__)
 
 
 def test_a_denied_handshake_uses_up_no_fault(feed: Provider) -> None:

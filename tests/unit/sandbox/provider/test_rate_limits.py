@@ -22,16 +22,54 @@ def broken(limits: Limits, times: list[float], age: int | None) -> list[Rule | N
     return [rule(limits, NOW + t, None if age is None else int(NOW + t) - age) for t in times]
 
 
-def test_reconnecting_for_ten_minutes_every_five_is_never_refused() -> None:
-    limits = Limits()
-    assert set(broken(limits, [300.0 * i for i in range(288)], 600)) == {None}
-    assert limits.breaches == []
+ZERO, OLD = int(NOW), 4 * DAY
+"""Ages of the revision 0, and of one that is too small."""
+Attempts = list[tuple[float, int | None]]
 
 
-def test_reconnecting_for_thirty_minutes_every_five_is_refused_in_the_end() -> None:
+@pytest.mark.parametrize(
+    ("attempts", "expected"),
+    [
+        pytest.param([(300 * i, 600) for i in range(288)], [None] * 288, id="ten minutes every five"),
+        pytest.param([(300 * i, 1800) for i in range(5)], [None] * 4 + ["bucket"], id="half an hour"),
+        pytest.param(
+            [(0, age) for age in (None, ZERO, OLD, None, ZERO, OLD)],
+            [None] * 5 + ["initial"],
+            id="absent and too small share a window",
+        ),
+        *(
+            pytest.param(
+                [*[(0, age)] * 3, (0, None), *((300 + i, 2 * HOUR) for i in range(3))],
+                [None] * 6 + ["large"],
+                id=f"{name} is older than an hour as well",
+            )
+            for name, age in {"zero": ZERO, "one too small": OLD}.items()
+        ),
+        pytest.param(
+            [*((0, age) for age in (None, ZERO, 0, 0, None, None, 0)), (300, 300)],
+            [None] * 5 + ["proper"] * 2 + [None],
+            id="five of any kind in five minutes",
+        ),
+        pytest.param(
+            [*((i, 2 * HOUR) for i in range(3)), *((3 + i, 10) for i in range(3))],
+            [None] * 5 + ["proper"],
+            id="a large recovery spends a proper connection",
+        ),
+        pytest.param([(0, HOUR), (10, 40)], [None] * 2, id="the bucket drains four seconds a second"),
+        pytest.param([(0, HOUR), (10, 41)], [None, "bucket"], id="and no more"),
+        pytest.param([(0, HOUR), (900, HOUR)], [None] * 2, id="until it is empty"),
+        pytest.param(
+            [*((10 * i, 10) for i in range(5)), *((50 * i, 10) for i in range(1, 40))],
+            [None] * 5 + ["proper"] * 39,
+            id="a refused attempt counts",
+        ),
+    ],
+)
+def test_attempts_break_limits(attempts: Attempts, expected: list[Rule | None]) -> None:
     limits = Limits()
-    assert broken(limits, [300.0 * i for i in range(5)], 1800) == [None, None, None, None, "bucket"]
-    assert [breach.at for breach in limits.breaches] == [NOW + 1200]
+    assert [breach for at, age in attempts for breach in broken(limits, [at], age)] == expected
+    refused = {NOW + at for (at, _), rule in zip(attempts, expected, strict=True) if rule}
+    assert {breach.at for breach in limits.breaches} == refused
 
 
 @pytest.mark.parametrize(
@@ -54,28 +92,6 @@ def test_another_provider_may_have_other_limits() -> None:
     assert broken(drained, [0.0, 1.0, 70.0], 60) == [None, "bucket", None]
 
 
-def test_absent_and_too_small_share_a_window() -> None:
-    limits = Limits()
-    old = int(NOW) - 4 * DAY
-    assert [rule(limits, NOW, revision) for revision in (None, 0, old, None, 0)] == [None] * 5
-    assert rule(limits, NOW, old) == "initial"
-
-
-@pytest.mark.parametrize("revision", [0, int(NOW) - 4 * DAY])
-def test_zero_and_a_too_small_revision_are_older_than_an_hour_as_well(revision: int) -> None:
-    limits = Limits()
-    assert [rule(limits, NOW, revision) for _ in range(3)] == [None] * 3
-    assert rule(limits, NOW, None) is None
-    assert broken(limits, [300, 301, 302], 2 * HOUR) == [None, None, "large"]
-
-
-def test_attempts_of_any_kind_are_five_in_five_minutes() -> None:
-    limits = Limits()
-    assert [rule(limits, NOW, revision) for revision in (None, 0, int(NOW), int(NOW), None)] == [None] * 5
-    assert [rule(limits, NOW, revision) for revision in (None, int(NOW))] == ["proper"] * 2
-    assert rule(limits, NOW + 300, int(NOW)) is None
-
-
 def test_word_by_word_only_a_full_bucket_refuses() -> None:
     limits = Limits(bucket_may_overflow=True)
     assert broken(limits, [0, 0, 0], 3000) == [None, None, "bucket"]
@@ -87,26 +103,6 @@ def test_word_by_word_only_a_full_bucket_refuses() -> None:
 )
 def test_an_attempt_is_classed_by_the_age_of_its_revision(age: int, kind: str) -> None:
     assert Limits().attempt(NOW, int(NOW) - age)[0] == kind
-
-
-def test_a_large_recovery_spends_a_proper_connection() -> None:
-    limits = Limits()
-    assert broken(limits, [0, 1, 2], 2 * HOUR) == [None] * 3
-    assert broken(limits, [3, 4, 5], 10) == [None, None, "proper"]
-
-
-def test_the_bucket_drains_four_seconds_a_second() -> None:
-    assert broken(Limits(), [0.0], HOUR) == [None]
-    for wait, age, expected in ((10, 40, None), (10, 41, "bucket"), (900, HOUR, None)):
-        limits = Limits()
-        rule(limits, NOW, int(NOW) - HOUR)
-        assert rule(limits, NOW + wait, int(NOW) + wait - age) == expected
-
-
-def test_a_refused_attempt_counts_as_an_attempt() -> None:
-    limits = Limits()
-    assert broken(limits, [i * 10.0 for i in range(5)], 10) == [None] * 5
-    assert set(broken(limits, [50.0 * i for i in range(1, 40)], 10)) == {"proper"}
 
 
 @pytest.mark.parametrize("age", [None, 80_000, 1000, 450, 150, 0])

@@ -108,7 +108,7 @@ def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
 def test_revised_resettlements_have_no_new_version(world: World) -> None:
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.6, revised=0.7))
     bets = defaultdict(list)
-    for message in published(stream, ORIGIN, ORIGIN + 60):
+    for message in published(stream, ORIGIN, ORIGIN + 25):
         bets[message.bet_id].append(message)
     kinds: Counter[str] = Counter()
     for seen in bets.values():
@@ -134,17 +134,7 @@ def test_revised_resettlements_have_no_new_version(world: World) -> None:
                 assert version == highest + 1
             before.append(message.body)
             highest = version
-    assert min(kinds["late"], kinds["taken back"], kinds["correction"]) > 50
-
-
-def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.05))
-    later = [stream.message(10**7 + slot) for slot in range(5000)]
-    again = sum(bet(message.body)["settlementVersion"] > 1 for message in later)
-    assert again / len(later) == pytest.approx(0.05, abs=0.01)
-    distances = [message.seq - int((message.bet_id or "")[19:].replace("-", ""), 16) for message in later]
-    assert min(distance for distance in distances if distance) < 512
-    assert max(distances) > 200_000
+    assert min(kinds["late"], kinds["taken back"], kinds["correction"]) > 20
 
 
 def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
@@ -182,7 +172,7 @@ def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.5))
     latest: dict[str, int] = {}
     skipped = anonymous = 0
-    for message in published(stream, ORIGIN, ORIGIN + 60):
+    for message in published(stream, ORIGIN, ORIGIN + 25):
         if message.bet_id is None:
             anonymous += message.version is not None
         elif message.version is not None:
@@ -190,7 +180,7 @@ def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
             assert rise >= 1
             skipped += rise - 1
             latest[message.bet_id] = message.version
-    assert 200 < skipped <= anonymous
+    assert 50 < skipped <= anonymous
 
 
 @pytest.mark.parametrize("longest", [0.0, 2.0, 45.0])
@@ -231,19 +221,14 @@ def test_large_bets_have_many_selections(world: World) -> None:
     assert large == pytest.approx(80, abs=30)
 
 
-def test_a_large_bet_follows_the_interface(world: World) -> None:
+def test_a_large_bet_has_selections_of_the_world_even_where_it_had_none(world: World) -> None:
+    plain = Stream(world, ORIGIN, StreamSettings(rate=200))
+    without = next(slot for slot in range(9000) if not bet(plain.message(slot).body).get("selections"))
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, large_every=1))
     selections = {id_ for event in world.events for market in event.markets for id_ in market.selections}
-    for slot in range(6):
+    for slot in (*range(6), without):
         data = bet(stream.message(slot).body)
         assert data["payout"] is not None
         assert data["payoutMultiplier"] is not None
         assert {item["selectionId"] for item in data["selections"]} <= selections
         assert len(data["selections"]) > 1000
-
-
-def test_a_large_bet_is_never_without_selections(world: World) -> None:
-    plain = Stream(world, ORIGIN, StreamSettings(rate=200))
-    slot = next(slot for slot in range(9000) if not bet(plain.message(slot).body).get("selections"))
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, large_every=1, large_bytes=1))
-    assert bet(stream.message(slot).body)["selections"]

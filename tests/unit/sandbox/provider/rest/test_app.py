@@ -12,7 +12,6 @@ import pytest
 from bridge_sandbox.provider.rest.app import Rest
 from bridge_sandbox.provider.rest.settings import RestPolicy
 from bridge_sandbox.provider.stream import Stream
-from bridge_sandbox.provider.world.catalogue import Known
 from bridge_sandbox.provider.world.entities import Kind, Sizes, World
 
 NOW = 1_790_000_100.0
@@ -93,14 +92,11 @@ def told_in_templates(side: Rest) -> Iterator[Named]:
 
 
 def true(side: Rest) -> dict[Key, dict[str, str]]:
-    return {
-        (known.kind, known.id, sport_of(known)): {str(k): v for k, v in known.texts.items()}
-        for known in side.catalogue.truth()
-    }
-
-
-def sport_of(known: Known) -> Any:
-    return known.relations["sportId"] if known.kind == "market-type-template" else None
+    found: dict[Key, dict[str, str]] = {}
+    for known in side.catalogue.truth():
+        sport: Any = known.relations["sportId"] if known.kind == "market-type-template" else None
+        found[known.kind, known.id, sport] = {str(k): v for k, v in known.texts.items()}
+    return found
 
 
 @pytest.mark.parametrize(
@@ -120,7 +116,7 @@ def test_the_endpoints_together_return_the_truth(policy: dict[str, Any]) -> None
 def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stream) -> None:
     side = rest(world, languages=("en",))
     builders = 0
-    for slot in range(400):
+    for slot in range(150):
         for item in orjson.loads(stream.message(slot).body)["data"].get("selections") or []:
             if not (item.get("event") and item.get("market")):
                 continue
@@ -139,7 +135,7 @@ def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stre
                 market = markets[part["market"]["id"]]
                 assert market["marketTypeId"] == part["market"]["type"]
                 assert part["selectionId"] in {selection["id"] for selection in market["selections"]}
-    assert builders > 50
+    assert builders > 15
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -200,16 +196,10 @@ def test_the_names_of_parameters_and_languages_are_settings() -> None:
     assert get(side, "translations/all/sport/1")["translations"].keys() == {"en", "de-DE"}
 
 
-def stakes(stream: Stream) -> Iterator[tuple[str, int]]:
-    for slot in range(2000):
-        amount = orjson.loads(stream.message(slot).body)["data"].get("amount")
-        if amount and amount.get("currency"):
-            yield amount["currency"], amount["precision"]
-
-
 def test_every_currency_of_a_bet_has_its_precision(stream: Stream) -> None:
     side = rest()
-    used = set(stakes(stream))
+    amounts = [orjson.loads(stream.message(slot).body)["data"].get("amount") or {} for slot in range(2000)]
+    used = {(it["currency"], it["precision"]) for it in amounts if it.get("currency")}
     listed = {(c["symbol"], c["precision"]) for c in get(side, "CurrencyExchange/active-currencies")}
     for symbol, precision in used:
         answer = get(side, f"CurrencyExchange/currency-precision?symbol={symbol}")
