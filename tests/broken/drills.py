@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from bridge.config import age_seconds
-from bridge_sandbox.provider.faults import Drop, Forget, Garbage, Pause
+from bridge_sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.broken.fault import SOUND, Fault
@@ -390,6 +390,14 @@ async def _slow_replay(ground: Ground) -> None:
     await ground.live(bridge)
 
 
+async def _slow_feed(ground: Ground) -> None:
+    """Live, while the provider sends fewer messages than it publishes."""
+    bridge = ground.bridge()
+    await ground.live(bridge)
+    ground.feed.inflict(Slow(per_second=70, seconds=4.0))
+    await asyncio.sleep(5.0)
+
+
 async def _drops(ground: Ground) -> None:
     """Every connection is cut as soon as it is there."""
     bridge, feed = ground.bridge(), ground.feed
@@ -400,6 +408,18 @@ async def _drops(ground: Ground) -> None:
         if feed._provider.active is not None:
             feed.inflict(Drop(abort=True))
         await asyncio.sleep(0.05)
+
+
+async def _refusals(ground: Ground) -> None:
+    """Attempts that the provider refuses for a limit, as far as the bridge can tell."""
+    bridge = ground.bridge()
+    if not await ground.live(bridge):
+        return
+    ground.feed.inflict(Refuse(count=2, status=429))
+    attempts = len(ground.feed.connections)
+    ground.feed.inflict(Drop(abort=True))
+    await ground.connected(attempts + 2)
+    await asyncio.sleep(1.0)
 
 
 async def _crash_at_the_handshake(ground: Ground) -> None:
@@ -444,8 +464,14 @@ DRILLS = {
     "stopped owner": Drill(_stopped_owner, {"history_seconds": 5, "second": "replace"}),
     "late notice": Drill(_late_notice, {"history_seconds": 20, "second": "replace", "rate": 10}),
     "slow replay": Drill(_slow_replay, {"history_seconds": 3, "replay_rate": 180}),
+    "slow feed": Drill(_slow_feed, {"history_seconds": 5}),
     "drops": Drill(
         _drops, _LIMITS | {"history_seconds": 40}, {"FEED__START": "26s", "FEED__SAFETY_MARGIN_SECONDS": "20"}
+    ),
+    "refusals": Drill(
+        _refusals,
+        _LIMITS | {"history_seconds": 5},
+        {"FEED__START": "18s", "FEED__SAFETY_MARGIN_SECONDS": "15"},
     ),
     "large recoveries": Drill(
         _drops, _LIMITS | {"history_seconds": 70}, {"FEED__START": "65s", "FEED__SAFETY_MARGIN_SECONDS": "60"}

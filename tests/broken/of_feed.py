@@ -25,6 +25,12 @@ def _eager_ping(ping: By, self: Position, at: float) -> None:
     ping(self, at)
 
 
+def _by_newest(data: By, self: Position, at: float, settled_at: float) -> None:
+    data(self, at, settled_at)
+    if not self.live and self.newest is not None and self._window.lowest() is not None:
+        self.skip(int(self.newest - self._margin))
+
+
 def _by_clock(_: By, self: Position, at: float) -> None:
     self.skip(int(at - self._max_out_of_orderness - self._margin))
 
@@ -43,6 +49,14 @@ def _stay(advance: By, self: Position, at: float) -> None:
     before = self._revision
     advance(self, at)
     self._revision = before
+
+
+def _level_of_accepted(level: By, self: Limiter, at: float) -> Any:
+    ledger = self.ledger
+    self.ledger = tuple(attempt for attempt in ledger if not attempt.refused)
+    found = level(self, at)
+    self.ledger = ledger
+    return found
 
 
 async def _not_before(commit: By, self: Checkpointer, *, check_generation: bool = False) -> None:
@@ -122,7 +136,17 @@ FAULTS = (
     ),
     _ahead("the position of a replay follows the clock", {Position._advance: _by_clock}),
     _ahead("pings move the position of a replay", {Position.ping: _eager_ping}),
+    _ahead("the newest settlementTime moves the position", {Position.data: _by_newest}),
     _ahead("one bet near now ends the catching up", {Position.data: _after_one}),
+    Fault(
+        "slow feed",
+        _AHEAD,
+        "while live the position has no margin",
+        {
+            Position._margin: lambda _, self: 0.0,
+            Position._advance: lambda of, self, at: of(self, at + self._max_out_of_orderness),
+        },
+    ),
     Fault(
         "reconnections",
         {Anomaly.CHECKPOINT_BACK: ""},
@@ -134,6 +158,13 @@ FAULTS = (
         {Limiter.decide: lambda _, self, now, revision: Decision(now.wall, "")},
     ),
     _breach("no recovery waits for room in the bucket", {Limiter._may_be_small: lambda _, self, ages: False}),
+    Fault(
+        "refusals", _BREACH, "a refused recovery is not in the bucket", {Limiter._level: _level_of_accepted}
+    ),
+    # The provider refuses it to the end.
+    _breach_of_window(
+        "no attempt waits for a window", {Limiter._free_at: lambda _, self, window: -inf}, records=0.0
+    ),
     _breach_of_window(
         "windows are half as long",
         {Limiter._free_at: lambda of, self, window: of(self, window) - window.seconds / 2},
@@ -170,8 +201,12 @@ FAULTS = (
     ),
     # Most was published while it was down.
     _undeclared("gaps are not declared", {Pipeline.declare: lambda _, self, gap: None}, records=0.25),
+    _undeclared(
+        "gaps begin where they end", _declared(lambda gap: replace(gap, start=gap.end)), records=0.25
+    ),
     _in_vain("each connection declares a gap", {Connector._accepted: _skipped_always}),
     _unnoticed("a replay that repeats nothing is taken for whole", {Pipeline.connected: _not_awaiting}),
+    _unnoticed("gaps end after a second", _declared(lambda gap: replace(gap, end=gap.start + 1))),
     _in_vain(
         "bets that come again do not count as known", {Deduplicator.proves_replay: lambda _, self, key: False}
     ),

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from bridge.dedup.deduplicator import Deduplicator, DedupResult
+from bridge.feed.framing import Inbox
 from bridge.messages.converter import Converter
 from bridge.messages.parser import Message, MessageParser, _unknown_with_values
 from bridge.records.counters import Counters
@@ -20,6 +21,7 @@ from tests.broken.fault import GOES_BACK, By, Fault, Rules
 from tests.judge import Anomaly
 
 _OFFSET = re.compile(rb'("[0-9]{4}-[^"]*T[^"]*)[+-][0-9]{2}:[0-9]{2}"')
+_SEEN: set[tuple[bytes, int, bytes]] = set()
 
 
 def _bet(change: Callable[[Any], object]) -> Rules:
@@ -39,9 +41,19 @@ def _selections(change: Callable[[Any], object]) -> Rules:
     return _bet(lambda bet: [change(item) for item in bet["selections"] or ()])
 
 
+def _without_settlement(item: Any) -> None:
+    for part in item["betBuilderItems"] or ():
+        part["settlement"] = None
+
+
 def _with_double_amount(bet: Any) -> None:
     if bet["amount"]:
         bet["amount"]["value"] = int(float(bet["amount"]["value"]))
+
+
+def _with_other_half(bet: Any) -> None:
+    others = {"HalfWin": "HalfLose", "HalfLose": "HalfWin"}
+    bet["betSettlement"] = others.get(bet["betSettlement"], bet["betSettlement"])
 
 
 def _in_ascii(item: Any) -> None:
@@ -75,6 +87,13 @@ def _counted_as_empty(letter: By, self: Pipeline, *arguments: Any) -> None:
     self.term.counters.dead_lettered = 0
 
 
+def _corrections_as_duplicates(publish: By, self: Pipeline, *arguments: Any) -> None:
+    publish(self, *arguments)
+    is_correction = arguments[-1] is DedupResult.CORRECTION
+    self.term.counters.published -= is_correction
+    self.term.counters.duplicates += is_correction
+
+
 def _versions_as_corrections(
     publish: By, self: Pipeline, key: bytes, at: float, version: int, *arguments: Any
 ) -> None:
@@ -88,6 +107,17 @@ def _from_zero(begin: By, self: Term) -> None:
     self.counters = Counters()
 
 
+def _at_most_twenty(add: By, self: Inbox, data: bytes, fin: bool, at: float) -> None:
+    add(self, data, fin, at)
+    if len(self) > 20:
+        self.bytes -= len(self._queue.pop().body)
+
+
+def _evict_all(_: By, self: Deduplicator, keep_from: float) -> None:
+    self._keep_row = self._table.end
+    self._drop(len(self))
+
+
 def _judged(**instead: DedupResult) -> Rules:
     """One decision is taken in the place of another, on bets that are known."""
 
@@ -98,6 +128,15 @@ def _judged(**instead: DedupResult) -> Rules:
         return instead.get(result.name, result) if self._find(key)[2] else result
 
     return {Deduplicator.judge: judge}
+
+
+def _once(
+    judge: By, self: Deduplicator, key: bytes, version: int, content: bytes, rewrite: Any, *, replaying: bool
+) -> DedupResult:
+    result: DedupResult = judge(self, key, version, content, rewrite, replaying=replaying)
+    is_known = (key, version, content) in _SEEN
+    _SEEN.add((key, version, content))
+    return DedupResult.DUPLICATE if is_known and result is DedupResult.CORRECTION else result
 
 
 def _without_bet_of_ping(convert: By, self: Converter, data: bytes) -> Any:
@@ -122,6 +161,7 @@ _lost = partial(Fault, "replay", {Anomaly.LOST_WRITE: ""})
 _letter_lost = partial(Fault, "replay", {Anomaly.DEAD_LETTER_LOST: ""})
 _letter_altered = partial(Fault, "replay", {Anomaly.DEAD_LETTER_ALTERED: ""})
 _doubled = partial(Fault, "reconnections", _DUPLICATE)
+_change_lost = partial(Fault, "reconnections", {Anomaly.LOST_WRITE: "there and back: version 2"})
 _repeated = partial(Fault, "reconnections", _DUPLICATE | {Anomaly.NON_MONOTONIC: ""})
 
 FAULTS = (
@@ -134,6 +174,17 @@ FAULTS = (
         {Converter.convert: lambda of, self, data: of(self, _OFFSET.sub(rb'\1"', data))},
     ),
     _wrong("amounts above 2^53 lose their last digits", _bet(_with_double_amount)),
+    _wrong("payouts are rounded to two digits", _bet(lambda bet: bet.update(payout=round(bet["payout"], 2)))),
+    _wrong(
+        "a selection without a price gets the price 0",
+        _selections(lambda item: item.update(price=item["price"] or 0.0)),
+    ),
+    _wrong("parts of a bet builder have no settlement", _selections(_without_settlement)),
+    _wrong(
+        "bets have three selections at most",
+        _bet(lambda bet: bet.update(selections=(bet["selections"] or [])[:3])),
+    ),
+    _wrong("HalfWin and HalfLose are exchanged", _bet(_with_other_half)),
     _wrong("entries of maps whose key is not ASCII are dropped", _selections(_in_ascii)),
     Fault(
         "replay",
@@ -144,6 +195,9 @@ FAULTS = (
     _letter_lost("what cannot be converted is counted as empty", {Pipeline._dead_letter: _swallow}),
     _letter_lost("other envelopes are counted as empty", {_unknown_with_values: lambda _, document: ""}),
     _letter_altered("dead letters are cut to 20 bytes", _letter(lambda body: body[:20])),
+    _letter_altered(
+        "dead letters are made UTF-8", _letter(lambda body: body.decode("utf-8", "replace").encode())
+    ),
     _lost("a bet beside a ping is dropped", {Converter.convert: _without_bet_of_ping}),
     Fault(
         "replay",
@@ -152,11 +206,19 @@ FAULTS = (
         {Pipeline._dead_letter: _counted_as_empty},
     ),
     Fault(
+        "reconnections",
+        {Anomaly.COUNTERS: "published is"},
+        "corrections are counted as duplicates",
+        {Pipeline._publish: _corrections_as_duplicates},
+    ),
+    Fault(
         "kills",
         {Anomaly.COUNTERS: "falls from"},
         "a new owner counts from zero",
         {**GOES_BACK, Term.__post_init__: _from_zero},
     ),
+    # A busy machine lets more of them wait.
+    _lost("messages that find 20 others waiting are dropped", {Inbox.add: _at_most_twenty}, records=0.25),
     _doubled(
         "every bet is taken for a new one",
         {Deduplicator.judge: lambda _, self, *rest, **named: DedupResult.NEW},
@@ -165,11 +227,10 @@ FAULTS = (
         "dead letters are written again with each replay",
         {Deduplicator.dead_letter_time: lambda _, self, content: None},
     ),
-    Fault(
-        "reconnections",
-        {Anomaly.LOST_WRITE: "there and back: version 2"},
-        "other content of a published version is a duplicate",
-        _judged(CORRECTION=DedupResult.DUPLICATE),
+    _doubled("what was published five seconds ago is forgotten", {Deduplicator.evict: _evict_all}),
+    _change_lost("an earlier content of a version is a duplicate, live too", {Deduplicator.judge: _once}),
+    _change_lost(
+        "other content of a published version is a duplicate", _judged(CORRECTION=DedupResult.DUPLICATE)
     ),
     _repeated(
         "of several contents a replay knows the last one only",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import zlib
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from bridge.service.pipeline import Pipeline
 from tests.broken.fault import By, Fault, Rules
 from tests.judge import Anomaly
 
+_NUMBERS = itertools.count()
 _NOT_EARLY: Rules = {BatchWriter.write: lambda _, self, batch: None}
 """Records are produced by `commit` alone, so that a fault can reorder the batch."""
 _OWNS_FOR_EVER: Rules = {
@@ -121,14 +123,14 @@ def _sealed(change: Callable[[list[Record]], object]) -> Rules:
     return {**_NOT_EARLY, Pipeline.take_batch: take}
 
 
-def _skipping(topic: str, partitions: slice) -> Rules:
-    """These partitions of a topic are not read."""
+def _skipping(topic: str, partitions: slice, last: int = 0) -> Rules:
+    """All but the `last` records of these partitions of a topic are not read."""
 
     def skip(set_out: By, self: TopicScan, client: Any) -> Any:
         cursor = set_out(self, client)
         if self.topic.endswith(topic):
             for place in cursor.places[partitions]:
-                place.offset = max(place.offset, cursor.ends[place.partition])
+                place.offset = max(place.offset, cursor.ends[place.partition] - last)
         return cursor
 
     return {TopicScan._set_out: skip}
@@ -209,6 +211,9 @@ FAULTS = (
     _lost("a batch is sealed without its last record", _sealed(lambda records: records and records.pop())),
     Fault("replay", {Anomaly.NON_MONOTONIC: ""}, "a batch is written backwards", _sealed(list.reverse)),
     _doubled_by_kills("partition 0 of the bets is not read back", _skipping(".bets", slice(1))),
+    _doubled_by_kills(
+        "only the last bets of each partition are read back", _skipping(".bets", slice(None), last=20)
+    ),
     _doubled_by_kills("dead letters are not read back", _skipping(".deadletters", slice(None))),
     Fault(
         "kills",
@@ -227,6 +232,12 @@ FAULTS = (
         {Anomaly.SECOND_CONNECTION: ""},
         "a standby connects",
         {**_OWNS_FOR_EVER, LeaderElection.is_owner: lambda _, self: True},
+    ),
+    Fault(
+        "replay",
+        _WRONG | {Anomaly.NON_MONOTONIC: ""},
+        "bets are in any partition",
+        {partition_of: lambda _, key, partitions: next(_NUMBERS) % partitions},
     ),
     _wrong(
         "keys are hashed by CRC32, as librdkafka does by default",
