@@ -61,7 +61,7 @@ BENCHES = {
     "start": Bench(start.run, uses=("messages",)),
     "growth": Bench(growth.run, uses=("messages",)),
     "snapshots": Bench(snapshots.run),
-    "learn": Bench(learn.run, uses=("messages",)),
+    "learn": Bench(learn.run, uses=("messages", "build")),
     "first": Bench(first.run, 1, ("build",), is_default=False),
     "micro": Bench(micro.run, 5),
     "limit": Bench(limit.run, uses=("messages",)),
@@ -70,7 +70,7 @@ BENCHES = {
     "scale": Bench(scale.run, uses=("seconds",), is_default=False),
     "back": Bench(back.run, uses=("seconds", "build"), is_default=False),
     "join": Bench(join.run, uses=("messages",), is_default=False),
-    "audit": Bench(audit.run, uses=("messages",), is_default=False),
+    "audit": Bench(audit.run, uses=("messages", "build"), is_default=False),
 }
 """By name, in the order of a whole run."""
 ONLY_OF_SOME = ("contenders", "messages", "seconds", "build", "rates")
@@ -166,7 +166,9 @@ def main() -> None:
         help="of latency, messages a second, such as 500,1000; of quota, kilobytes a second",
     )
     parser.add_argument(
-        "--build", type=Path, help="of back, replay: another checkout with a .venv, beside this one"
+        "--build",
+        type=Path,
+        help="of audit, back, learn, replay: another checkout with a .venv, beside this one",
     )
     parser.add_argument("--check", action="store_true", help="fail if a ratio has fallen; takes minutes")
     parser.add_argument("--write-baseline", action="store_true", help="store the ratios that are measured")

@@ -1,35 +1,41 @@
-"""The audit: how fast `bridge audit` proves what is in the topics, and its memory."""
+"""The audit: how fast `bridge audit` proves what is in the topics, and its memory; of another build in turn."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.arena import Arena, Lane
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
-from benchmarks.process import BenchmarkFailed, python, running
-from benchmarks.rounds import Line, Options, Result, line, measured, say
+from benchmarks.process import OTHER, BenchmarkFailed, bridge_of, running
+from benchmarks.rounds import Line, Options, Result, divided, line, measured, say
 
 BETS = 200_000
 _SECONDS = 600.0
 
 
 def run(arena: Arena, options: Options) -> Iterator[Line]:
-    """Yield one line: the bridge publishes the bets once, and each round audits all of them."""
+    """Yield a line for each build: the bridge publishes the bets once, and each round audits all of them."""
     bets = options.messages or BETS
+    builds = {"bridge": None} | ({OTHER: options.build} if options.build else {})
     with arena.lane() as lane:
         say(f"audit: the bridge publishes {bets:,} bets")
         catch_up(lane, BRIDGE, bets)
-        found = measured("audit", ("audit",), options.rounds, lambda _: _audit(lane, bets))
-    yield line("audit", found["audit"], bets=bets)
+        found = measured(
+            "audit", list(builds), options.rounds, lambda build: _audit(lane, bets, builds[build])
+        )
+    for build, results in found.items():
+        ratio = {"ratio_bridge": divided(results, found["bridge"], "records_per_second")}
+        yield line("audit", results, bets=bets, build=build) | ratio
 
 
-def _audit(lane: Lane, bets: int) -> Result:
+def _audit(lane: Lane, bets: int, build: Path | None) -> Result:
     began = time.monotonic()
-    command = python("bridge", "audit", "--json")
-    with running("audit", command, lane.environment(), lane.directory) as job:
+    command, more = bridge_of(build, "audit", "--json")
+    with running("audit", command, lane.environment() | more, lane.directory) as job:
         used = job.to_its_end(_SECONDS)
     seconds, said = time.monotonic() - began, job.text()
     try:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.process import Program, bridge_of, python, running
+from benchmarks.process import OTHER, Program, bridge_of, python, running
 from benchmarks.rounds import Line, Options, Result, line, measured
 
 LONGEST = 300
@@ -23,7 +23,6 @@ LIVE, START = "live, away for 60 s", "at a start after 2 h, away for 20 s"
 _AWAY = {LIVE: 60.0, START: 20.0}
 _INTERFACE = {"LIMITS__PROPER_CONNECTIONS": 5, "LIMITS__LARGE_CONNECTIONS": 5}
 """Settings of the bridge, so that the limits are those of the interface."""
-OTHER = "other build"
 
 
 def run(arena: Arena, options: Options) -> Iterator[Line]:

@@ -130,6 +130,9 @@ def python(module: str, *arguments: object) -> list[str]:
     return [sys.executable, "-m", module, *map(str, arguments)]
 
 
+OTHER = "other build"
+
+
 def bridge_of(build: Path | None, *arguments: object) -> tuple[list[str], dict[str, str]]:
     """The command of a bridge and its environment: that of another checkout with a .venv, or of this one."""
     if build is None:

@@ -15,13 +15,12 @@ from typing import Any
 from benchmarks.arena import Arena, Lane
 from benchmarks.contenders import CEILING, CONNECT, redpanda_connect
 from benchmarks.figures import in_turn, ratio, summary
-from benchmarks.process import BenchmarkFailed, bridge_of, running, usage
+from benchmarks.process import OTHER, BenchmarkFailed, bridge_of, running, usage
 from bridge_sandbox.cluster.downloads import class_path
 from examples.jars import java, joined
 
 BETS = 1_000_000
 FORMATS = ("avro", "json", "csv", "parquet")
-OTHER = "other build"
 CONSOLE = "console consumer"
 _JARS = (
     "org.apache.kafka:kafka-tools:4.1.1",
