@@ -1,4 +1,4 @@
-"""The audit: how fast `bridge audit` proves what is in the topics, and its memory; of another build in turn."""
+"""How fast `bridge audit` proves what is in the topics, and its memory; beside another build in turn."""
 
 from __future__ import annotations
 
