@@ -72,7 +72,8 @@ class AvroSink:
             except SchemaError as error:
                 self._skip(message, error)
                 continue
-            self.converted += whole is not value
+            if whole is not value:
+                self.converted += 1
             bodies.append(whole[HEADER_BYTES:])
         if bodies:
             block, head = b"".join(bodies), BytesWriter()
