@@ -77,7 +77,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples clients quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check cluster screenshots sbom release image image-test site lock clean
+.PHONY: help setup docs demo example examples clients quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check check-types check-linted cluster screenshots sbom release image image-test site lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} \
@@ -212,9 +212,14 @@ coverage: setup ## measure which lines and branches of the cores the unit and pr
 check: setup ## run lint, format, types, schemas, and the linters of manifests, rules, dashboard and image file
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
-	@$(BIN)/python -m pytest -q -n 2 $(LINTED)
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) check-types check-linted
+
+check-types:
+	@$(BIN)/mypy
+
+check-linted:
+	@$(call REPORT,$(BIN)/python -m pytest -q -n $(JOBS) $(LINTED),linted)
 
 cluster: setup ## apply the manifests to a Kubernetes API server, built from its sources; needs Go, the first build takes minutes
 	@command -v go >/dev/null || { echo "error: go is not installed" >&2; exit 1; }
