@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from benchmarks import catchup, latency, micro
 from benchmarks.arena import Arena
 from benchmarks.contenders import BRIDGE, CEILING, FLOOR, UNKNOWN_FIELD
+from benchmarks.process import OTHER
 from benchmarks.rounds import Options
 
 BASELINE = Path(__file__).with_name("baseline.json")
@@ -70,7 +71,7 @@ def ratios(lines: Iterable[Mapping[str, Any]]) -> Ratios:
         f"{line['bench']}.{line[_SUBJECTS[line['bench']]]}.{key.removeprefix('ratio_')}": value["median"]
         for line in lines
         for key, value in line.items()
-        if key.startswith("ratio_") and _is_compared(line, key)
+        if key.startswith("ratio_") and line.get("build") != OTHER and _is_compared(line, key)
     }
 
 

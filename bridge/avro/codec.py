@@ -172,8 +172,6 @@ class Codec:
 
     def _in_ours(self, data: bytes) -> bytes:
         """Return such a record in this schema, unchecked if that is what it has."""
-        if data.startswith(self.header):  # nearly all
-            return data
         header = data[:HEADER_BYTES]
         if header not in self._decoders:
             self._decoder_of(data)

@@ -17,6 +17,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.blocking import destroy_in_background
 from bridge.kafka.errors import coordinated, explained, unanswered
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
+from bridge.kafka.outage import outage_of
 from bridge.kafka.reader import reading_clients
 from bridge.ownership import batch_writer
 from bridge.ownership.election import group_of, group_of_job, is_owner_id, look
@@ -224,10 +225,9 @@ def ask_members(settings: Settings) -> Group:
     """Return the members of the owner group. Raises KafkaUnavailable if not all brokers answer."""
     name = group_of(settings)
     # Not by describing it, during which an outage ends the process (decision 0005).
-    client = clients.admin(settings.kafka)
-    found = look(client, name, topics.declare(settings).checkpoints.name)
+    found = look(clients.admin(settings.kafka), name, topics.declare(settings).checkpoints.name)
     if found is None:
-        raise unanswered(f"listing the members of {name}", client)
+        raise unanswered(f"listing the members of {name}", outage_of(settings.kafka))
     return found
 
 

@@ -14,6 +14,7 @@ from bridge.config import KafkaSettings
 from bridge.errors import TopologyError
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
+from bridge.kafka.outage import outage_of
 from bridge.kafka.patience import ASK_SECONDS, patience
 
 T = TypeVar("T")
@@ -202,5 +203,5 @@ def _offsets(
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
     if min(found) < (0 if which in (EARLIEST, LATEST) else NONE):
         patience.ran_out()
-        raise unanswered(what, client)
+        raise unanswered(what, outage_of(client))
     return found

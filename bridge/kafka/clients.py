@@ -283,7 +283,7 @@ def _create(
     """
     properties = {**_COMMON, **(defaults or {}), **settings.properties(), **(ours or {})}
     outage = outage_of(settings)
-    outage.properties = properties
+    outage.properties = settings.public_properties()
     made_of = (kind, frozenset(properties), settings)
     try:
         for file in _files(properties):

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from bridge.errors import BridgeError, TopologyError
-from bridge.kafka.outage import NO_ANSWER, outage_of
+from bridge.kafka.outage import NO_ANSWER, Outage, outage_of
 from bridge.kafka.patience import patience
 
 
@@ -142,7 +142,7 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
         error: KafkaError = exception.args[0]
         if is_transient(error):
             patience.unanswered(time.monotonic() - began)
-            raise unanswered(what, client, error.str()) from None
+            raise unanswered(what, outage, error.str()) from None
         if lacks_right(error):
             raise TopologyError(f"{what}: {denied(error, right)}") from None
         if error.code() in _SETTING_REFUSED:
@@ -152,15 +152,15 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
         raise TopologyError(f"{what}: {error}") from None
     except TimeoutError:  # raised by `admin.result_of`; librdkafka's time-outs are KafkaExceptions
         patience.ran_out()
-        raise unanswered(what, client, "the client does not answer either") from None
+        raise unanswered(what, outage, "the client does not answer either") from None
 
 
-def unanswered(what: str, client: AdminClient, unknown: str = NO_ANSWER) -> KafkaUnavailable:
+def unanswered(what: str, outage: Outage, unknown: str = NO_ANSWER) -> KafkaUnavailable:
     """Return the error of an attempt that no broker has answered, with the addresses tried and the cause.
 
     Without a known cause, the error has the client's error `unknown`.
     """
-    return KafkaUnavailable(outage_of(client).explain(f"{what}: no broker answered", unknown))
+    return KafkaUnavailable(outage.explain(f"{what}: no broker answered", unknown))
 
 
 class ErrorAction(enum.Enum):

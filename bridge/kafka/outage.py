@@ -78,7 +78,7 @@ class Outage:
         """Why a client gets no token of ours, which its error does not say."""
         self._kind = ""
         self.properties: Mapping[str, Any] = {}
-        """librdkafka's properties of the last client created."""
+        """librdkafka's properties of the last client created, without secrets."""
         self._reported: set[str] = set()
         self._slow_at = -inf
         """When it was last reported that an answer takes long, monotonic seconds."""
@@ -221,4 +221,4 @@ def outage_of(known: KafkaSettings | AdminClient) -> Outage:
 
 
 _OUTAGES: dict[str | None, Outage] = {}
-"""By the brokers' addresses: clients of a cluster are made in many places."""
+"""By the brokers' addresses, as they are written: clients of a cluster are made in many places."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 from bridge.clock import Clock
 from bridge.kafka.batch import Batch
 from bridge.kafka.errors import TooMuch
+from bridge.kafka.outage import Outage
 from bridge.kafka.pace import SIGN_SECONDS
 from bridge.observability.status import DurationHistogram
 from bridge.ownership.batch_writer import Complete
@@ -38,11 +39,13 @@ class Committer:
         clock: Clock,
         wake: asyncio.Event,
         on_blocked: Callable[[str], None],
+        outage: Outage,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._wake = wake
         self._on_blocked = on_blocked
+        self._outage = outage
         self._committing: asyncio.Future[None] | None = None
         self._failed: BaseException | None = None
         """The error of the commit that failed. None may follow: its checkpoint would cover that batch too."""
@@ -68,7 +71,7 @@ class Committer:
         patience = TROUBLE_SECONDS + (SIGN_SECONDS if pace.reason(now) else 0)
         waiting = self._since is not None and now - self._since > patience and not pace.moves(now)
         if waiting:
-            self._on_blocked(self._problem or self._doing)
+            self._on_blocked(self._problem or self._outage.explain(self._doing))
         return waiting
 
     def start(

@@ -63,7 +63,10 @@ class FeedOwner:
         self._other_topics = ""
         """Why the topics are not those that this term has written."""
         self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.provider.ask_time)
-        self._committer = Committer(dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away)
+        outage = outage_of(dependencies.settings.kafka)
+        self._committer = Committer(
+            dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away, outage
+        )
         self._feed_loop: FeedLoop | None = None
         """None until the state in Kafka was restored."""
 
@@ -229,8 +232,7 @@ class FeedOwner:
 
     def _kafka_is_away(self, reason: str) -> None:
         if not self._ending:
-            outage = outage_of(self._dependencies.settings.kafka)
-            self._status.become(State.WAITING_FOR_KAFKA, outage.explain(reason))
+            self._status.become(State.WAITING_FOR_KAFKA, reason)
 
 
 async def run_until_raises(job: Coroutine[Any, Any, T], end: Coroutine[Any, Any, NoReturn]) -> T:

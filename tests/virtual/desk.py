@@ -14,6 +14,7 @@ from bridge.config import FeedSettings, Settings, WebSettings
 from bridge.dedup.deduplicator import Deduplicator
 from bridge.errors import FeedLost
 from bridge.feed.protocol import HandshakeRequest
+from bridge.kafka.outage import Outage
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.records.topics import declare
@@ -93,7 +94,7 @@ class Desk:
         reaches = self.kafka.agree_on_topics(None)
         self.term = Term(self.settings, self.status, keeper, wake, start, None, reaches)
         self.pipeline = Pipeline(self.term, topics, CODECS, Deduplicator())
-        self.committer = Committer(dependencies.writer, self.clock, wake, lambda _: None)
+        self.committer = Committer(dependencies.writer, self.clock, wake, lambda _: None, Outage())
         self.checkpointer = Checkpointer(dependencies, self.term, self.pipeline, self.committer)
         self.connector = Connector(self.provider, self.term, self.pipeline, self.checkpointer, self)
 

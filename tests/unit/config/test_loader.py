@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from bridge.config import Settings, age_seconds, env_name, load, parse_start
 from bridge.config.loader import REMOVED, RENAMED
@@ -478,3 +479,9 @@ def test_an_old_name_is_refused_with_the_new_one_or_the_reason(
     assert complaint(file).startswith(f"{old} ({variable}) {REFUSED[old]}")
     if old in RENAMED:
         assert RENAMED[old].split(".")[1] in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = load()
+    with pytest.raises(ValidationError):
+        settings.feed.name = "other"  # type: ignore[misc]

@@ -8,11 +8,13 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import pytest
+from confluent_kafka import KafkaError
 
 from bridge.clock import Instant
 from bridge.errors import NotOwner
 from bridge.kafka.batch import Batch, Reached, Record
 from bridge.kafka.errors import TooMuch
+from bridge.kafka.outage import Outage
 from bridge.kafka.pace import SIGN_SECONDS, KafkaPace
 from bridge.ownership.batch_writer import Complete
 from bridge.service.committer import TROUBLE_SECONDS, Committer
@@ -67,7 +69,8 @@ class Bench:
         self.loop = asyncio.get_running_loop()
         self.wake = asyncio.Event()
         self.reports: list[str] = []
-        self.committer = Committer(self._make, self._now, self.wake, self.reports.append)
+        self.outage = Outage()
+        self.committer = Committer(self._make, self._now, self.wake, self.reports.append, self.outage)
 
     def _make(self, trouble: Callable[[str], None]) -> Any:
         self.writer = Slow(trouble)
@@ -101,13 +104,18 @@ async def test_a_job_that_takes_long_is_reported_with_its_error(bench: Bench) ->
     committer = bench.committer
     bench.writer.takes = TROUBLE_SECONDS + 10
     committer.start(Batch(), checkpoint)
+    bench.outage.on_error(KafkaError(KafkaError._RESOLVE, "no such host"))
     await asyncio.sleep(TROUBLE_SECONDS)
     assert not committer.report_if_blocked()
+    await asyncio.sleep(0.01)
+    assert committer.report_if_blocked()
     bench.writer.trouble("no broker")
     await asyncio.sleep(0.01)
     assert bench.wake.is_set()
     assert committer.report_if_blocked()
-    assert bench.reports == ["no broker"]
+    silent, answered = bench.reports
+    assert "the host name is unknown" in silent
+    assert answered == "no broker"  # a reason of its own has been explained, or is none of Kafka's
     await committer.finish()
     assert len(bench.reports) > 5
     assert not committer.report_if_blocked()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from pathlib import Path
 
 import pytest
 
@@ -174,3 +175,11 @@ def test_the_text_of_a_gap_has_its_bounds_and_its_cause() -> None:
     assert text.startswith("a gap of 3h: ")
     assert "2026-09-21T14:13:20Z to 2026-09-21T17:13:20Z" in text
     assert "MissingInReplay" in text
+
+
+@with_desk(auth="bearer", auth_value_file=Path("/does/not/exist"))
+async def test_a_credential_that_cannot_be_read_costs_no_attempt(desk: Desk) -> None:
+    with pytest.raises(SettingsError, match="BRIDGE_FEED__AUTH_VALUE_FILE"):
+        await desk.connector.connect()
+    assert desk.term.limiter.ledger == ()
+    assert desk.kafka.transactions == 0

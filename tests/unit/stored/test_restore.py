@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, Never
 
 import pytest
@@ -16,6 +19,7 @@ from bridge.dedup.deduplicator import DedupResult, fingerprint
 from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.messages.parser import MessageParser
 from bridge.records import topics
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
@@ -25,6 +29,8 @@ from bridge.stored.restore import PublishedReader
 from tests.bets import BARE_BET
 from tests.unit.stored.log import NEVER, Log, never, nobody
 from tests.unit.stored.test_checkpoint_reader import CHECKPOINT, SCHEMAS
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "settled-bet.message.json"
 
 VALUE = Codec(SCHEMAS[7], 7).encode(BARE_BET | {"settlementVersion": 3})
 
@@ -170,3 +176,58 @@ def test_the_last_bets_are_restored_however_old(log: Log, monkeypatch: pytest.Mo
     bets, letters = log.given[:4], log.given[4:]
     assert sorted(bets) == [(0, 3), (0, 4), (1, 3), (1, 4)]
     assert sorted(letters) == [(0, 4), (1, 4)]
+
+
+def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
+    log.stable = [2, 2]
+
+    def connected(number: int) -> None:
+        log.stable = [2, 2] if number == 1 else [5, 5]
+
+    log.connected = connected
+    statuses: list[str] = []
+    deduplicator = published_in(log).deduplicator(3.0, never, statuses.append)
+    assert [deduplicator.dead_letter_time(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [
+        3,
+        4,
+        3,
+        4,
+    ]
+    assert statuses[0] == (
+        "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
+        "offset 2"
+    )
+    assert "reading settlement.bets: 100 % are done" in statuses
+    others = [status for status in statuses[1:] if not status.startswith("reading settlement.")]
+    assert others == [], "it was reported after recovery"
+
+
+def test_reading_ends_when_the_feed_is_lost(log: Log) -> None:
+    log.waits = [(NEVER,)] * 9
+    gone = 45.0
+    assert len(published_in(log).deduplicator(0.0, lambda: log.now >= gone, nobody)) == 0
+    assert log.now == pytest.approx(gone, abs=1)
+
+
+def test_bets_of_a_later_version_are_recognised_after_it_was_rolled_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = copy.deepcopy(load("settled-bet"))
+    [selections] = [field for field in later["fields"] if field["name"] == "selections"]
+    for place in (later, selections["type"][1]["items"]):
+        place["fields"].insert(
+            1, {"name": "channel", "type": ["null", "string"], "default": None, "doc": "New."}
+        )
+    parsed = MessageParser(frozenset()).parse(EXAMPLE.read_bytes()).bet
+    assert parsed is not None
+    bet: dict[str, Any] = {**parsed, "settlementVersion": 3}
+    items = [{**item, "channel": "retail"} for item in bet["selections"]]
+    written = Codec(later, 9).encode({**bet, "channel": "web", "selections": items})
+    log = Log(content=written).installed(monkeypatch)
+    deduplicator = published_in(log, {**SCHEMAS, 9: later}.__getitem__).deduplicator(1.0, never, nobody)
+    deduplicator.connected()
+    content = fingerprint(Codec(SCHEMAS[7], 7).encode(bet))
+    other = fingerprint(Codec(SCHEMAS[7], 7).encode({**bet, "payout": 0.5}))
+    judge = partial(deduplicator.judge, b"0-1", 3, rewrite=lambda _: None, replaying=True)
+    assert judge(content) is DedupResult.DUPLICATE
+    assert judge(other) is DedupResult.CORRECTION
