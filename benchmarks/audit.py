@@ -28,8 +28,8 @@ def run(arena: Arena, options: Options) -> Iterator[Line]:
             "audit", list(builds), options.rounds, lambda build: _audit(lane, bets, builds[build])
         )
     for build, results in found.items():
-        ratio = {"ratio_bridge": divided(results, found["bridge"], "records_per_second")}
-        yield line("audit", results, bets=bets, build=build) | ratio
+        than = {"than_other": divided(results, found[OTHER], "records_per_second")} if OTHER in found else {}
+        yield line("audit", results, bets=bets, build=build) | than
 
 
 def _audit(lane: Lane, bets: int, build: Path | None) -> Result:
