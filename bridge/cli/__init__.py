@@ -20,7 +20,6 @@ from bridge.cli import beginning, bets, dead_letters, inspection, repair, snapsh
 from bridge.cli.output import Config, Json, print_json, print_text, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
-from bridge.service import memory
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises for a wrong option. It exports only this subclass."""
@@ -57,7 +56,6 @@ def main() -> Never:
     """Run the command; print an error on stderr and exit with its code."""
     _prepare_streams()
     log.configure()
-    memory.prepare()
     code = 0
     try:
         code = app(standalone_mode=False) or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 import sys
@@ -319,6 +320,7 @@ def _export(
     from bridge.inspection.export import Export
     from bridge.inspection.replay import Replay, Window
 
+    gc.set_threshold(20_000)  # by default all messages held are walked whenever there are 700 objects more
     with closing(Export(output, form, wanted, names, flat=flat)) as export:
         if export.offsets is None:
             export.window = window.begin, window.end

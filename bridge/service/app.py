@@ -30,7 +30,7 @@ from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.checkpoint import Checkpoint, State
-from bridge.service import last_bets
+from bridge.service import last_bets, memory
 from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
 from bridge.service.members import Members
@@ -56,6 +56,7 @@ def run(settings: Settings, tell: Callable[[BridgeError], object]) -> None:
     """
     settings.require("feed.base_url", "kafka.bootstrap_servers", "registry.url")
     sys.setswitchinterval(SWITCH_SECONDS)
+    memory.limit_heaps()
     service = _Service(settings)
     service.pulse.tell = tell
     with service.pulse.watched():

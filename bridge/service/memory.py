@@ -1,4 +1,4 @@
-"""What Python and glibc do with the memory of a process that reads or writes millions of records."""
+"""Limits the memory that glibc keeps, and gives back what a term of ownership has left (decision 0009)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ KEPT_BYTES = 16 * 1024 * 1024
 """Free memory that the process keeps, approximately."""
 LARGE_BLOCK_BYTES = 1024 * 1024
 """Larger blocks return to the system as soon as they are freed."""
-MOST_UNSEEN = 20_000
-"""Objects made until Python looks for garbage: by default 700, and all messages held are walked each time."""
 HEAPS = 2
 """For all threads. Each of librdkafka's would have its own, up to eight a processor."""
 
 
-def prepare() -> None:
+def limit_heaps() -> None:
     """Limit what glibc keeps: by default up to 64 MiB after a large message, and fragments beyond that."""
-    gc.set_threshold(MOST_UNSEEN)
     with contextlib.suppress(AttributeError):  # another C library
         _LIBC.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
         _LIBC.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
