@@ -20,13 +20,14 @@ _SECONDS = 600.0
 def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each build: the bridge publishes the bets once, and each round audits all of them."""
     bets = options.messages or BETS
-    builds = {"bridge": None} | ({OTHER: options.build} if options.build else {})
     with arena.lane() as lane:
         say(f"audit: the bridge publishes {bets:,} bets")
         catch_up(lane, BRIDGE, bets)
-        found = measured(
-            "audit", list(builds), options.rounds, lambda build: _audit(lane, bets, builds[build])
-        )
+
+        def once(build: str) -> Result:
+            return _audit(lane, bets, options.builds[build])
+
+        found = measured("audit", list(options.builds), options.rounds, once)
     for build, results in found.items():
         than = {"than_other": divided(results, found[OTHER], "records_per_second")} if OTHER in found else {}
         yield line("audit", results, bets=bets, build=build) | than

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.process import OTHER, Program, bridge_of, python, running
+from benchmarks.process import Program, bridge_of, python, running
 from benchmarks.rounds import Line, Options, Result, line, measured
 
 LONGEST = 300
@@ -27,15 +27,14 @@ _INTERFACE = {"LIMITS__PROPER_CONNECTIONS": 5, "LIMITS__LARGE_CONNECTIONS": 5}
 
 def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each case and build."""
-    builds = {"bridge": None} | ({OTHER: options.build} if options.build else {})
     longest = options.seconds or LONGEST
 
     def once(case: str, name: str) -> Result:
         with arena.lane() as lane:
-            return {"seconds": _return(lane, case, builds[name], longest)}
+            return {"seconds": _return(lane, case, options.builds[name], longest)}
 
     for case in _AWAY:
-        found = measured(case, list(builds), options.rounds, partial(once, case))
+        found = measured(case, list(options.builds), options.rounds, partial(once, case))
         for name, results in found.items():
             yield line("back", results, case=case, build=name)
 

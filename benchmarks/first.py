@@ -26,12 +26,11 @@ events = 50_000
 REQUESTS = 400
 """A second, by the job; the provider answers twice as many."""
 _LIMIT = 3600.0
-OTHER = "other build"
 
 
 def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each build."""
-    builds = ({OTHER: options.build} if options.build else {}) | {"bridge": None}
+    builds = dict(reversed(options.builds.items()))
 
     def once(name: str) -> Result:
         with arena.lane() as lane:

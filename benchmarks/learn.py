@@ -12,7 +12,7 @@ from benchmarks.arena import Arena, Lane
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
 from benchmarks.figures import in_turn
-from benchmarks.process import OTHER, BenchmarkFailed, bridge_of, running
+from benchmarks.process import BenchmarkFailed, bridge_of, running
 from benchmarks.rounds import Line, Options, Result, divided, line, say
 
 BETS = 200_000
@@ -26,7 +26,7 @@ _SECONDS = 600.0
 def run(arena: Arena, options: Options) -> Iterator[Line]:
     """Yield a line for each job and build."""
     bets = options.messages or BETS
-    builds = {"bridge": None} | ({OTHER: options.build} if options.build else {})
+    builds = options.builds
     found: dict[tuple[str, str], list[Result]] = {(job, build): [] for build in builds for job in COMMANDS}
     for number in range(options.rounds):
         for name in in_turn([*builds], number):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.figures import in_turn, ratio, summary
+from benchmarks.process import OTHER
 
 Line = dict[str, Any]
 """The figures of a way, as JSON."""
@@ -29,6 +30,11 @@ class Options:
     rates: Sequence[int] = ()
     build: Path | None = None
     """Another checkout with its own `.venv`."""
+
+    @property
+    def builds(self) -> dict[str, Path | None]:
+        """The builds to be measured in turn, by name: this one, and the other if one is given."""
+        return {"bridge": None} | ({OTHER: self.build} if self.build else {})
 
 
 def say(line: str) -> None:
