@@ -130,7 +130,7 @@ def _skipping(topic: str, partitions: slice, last: int = 0) -> Rules:
         cursor = set_out(self, client)
         if self.topic.endswith(topic):
             for place in cursor.places[partitions]:
-                place.offset = max(place.offset, cursor.ends[place.partition] - last)
+                place.offset = max(place.offset, int(cursor.ends[place.partition]) - last)
         return cursor
 
     return {TopicScan._set_out: skip}
