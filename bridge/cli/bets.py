@@ -442,7 +442,7 @@ def _names(settings: Settings, language: str | None) -> Iterator[NamesOf]:
 
 def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
     """Print bets on stdout; return how many."""
-    from bridge.inspection.formats import HEAD, as_line, as_text, csv_sink, fitting, json_sink
+    from bridge.inspection.formats import HEAD, as_line, as_text, csv_writer, fitting, json_writer
 
     count = 0
     if form == "table":
@@ -454,10 +454,9 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
                 print_text(fitting(f"  {as_text(item) or 'no names'}", width))
         return count
     out = sys.stdout.buffer
-    sink = json_sink(out, names) if form == "json" else csv_sink(out, names)
+    write = json_writer(out, names) if form == "json" else csv_writer(out, names)
     for count, bet in enumerate(bets, 1):  # noqa: B007
-        sink.write(bet)
-        sink.flush()
+        write(bet)
         out.flush()
     return count
 

@@ -13,7 +13,7 @@ from confluent_kafka import Message
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import BridgeError, SchemaError
-from bridge.inspection.export import check_target, locked, refuse_existing, synced
+from bridge.inspection.export import check_target, close, locked, refuse_existing, synced
 from bridge.inspection.files import AvroSink, ParquetSink
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
@@ -48,17 +48,18 @@ def export_topic(settings: Settings, name: Name, form: Form, output: Path | None
     check_target(output)
     refuse_existing(output)
     partial = output.with_name(f"{output.name}.partial")
-    with locked(output, partial) as file:
-        try:
-            file.truncate()
-            count = _written(settings, topic, name, form, file, partial)
-            file.flush()
-            synced(partial).replace(output)
-            synced(output.parent)
-        except OSError as error:
-            raise BridgeError(f"{output} cannot be written: {error.strerror}") from None
-        finally:
-            partial.unlink(missing_ok=True)
+    file = locked(output, partial)
+    try:
+        file.truncate()
+        count = _written(settings, topic, name, form, file, partial)
+        file.flush()
+        synced(partial).replace(output)
+        synced(output.parent)
+    except OSError as error:
+        raise BridgeError(f"{output} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+        close(file)
     return count
 
 

@@ -23,9 +23,9 @@ from bridge.inspection.formats import (
     as_line,
     as_row,
     as_text,
-    csv_sink,
+    csv_writer,
     fitting,
-    json_sink,
+    json_writer,
 )
 from bridge.reader import BETS, Bet, ItemNames, LegNames
 from bridge.reader.decoding import MessageDecoder
@@ -102,9 +102,7 @@ def test_names_that_are_missing_are_null() -> None:
     assert as_row(bet(), lambda _: [none, NAMES])[-1] == f"? | {as_text(NAMES)}"
     assert [*as_json(bet(), lambda _: [none])["names"][0].values()] == [None, [], *[None] * 5, []]
     file = io.BytesIO()
-    sink = csv_sink(file, lambda _: [none, none])
-    sink.write(bet())
-    sink.flush()
+    csv_writer(file, lambda _: [none, none])(bet())
     assert file.getvalue().endswith(b",9,\r\n")
 
 
@@ -119,14 +117,12 @@ def test_a_redriven_bet_was_received_when_its_message_was() -> None:
 
 def test_csv_survives_what_a_bet_may_hold() -> None:
     file = io.BytesIO()
-    first = csv_sink(file, None)
+    first = csv_writer(file, None)
     hostile = ['a"b\n,c', "=HYPERLINK(1)", "+1", "@x"]
     for key in hostile:
-        first.write(bet(key, amount=None, payout=-5.0))
-    first.flush()
-    second = csv_sink(file, None, head=False)
-    second.write(bet("last", payout=1e12, amount={**VALUE["amount"], "precision": 9}))
-    second.flush()
+        first(bet(key, amount=None, payout=-5.0))
+    second = csv_writer(file, None, head=False)
+    second(bet("last", payout=1e12, amount={**VALUE["amount"], "precision": 9}))
     rows = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
     assert [row["betId"] for row in rows] == ['a"b\n,c', "'=HYPERLINK(1)", "'+1", "'@x", "last"]
     assert tuple(rows[0]) == COLUMNS
@@ -140,10 +136,9 @@ def test_csv_survives_what_a_bet_may_hold() -> None:
 
 def test_json_lines_end_in_line_ends() -> None:
     file = io.BytesIO()
-    sink = json_sink(file, None)
-    sink.write(bet("one\n"))
-    sink.write(bet("two"))
-    sink.flush()
+    write = json_writer(file, None)
+    write(bet("one\n"))
+    write(bet("two"))
     assert [json.loads(line)["key"] for line in file.getvalue().splitlines()] == ["one\n", "two"]
 
 
