@@ -52,11 +52,8 @@ class Audited:
     since: float | None
     feeds: Mapping[str, Checkpoint]
     """The last checkpoint of each feed."""
-    checkpoints: int
-    """Number of records, as the others."""
-    bets: int
-    dead_letters: int
-    gaps: int
+    records: Mapping[str, int]
+    """How many were read of each kind."""
     offsets: int
     """Offsets passed in all topics and passes."""
     seconds: float
@@ -116,10 +113,12 @@ class _Audit:
             self._feed,
             self._since,
             last,
-            self._checkpoints.records,
-            bets.records,
-            self._letters.records,
-            len(self._gaps),
+            {
+                "checkpoints": self._checkpoints.records,
+                "bets": bets.records,
+                "deadLetters": self._letters.records,
+                "gaps": len(self._gaps),
+            },
             self._offsets,
             clock.now().monotonic - self._started.monotonic,
             self._findings,
