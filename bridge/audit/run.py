@@ -21,7 +21,6 @@ from bridge.audit.bets import FIELDS, BetsCheck, passes_over
 from bridge.audit.checkpoints import CheckpointsCheck
 from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.audit.letters import LettersCheck
-from bridge.avro.codec import bets_with
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin
@@ -243,7 +242,7 @@ class _Audit:
             starts = admin.offsets_since(client, topic, self._since, ends)
         wanted = self._wanted()
         missing = set(wanted)
-        codec = bets_with(*FIELDS, schema_by_id=self._registry.schema_by_id, strict=True)
+        codec = self._registry.codec("settled-bet", FIELDS, strict=True)
         check = BetsCheck(topic, count, codec.decode, self._findings, missing)
 
         passes = [passes_over(end - start) for start, end in zip(starts, ends, strict=True)]

@@ -9,8 +9,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from confluent_kafka import Message
 
-from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.schemas import Fields, load, only
+from bridge.avro.schemas import Fields
 from bridge.errors import SchemaError
 from bridge.reader.records import Bet, Currency, Gap, Snapshot, Translation
 from bridge.records.avro_form import PLAIN, AvroField, AvroForm
@@ -41,10 +40,7 @@ class MessageDecoder(Generic[T_co]):
 
     def __init__(self, topic: Topic[T_co], registry: Registry, fields: Fields | None = None) -> None:
         self._make = topic.make
-        self._codec = topic.schema and registry.codec(topic.schema)
-        if topic.schema and fields:
-            wanted = only(load(topic.schema), fields)
-            self._codec = Codec(wanted, READ_ONLY, registry.schema_by_id, strict=True)
+        self._codec = topic.schema and registry.codec(topic.schema, fields, strict=fields is not None)
 
     def decode(self, message: Message) -> T_co | Removed:
         """Return the record of a message.

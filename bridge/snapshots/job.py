@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from bridge import clock as instant
-from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.clock import Clock
 from bridge.config import Settings
@@ -63,8 +63,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     last = last_snapshot(settings, task.job, visible=True)
     found = _read(settings, task, last, storage, instant.now().wall, progress)
     with Registry(settings.registry) as registry:
-        codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
-        return _job(settings, codec, found).estimate()
+        return _job(settings, registry.codec(SCHEMAS[task.job]), found).estimate()
 
 
 def _job(

@@ -6,14 +6,14 @@ import csv
 import io
 import json
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
+from bridge.config import RegistrySettings
 from bridge.errors import SchemaError
 from bridge.inspection.formats import (
     COLUMNS,
@@ -142,10 +142,10 @@ def test_json_lines_end_in_line_ends() -> None:
     assert [json.loads(line)["key"] for line in file.getvalue().splitlines()] == ["one\n", "two"]
 
 
-def test_csv_needs_no_other_fields() -> None:
+def test_csv_needs_no_other_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     codec = Codec(load("settled-bet"), 7)
-    only = SimpleNamespace(codec=lambda _: codec, schema_by_id=lambda _: load("settled-bet"))
-    registry = cast(Registry, only)
+    registry = Registry(RegistrySettings(url="http://nowhere.invalid"))
+    monkeypatch.setattr(registry, "schema_by_id", lambda _: load("settled-bet"))
     message = Message("t", 3, 9, b"b", codec.encode(FULL_BET), None, timestamp=(1, 1_790_000_001_000))
     whole, part = (MessageDecoder(BETS, registry, fields).decode(message) for fields in (None, CSV_FIELDS))
     assert isinstance(whole, Bet)
