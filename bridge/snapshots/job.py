@@ -18,7 +18,7 @@ from typing import Final
 
 from bridge import clock as instant
 from bridge.avro.codec import Codec
-from bridge.avro.schemas import load
+from bridge.avro.schemas import SCHEMAS, load
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.config.api import KINDS
@@ -31,7 +31,7 @@ from bridge.rest.client import Client
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
-from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
+from bridge.snapshots.model import MAX_LEFT_OUT, Offsets, Snapshot
 from bridge.snapshots.published import Portion, at_the_end
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.report import Report
@@ -42,7 +42,6 @@ from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import HOUR_SECONDS
 from bridge.snapshots.wanted import Estimate, Found, Task
 
-SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
 BUSY_SECONDS: Final = 20.0
 """How long a run waits for the lock: a killed run holds it until its session of 10 s expires."""
 OPEN_SECONDS: Final = 60.0

@@ -13,7 +13,6 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load, only
 from bridge.config.api import KINDS
 from bridge.messages.parser import MessageParser
-from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.state import NAMES_PER_RECORD, JobState
 from bridge.snapshots.usage import FIELDS, HOUR_SECONDS, MAX_IDS_OF_EVENT, EventPlace, Usage
 from bridge_sandbox.provider.stream import Stream, StreamSettings
@@ -27,7 +26,7 @@ EVENT, OTHER, THIRD = WORLD.events[:3]
 def test_a_bet_of_the_topic_says_what_it_uses() -> None:
     writer = Codec(load("settled-bet"), 7)
     whole = load("settled-bet")
-    readers = [Codec(only(whole, FIELDS[job]), READ_ONLY, lambda _: whole) for job in SCHEMAS]
+    readers = [Codec(only(whole, FIELDS[job]), READ_ONLY, lambda _: whole) for job in FIELDS]
     used, parser, stream = Usage(), MessageParser(), Stream(WORLD, NOW, StreamSettings(rate=100))
     bodies = [stream.message(slot).body for slot in range(600)]
     for body, reader in product(bodies, readers):

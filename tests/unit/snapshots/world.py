@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 import orjson
 
 from bridge.avro.codec import Codec
-from bridge.avro.schemas import load
+from bridge.avro.schemas import SCHEMAS, load
 from bridge.clock import Instant
 from bridge.config import ApiSettings, Settings
 from bridge.config.api import KINDS
@@ -25,7 +25,7 @@ from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
 from bridge.rest.json_stream import Unfinished
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.job import SCHEMAS, make_snapshot
+from bridge.snapshots.job import make_snapshot
 from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
 from bridge.snapshots.published import Portion
 from bridge.snapshots.state import JobState
