@@ -32,7 +32,7 @@ from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MAX_LEFT_OUT, Offsets, Snapshot
-from bridge.snapshots.published import Portion, at_the_end
+from bridge.snapshots.published import Portion
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.report import Report
 from bridge.snapshots.state import JobState
@@ -136,14 +136,13 @@ def make_snapshot(
 
     Raises as `run`.
     """
-    making = _Making(settings, task, codecs["snapshot"], publisher, clock)
-    found = making.read(storage, progress)
+    making = _Making(settings, task, codecs["snapshot"], publisher, clock, storage, progress)
+    found = making.found
     job = _job(settings, codecs[SCHEMAS[task.job]], found, clock)
 
     async def ask() -> Portion:
         async with client:
-            publish = at_the_end if task.narrowed else making.publish_if_due
-            return await job.run(client, making.id, progress, publish)
+            return await job.run(client, making.id, progress, making.publish_if_due)
 
     portion = asyncio.run(ask())
     if not task.narrowed:  # else what bets use stays new for the next run
@@ -172,6 +171,8 @@ class _Making:
         codec: Codec,
         publisher: Publisher,
         clock: Clock,
+        storage: JobStorage,
+        progress: ProgressCallback,
     ) -> None:
         self.started = clock()
         moment = f"{datetime.fromtimestamp(self.started.wall, UTC):%Y%m%dT%H%M%S.%fZ}"
@@ -182,21 +183,20 @@ class _Making:
         self._portions = 0
         self._away_until = 0.0
         """Until when Kafka is not asked again whether it is back."""
-
-    def read(self, storage: JobStorage, progress: ProgressCallback) -> Found:
-        """Return what the run finds."""
-        last, moment = self._publisher.last, self.started.wall
-        self._found = _read(self._settings, self._task, last, storage, moment, progress, self._save)
-        self._due = self._clock().monotonic + PORTION_SECONDS
-        return self._found
+        self.found = _read(settings, task, publisher.last, storage, self.started.wall, progress, self._save)
+        self._due = clock().monotonic + PORTION_SECONDS
 
     async def publish_if_due(self, make: Callable[[str], Portion | None], is_large: bool) -> None:
         """Publish a portion if it is time, and Kafka is not away: it may be, until the end of the run.
 
-        The first one only when the run has taken that long.
+        The first one only when the run has taken that long; of a narrowed one, none.
         """
         now = self._clock().monotonic
-        if now < self._away_until or (now < self._due and not (is_large and self._portions)):
+        if (
+            self._task.narrowed
+            or now < self._away_until
+            or (now < self._due and not (is_large and self._portions))
+        ):
             return
         # In a thread, so that answers go on to arrive.
         if not await asyncio.to_thread(self._publisher.is_reachable):
@@ -208,7 +208,7 @@ class _Making:
 
     def publish(self, portion: Portion, *, whole: bool) -> Snapshot:
         """Publish in one transaction with the state and a Snapshot record. Blocks."""
-        task, found, last = self._task, self._found, self._publisher.last
+        task, found, last = self._task, self.found, self._publisher.last
         found.state.refused["owed"] = portion.owed
         snapshot = Snapshot(
             job=task.job,

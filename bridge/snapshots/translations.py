@@ -32,7 +32,7 @@ from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.forgotten import forgotten
 from bridge.snapshots.lists import ListedKinds
 from bridge.snapshots.model import Translation, kind_of, numbers_in
-from bridge.snapshots.published import Portion, Published, PublishIfDue, at_the_end
+from bridge.snapshots.published import Portion, Published, PublishIfDue
 from bridge.snapshots.report import IdComparison, cover, some
 from bridge.snapshots.texts import Merged
 from bridge.snapshots.wanted import Estimate, Found, Wanted, chunks
@@ -67,11 +67,7 @@ class Translations:
         )
 
     async def run(
-        self,
-        asks: Asks,
-        snapshot_id: str,
-        progress: ProgressCallback = lambda what, done, total: None,
-        publish: PublishIfDue = at_the_end,
+        self, asks: Asks, snapshot_id: str, progress: ProgressCallback, publish: PublishIfDue
     ) -> Portion:
         """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
         wanted = self.wanted

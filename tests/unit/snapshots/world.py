@@ -255,6 +255,10 @@ def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
     return used
 
 
+async def at_the_end(*_: object) -> None:
+    """Publishes nothing before the end of a run."""
+
+
 async def translate(
     provider: Provider,
     topic: Topic,
@@ -268,7 +272,8 @@ async def translate(
     settings = settings or api()
     found = topic.known(references, full, scope or topic.task(settings))
     of = Currencies if found.task.job == "currencies" else Translations
-    return topic.take(await of(settings, topic.codec, found).run(provider, topic.snapshot_id()), found)
+    job = of(settings, topic.codec, found)
+    return topic.take(await job.run(provider, topic.snapshot_id(), lambda *_: None, at_the_end), found)
 
 
 async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
