@@ -281,14 +281,11 @@ class _Audit:
     def _compare_bets(
         self, bets: BetsCheck, first: Mapping[str, Checkpoint], last: Mapping[str, Checkpoint]
     ) -> None:
-        unproven = self._findings.unproven
+        unproven, uncounted = self._findings.unproven, self._uncounted
         if self._feed is not None or self._since is not None:
-            unproven[Proof.PUBLISHED] = (
-                "bets can be counted only for all feeds at once: leave out --feed and --from"
-            )
-            return
-        if self._was_removed or self._lost_at > -inf:
-            unproven[Proof.PUBLISHED] = self._uncounted
+            uncounted = "bets can be counted only for all feeds at once: leave out --feed and --from"
+        if uncounted:
+            unproven[Proof.PUBLISHED] = uncounted
             return
         least, most = (
             sum(checkpoint.counters.published for checkpoint in feeds.values()) for feeds in (first, last)
@@ -303,18 +300,17 @@ class _Audit:
 
     @property
     def _uncounted(self) -> str:
+        """Why no number of records can be compared with the counters; empty if all can."""
         if self._was_removed:
             return "a checkpoint was removed, and its counters with it"
-        return "the topics have lost records, as a gap says"
+        return "the topics have lost records, as a gap says" if self._lost_at > -inf else ""
 
     def _compare_letters(self, first: Mapping[str, Checkpoint], last: Mapping[str, Checkpoint]) -> None:
-        topic, unproven = self._topics.deadletters.name, self._findings.unproven
-        if self._since is not None or self._was_removed or self._lost_at > -inf:
-            unproven[Proof.DEAD_LETTERS] = (
-                "dead letters can be counted only from the beginning: leave out --from"
-                if self._since is not None
-                else self._uncounted
-            )
+        topic, unproven, uncounted = self._topics.deadletters.name, self._findings.unproven, self._uncounted
+        if self._since is not None:
+            uncounted = "dead letters can be counted only from the beginning: leave out --from"
+        if uncounted:
+            unproven[Proof.DEAD_LETTERS] = uncounted
             return
         count = admin.partition_count(self._client, topic)
         complete = not any(admin.start_offsets(self._client, topic, count))
