@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
@@ -120,12 +120,9 @@ def as_row(bet: Bet, names: NamesOf = None) -> list[Any]:
         bet.offset,
     ]
     if names:
-        row.append(_text(_joined([as_text(item) for item in names(bet)])))
+        found = [as_text(item) for item in names(bet)]
+        row.append(_text(" | ".join(name or "?" for name in found)) if any(found) else None)
     return row
-
-
-def _joined(names: Sequence[str | None]) -> str | None:
-    return " | ".join(name or "?" for name in names) if any(names) else None
 
 
 def _text(cell: str | None) -> str | None:

@@ -21,7 +21,6 @@ from bridge.registry import Registry
 T_co = TypeVar("T_co", bound=Place, covariant=True)
 _Place: TypeAlias = Mapping[str, Any]
 """The fields of a `Place`."""
-_Datum: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def _dead_letter(place: _Place, message: Message) -> DeadLetter:
     return DeadLetter.read(place, headers_of(message), message.value() or b"")
 
 
-def _form(of: type[T_co], **others: AvroField) -> Callable[[_Place, _Datum], T_co]:
+def _form(of: type[T_co], **others: AvroField) -> Callable[[_Place, Mapping[str, Any]], T_co]:
     """Return what makes records of a type: its fields are those of the schema, but for `others`."""
     own = [field.name for field in fields(of) if field.name not in Place.__slots__]
     form = AvroForm(of, **(dict.fromkeys(own, PLAIN) | others))
