@@ -52,7 +52,7 @@ class Translations:
         self._settings, self._found, self._task, self._clock = settings, found, found.task, clock
         self._questions = Questions(settings)
         self._published = Published(found.present, codec, Translation, KINDS)
-        self.wanted = Wanted.of(found, self._published.get)
+        self.wanted = Wanted(found, self._published.get)
         if found.refreshes and settings.keep_names == "days" and found.state.usage.of["event"]:
             self._published.gone = forgotten(found.present, self._published.get, found.state.usage)
         self._merged = Merged(self._task, settings.language_keys, self._published.get)
