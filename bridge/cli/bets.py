@@ -347,22 +347,14 @@ def _copy(
     from bridge.inspection.copying import TopicCopy
     from bridge.inspection.replay import Replay
 
-    copy, copied = TopicCopy(settings, target, wanted, window, create=create), 0
-
-    def count(more: int) -> None:
-        nonlocal copied
-        copied += more
-
-    try:
+    with closing(TopicCopy(settings, target, wanted, window, create=create)) as copy:
         if copy.offsets is not None:
             print_note("resuming after the records already copied")
         found = Replay(settings, copy.window, selection, offsets=copy.offsets, strict=True)
         with found, _resumable(found):
-            copy.run(found, count)
-    finally:
-        copy.close()
-    print_note(f"{plural(copied, 'bet')} copied to {target}")
-    if not copied and copy.offsets is None:
+            copy.run(found)
+    print_note(f"{plural(copy.copied, 'bet')} copied to {target}")
+    if not copy.copied and copy.offsets is None:
         _say_nothing(selection)
 
 
