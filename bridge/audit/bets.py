@@ -14,13 +14,14 @@ from typing import Any
 
 from bridge.audit.findings import MOST_SHOWN, AuditFinding, Findings, Hour, Proof
 from bridge.audit.placement import Placement
+from bridge.avro.schemas import Fields
 from bridge.dedup.digests import SEED, bet_digest, content_digest
 from bridge.dedup.hash_table import DigestTable
 from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 
 ROWS = 2_000_000
 """Most records in the table, 120 MB."""
-FIELDS = "betId", "settlementVersion", "settlementTime"
+FIELDS: Fields = {"betId": {}, "settlementVersion": {}, "settlementTime": {}}
 """What is read of a bet; all else is only checked."""
 _ROW = struct.Struct("<q16s")
 """Payload of a bet: its last version, the hash of its content."""

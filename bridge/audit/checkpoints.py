@@ -90,7 +90,8 @@ class CheckpointsCheck:
         feed.updated_at = max(feed.updated_at, checkpoint.updated_at)
         if checkpoint.revision > feed.updated_at + 2 * self._skew:
             text = f"the position {format_utc(checkpoint.revision)} is later than any commit before it"
-            self._suspect(Proof.AHEAD, text, checkpoint, checkpoint.revision, place)
+            found = place._replace(proof=Proof.AHEAD, text=text)
+            self._suspect(_Suspect(found, checkpoint.feed, checkpoint.revision, checkpoint.revision))
         feed.last = checkpoint
         if checkpoint.newest is not None:
             micros = round(checkpoint.newest * MICROS)
@@ -144,29 +145,21 @@ class CheckpointsCheck:
             text = (
                 f"the position went back from {format_utc(before.revision)} to {format_utc(after.revision)}"
             )
-            self._suspect(Proof.POSITION, text, after, before.revision, place)
+            found = place._replace(proof=Proof.POSITION, text=text)
+            self._suspect(_Suspect(found, after.feed, after.revision, before.revision))
         # Only messages move a position, and gaps. Before the first connection attempt it promises nothing.
         unmoved = after.counters.received == before.counters.received
         if after.revision > before.revision and unmoved and (before.ledger or before.counters.received):
             interval = f"{format_utc(before.revision)} to {format_utc(after.revision)}"
             text = f"the position moved from {interval} without a message or a gap"
-            self._suspect(Proof.GAP, text, after, after.revision, place, start=before.revision)
+            found = place._replace(proof=Proof.GAP, text=text)
+            self._suspect(_Suspect(found, after.feed, before.revision, after.revision))
 
-    def _suspect(
-        self,
-        proof: Proof,
-        text: str,
-        after: Checkpoint,
-        end: int,
-        place: AuditFinding,
-        start: int | None = None,
-    ) -> None:
+    def _suspect(self, suspect: _Suspect) -> None:
         if len(self._suspects) < MOST_SUSPECTS:
-            begin = after.revision if start is None else start
-            found = place._replace(proof=proof, text=text)
-            self._suspects.append(_Suspect(found, after.feed, begin, end))
+            self._suspects.append(suspect)
         else:
-            self._findings.unproven[proof] = f"only the first {MOST_SUSPECTS:,} movements"
+            self._findings.unproven[suspect.found.proof] = f"only the first {MOST_SUSPECTS:,} movements"
 
 
 def covered(start: float, end: float, gaps: Sequence[FeedGap]) -> bool:

@@ -20,12 +20,7 @@ def audit_as_json(audited: Audited) -> dict[str, Any]:
         "feed": audited.feed,
         "from": None if audited.since is None else format_utc(audited.since),
         "feeds": sorted(audited.feeds),
-        "records": {
-            "checkpoints": audited.checkpoints,
-            "bets": audited.bets,
-            "deadLetters": audited.dead_letters,
-            "gaps": audited.gaps,
-        },
+        "records": audited.records,
         "seconds": round(audited.seconds, 3),
         "proofs": [
             {
@@ -78,11 +73,9 @@ def audit_as_lines(audited: Audited) -> str:
     else:
         lines.append("no violation")
     rate = audited.offsets / audited.seconds if audited.seconds else 0.0
-    lines.append(
-        f"read: bets {audited.bets:,}, checkpoints {audited.checkpoints:,}, dead letters "
-        f"{audited.dead_letters:,}, gaps {audited.gaps:,}; {format_duration(audited.seconds)}, {rate:,.0f} "
-        "offsets/s"
-    )
+    named = {"bets": "bets", "checkpoints": "checkpoints", "deadLetters": "dead letters", "gaps": "gaps"}
+    read = ", ".join(f"{words} {audited.records[name]:,}" for name, words in named.items())
+    lines.append(f"read: {read}; {format_duration(audited.seconds)}, {rate:,.0f} offsets/s")
     return "\n".join(lines)
 
 

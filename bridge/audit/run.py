@@ -21,7 +21,6 @@ from bridge.audit.bets import FIELDS, BetsCheck, passes_over
 from bridge.audit.checkpoints import CheckpointsCheck
 from bridge.audit.findings import AuditFinding, Findings, Proof
 from bridge.audit.letters import LettersCheck
-from bridge.avro.codec import bets_with
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin
@@ -52,11 +51,8 @@ class Audited:
     since: float | None
     feeds: Mapping[str, Checkpoint]
     """The last checkpoint of each feed."""
-    checkpoints: int
-    """Number of records, as the others."""
-    bets: int
-    dead_letters: int
-    gaps: int
+    records: Mapping[str, int]
+    """How many were read of each kind."""
     offsets: int
     """Offsets passed in all topics and passes."""
     seconds: float
@@ -116,10 +112,12 @@ class _Audit:
             self._feed,
             self._since,
             last,
-            self._checkpoints.records,
-            bets.records,
-            self._letters.records,
-            len(self._gaps),
+            {
+                "checkpoints": self._checkpoints.records,
+                "bets": bets.records,
+                "deadLetters": self._letters.records,
+                "gaps": len(self._gaps),
+            },
             self._offsets,
             clock.now().monotonic - self._started.monotonic,
             self._findings,
@@ -244,7 +242,7 @@ class _Audit:
             starts = admin.offsets_since(client, topic, self._since, ends)
         wanted = self._wanted()
         missing = set(wanted)
-        codec = bets_with(*FIELDS, schema_by_id=self._registry.schema_by_id, strict=True)
+        codec = self._registry.codec("settled-bet", FIELDS, strict=True)
         check = BetsCheck(topic, count, codec.decode, self._findings, missing)
 
         passes = [passes_over(end - start) for start, end in zip(starts, ends, strict=True)]
@@ -283,14 +281,11 @@ class _Audit:
     def _compare_bets(
         self, bets: BetsCheck, first: Mapping[str, Checkpoint], last: Mapping[str, Checkpoint]
     ) -> None:
-        unproven = self._findings.unproven
+        unproven, uncounted = self._findings.unproven, self._uncounted
         if self._feed is not None or self._since is not None:
-            unproven[Proof.PUBLISHED] = (
-                "bets can be counted only for all feeds at once: leave out --feed and --from"
-            )
-            return
-        if self._was_removed or self._lost_at > -inf:
-            unproven[Proof.PUBLISHED] = self._uncounted
+            uncounted = "bets can be counted only for all feeds at once: leave out --feed and --from"
+        if uncounted:
+            unproven[Proof.PUBLISHED] = uncounted
             return
         least, most = (
             sum(checkpoint.counters.published for checkpoint in feeds.values()) for feeds in (first, last)
@@ -305,18 +300,17 @@ class _Audit:
 
     @property
     def _uncounted(self) -> str:
+        """Why no number of records can be compared with the counters; empty if all can."""
         if self._was_removed:
             return "a checkpoint was removed, and its counters with it"
-        return "the topics have lost records, as a gap says"
+        return "the topics have lost records, as a gap says" if self._lost_at > -inf else ""
 
     def _compare_letters(self, first: Mapping[str, Checkpoint], last: Mapping[str, Checkpoint]) -> None:
-        topic, unproven = self._topics.deadletters.name, self._findings.unproven
-        if self._since is not None or self._was_removed or self._lost_at > -inf:
-            unproven[Proof.DEAD_LETTERS] = (
-                "dead letters can be counted only from the beginning: leave out --from"
-                if self._since is not None
-                else self._uncounted
-            )
+        topic, unproven, uncounted = self._topics.deadletters.name, self._findings.unproven, self._uncounted
+        if self._since is not None:
+            uncounted = "dead letters can be counted only from the beginning: leave out --from"
+        if uncounted:
+            unproven[Proof.DEAD_LETTERS] = uncounted
             return
         count = admin.partition_count(self._client, topic)
         complete = not any(admin.start_offsets(self._client, topic, count))

@@ -6,13 +6,10 @@ dictionaries. A time is a timestamp in microseconds, UTC, which holds every valu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from bridge.avro.codec import Codec
 from bridge.avro.columns import Booleans, Column, Doubles, Lists, Longs, Maps, Strings, Structs
-from bridge.avro.schemas import Schema
 from bridge.errors import SettingsError
 
 try:
@@ -30,41 +27,16 @@ _PLAIN: Final[dict[str, tuple[type[Column], Any]]] = {
     "string": (Strings, pa.string()),
 }
 _TIME: Final = pa.timestamp("us", tz="UTC")
-MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of records in one array, however few they are."""
 
 
-class Rows:
-    """Collects records of a codec's schema, which is `schema` as JSON has it."""
+class Shape:
+    """A type of a schema, as JSON has it, with its columns and arrays.
 
-    def __init__(self, schema: Schema, codec: Codec, most: int) -> None:
-        self._shape = _Shape(schema, {})
-        self._codec, self._most = codec, most
-        self._column = self._shape.column()
-        self._count = self._size = 0
+    `named` has the types that are defined before it.
+    """
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many rows as are wanted, or as many bytes."""
-        return self._count >= self._most or self._size >= MOST_BYTES
-
-    def add(self, value: bytes) -> None:
-        """Add a record of any version of the schema. Raises as `Codec.decode`, and adds no row then."""
-        self._codec.append(value, self._column)
-        self._count += 1
-        self._size += len(value)
-
-    def take(self) -> Any:
-        """Return the rows so far, as a struct array, and begin anew."""
-        found = self._shape.array(self._column)
-        self._column, self._count, self._size = self._shape.column(), 0, 0
-        return found
-
-
-class _Shape:
-    """A type of a schema, with its columns and arrays. `named` has the types that are defined before it."""
-
-    def __init__(self, schema: Any, named: dict[str, Any]) -> None:
+    def __init__(self, schema: Any, named: dict[str, Any] | None = None) -> None:
+        named = {} if named is None else named
         self.nullable: Final = isinstance(schema, list)
         if isinstance(schema, list):
             [schema] = [branch for branch in schema if branch != "null"]
@@ -76,7 +48,7 @@ class _Shape:
         self._symbols: Final[list[str]] = schema.get("symbols", [])
         parts = [schema[name] for name in ("items", "values") if name in schema]
         parts += [field["type"] for field in schema.get("fields", [])]
-        self._parts: Final = [_Shape(part, named) for part in parts]
+        self._parts: Final = [Shape(part, named) for part in parts]
         names = [field["name"] for field in schema.get("fields", [])] or ["item"]
         fields = [
             pa.field(name, part.type, nullable=part.nullable)
@@ -112,45 +84,36 @@ class _Shape:
 
     def array(self, column: Column) -> Any:
         """Return the values of a column."""
-        valid, rows = _bits(column.valid.getvalue()) if self.nullable else None, column.rows
+        buffers, children = [_bits(column.valid.getvalue()) if self.nullable else None], list[Any]()
         match column:
             case Structs():
-                parts = [part.array(each) for part, each in zip(self._parts, column.fields, strict=True)]
-                return pa.Array.from_buffers(self.type, rows, [valid], children=parts)
+                children = [part.array(each) for part, each in zip(self._parts, column.fields, strict=True)]
             case Maps():
-                keys = _texts(column.keys, None)
+                arrays = array_of("string", column.keys), self._parts[0].array(column.items)
                 fields = [pa.field("key", pa.string(), nullable=False), self.type.item_field]
-                items = pa.StructArray.from_arrays([keys, self._parts[0].array(column.items)], fields=fields)
-                return pa.Array.from_buffers(self.type, rows, [valid, _offsets(column)], children=[items])
+                buffers.append(_offsets(column))
+                children = [pa.StructArray.from_arrays(arrays, fields=fields)]
             case Lists():
-                items = self._parts[0].array(column.items)
-                return pa.Array.from_buffers(self.type, rows, [valid, _offsets(column)], children=[items])
+                buffers.append(_offsets(column))
+                children = [self._parts[0].array(column.items)]
             case Strings():
-                return _texts(column, valid)
+                buffers += _offsets(column), pa.py_buffer(column.values.getvalue())
             case Booleans():
-                values = _bits(column.values.getvalue())
-                return pa.Array.from_buffers(self.type, rows, [valid, values])
-            case Longs() if self._kind == "enum":
-                values = pa.py_buffer(column.values.getvalue())
-                places = pa.Array.from_buffers(pa.int64(), rows, [valid, values]).cast(pa.int32())
-                return pa.DictionaryArray.from_arrays(places, texts(self._symbols))
+                buffers.append(_bits(column.values.getvalue()))
             case Longs() | Doubles():
-                values = pa.py_buffer(column.values.getvalue())
-                return pa.Array.from_buffers(self.type, rows, [valid, values])
-        raise TypeError(type(column).__name__)
+                buffers.append(pa.py_buffer(column.values.getvalue()))
+        if self._kind == "enum":
+            places = pa.Array.from_buffers(pa.int64(), column.rows, buffers).cast(pa.int32())
+            symbols = Strings()  # `pa.array` would import pandas where it is installed: 0.3 s, and 60 MB
+            for symbol in self._symbols:
+                symbols.add(symbol.encode())
+            return pa.DictionaryArray.from_arrays(places, array_of("string", symbols))
+        return pa.Array.from_buffers(self.type, column.rows, buffers, children=children)
 
 
 def array_of(schema: Any, column: Column) -> Any:
     """Return the values of a column of a schema, as JSON has it."""
-    return _Shape(schema, {}).array(column)
-
-
-def texts(values: Iterable[str]) -> Any:
-    """Return texts as an array. `pa.array` would import pandas where it is installed: 0.3 s, and 60 MB."""
-    column = Strings()
-    for value in values:
-        column.add(value.encode())
-    return _texts(column, None)
+    return Shape(schema).array(column)
 
 
 def parquet_writer(path: Path, schema: Any) -> Any:
@@ -166,8 +129,3 @@ def _bits(values: bytes) -> Any:
 
 def _offsets(column: Lists | Maps | Strings) -> Any:
     return pa.py_buffer(bytes(4) + column.ends.getvalue())
-
-
-def _texts(column: Strings, valid: Any) -> Any:
-    buffers = [valid, _offsets(column), pa.py_buffer(column.values.getvalue())]
-    return pa.Array.from_buffers(pa.string(), column.rows, buffers)

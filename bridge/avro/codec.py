@@ -260,10 +260,9 @@ class Codecs(NamedTuple):
     gaps: Codec
 
 
-def bets_with(*fields: str, schema_by_id: Callable[[int], Schema], strict: bool = False) -> Codec:
+def bets_with(*fields: str, schema_by_id: Callable[[int], Schema]) -> Codec:
     """Return a codec that reads some fields of settled bets."""
-    wanted = only(load("settled-bet"), {name: {} for name in fields})
-    return Codec(wanted, READ_ONLY, schema_by_id, strict=strict)
+    return Codec(only(load("settled-bet"), {name: {} for name in fields}), READ_ONLY, schema_by_id)
 
 
 def schema_id_of(data: bytes) -> int:

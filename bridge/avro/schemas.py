@@ -30,6 +30,7 @@ TOPICS: Final = {
     "snapshot": "snapshots",
 }
 """Schema → topic of its records, without the prefix."""
+SCHEMAS: Final = {topic: schema for schema, topic in TOPICS.items()}
 
 
 def subject(topic_prefix: str, name: str) -> str:

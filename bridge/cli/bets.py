@@ -347,22 +347,14 @@ def _copy(
     from bridge.inspection.copying import TopicCopy
     from bridge.inspection.replay import Replay
 
-    copy, copied = TopicCopy(settings, target, wanted, window, create=create), 0
-
-    def count(more: int) -> None:
-        nonlocal copied
-        copied += more
-
-    try:
+    with closing(TopicCopy(settings, target, wanted, window, create=create)) as copy:
         if copy.offsets is not None:
             print_note("resuming after the records already copied")
         found = Replay(settings, copy.window, selection, offsets=copy.offsets, strict=True)
         with found, _resumable(found):
-            copy.run(found, count)
-    finally:
-        copy.close()
-    print_note(f"{plural(copied, 'bet')} copied to {target}")
-    if not copied and copy.offsets is None:
+            copy.run(found)
+    print_note(f"{plural(copy.copied, 'bet')} copied to {target}")
+    if not copy.copied and copy.offsets is None:
         _say_nothing(selection)
 
 
@@ -442,7 +434,7 @@ def _names(settings: Settings, language: str | None) -> Iterator[NamesOf]:
 
 def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
     """Print bets on stdout; return how many."""
-    from bridge.inspection.formats import HEAD, as_line, as_text, csv_sink, fitting, json_sink
+    from bridge.inspection.formats import HEAD, as_line, as_text, csv_writer, fitting, json_writer
 
     count = 0
     if form == "table":
@@ -454,10 +446,9 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
                 print_text(fitting(f"  {as_text(item) or 'no names'}", width))
         return count
     out = sys.stdout.buffer
-    sink = json_sink(out, names) if form == "json" else csv_sink(out, names)
+    write = json_writer(out, names) if form == "json" else csv_writer(out, names)
     for count, bet in enumerate(bets, 1):  # noqa: B007
-        sink.write(bet)
-        sink.flush()
+        write(bet)
         out.flush()
     return count
 

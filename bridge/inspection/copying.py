@@ -90,6 +90,8 @@ class TopicCopy:
             raise
         self.window = Window(*self._note["window"])
         """The interval of the first attempt: kept, whatever an age means now."""
+        self.copied = 0
+        """Records that this attempt has copied."""
 
     def _claimed(
         self, reader: Consumer, places: list[TopicPartition], is_empty: bool
@@ -120,8 +122,8 @@ class TopicCopy:
         """End the clients."""
         self._consumer.close()
 
-    def run(self, replay: Replay, copied: Callable[[int], None]) -> None:
-        """Copy all messages; call `copied` with each transaction's records.
+    def run(self, replay: Replay) -> None:
+        """Copy all messages.
 
         Each transaction commits the offsets of all partitions, since Kafka forgets that of one that is not
         committed for `offsets.retention.minutes` (7 days). Raises SinkBroken or TopologyError when Kafka
@@ -138,7 +140,7 @@ class TopicCopy:
             self._write(batch, replay.offsets)
             now = clock.now().monotonic
             self._pace.took(size, now - began, now)
-            copied(len(batch))
+            self.copied += len(batch)
             batch.clear()
             size = 0
 

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
@@ -22,7 +23,7 @@ from bridge.config import Settings
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import EPOCH, format_utc
 from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets, use_system_memory
-from bridge.inspection.formats import CSV_FIELDS, Format, NamesOf, as_text, csv_sink, json_sink
+from bridge.inspection.formats import CSV_FIELDS, Format, NamesOf, as_text, csv_writer, json_writer
 from bridge.inspection.replay import Replay, Window
 from bridge.kafka import admin, clients
 from bridge.reader.batches import NamesIn, Skip
@@ -31,6 +32,9 @@ from bridge.records.message import at
 
 PART_SECONDS: Final = 60.0
 """Between two parts of a Parquet file: they are joined at the end, which takes as long again."""
+
+_BUFFER: Final = 1_000_000
+"""Bytes that are collected before they are written."""
 
 OVER_SECONDS: Final = 600.0
 """After its end, before an hour is exported: what was received in it may still be on its way to Kafka."""
@@ -126,7 +130,7 @@ class Export:
         if not self._resume.exists():
             for piece in (self._partial, self._part(1)):
                 piece.unlink(missing_ok=True)
-        self._file.close()
+        close(self._file)
 
     def run(self, replay: Replay) -> None:
         """Write all bets. Raises BridgeError if the file cannot be written."""
@@ -144,34 +148,28 @@ class Export:
         file.seek(self._size)
         file.truncate()
 
-        sink = self._sink(file, replay)
-
         def save() -> None:
-            sink.flush()
             self._size = _flushed(file)
             self._save(replay.offsets)
 
         replay.save = save
-        for found in replay.values() if self._format == "avro" else replay:
-            self.bets += sink.write(found)
-        sink.flush()
-        if isinstance(sink, AvroSink):
-            self.converted += sink.converted
+        head = not self._size
+        if self._format == "avro":
+            sink = AvroSink(file, load("settled-bet"), replay.codec, _skipping(replay), head=head)
+            for messages in replay.values():
+                self.bets += sink.write(messages)
+            self.converted = sink.converted
+        else:
+            if self._format == "csv" and self._names is None:
+                replay.read_only(CSV_FIELDS)
+            is_json = self._format == "json"
+            write = json_writer(file, self._names) if is_json else csv_writer(file, self._names, head=head)
+            for bet in replay:
+                write(bet)
+                self.bets += 1
         _flushed(file)
         self._partial.replace(self._path)
         synced(self._path.parent)
-
-    def _sink(self, file: BinaryIO, replay: Replay) -> Any:
-        """Return what writes the file: to a container messages, else bets."""
-        head = not self._size
-        match self._format:
-            case "avro":
-                return AvroSink(file, load("settled-bet"), replay.codec, _skipping(replay), head=head)
-            case "csv":
-                if self._names is None:
-                    replay.read_only(CSV_FIELDS)
-                return csv_sink(file, self._names, head=head)
-        return json_sink(file, self._names)
 
     def _run_parquet(self, replay: Replay) -> None:
         use_system_memory()
@@ -290,7 +288,13 @@ def locked(path: Path, partial: Path) -> BinaryIO:
     except OSError:
         os.close(descriptor)
         raise SettingsError(f"--output {path}: another export is writing this file") from None
-    return os.fdopen(descriptor, "r+b")
+    return os.fdopen(descriptor, "r+b", _BUFFER)
+
+
+def close(file: BinaryIO) -> None:
+    """Close a file. What was to be kept was written before, and a disk that is full reported."""
+    with suppress(OSError):
+        file.close()
 
 
 def synced(path: Path) -> Path:

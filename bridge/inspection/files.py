@@ -82,9 +82,6 @@ class AvroSink:
             self._file.write(head.getvalue() + block + self._sync)
         return len(bodies)
 
-    def flush(self) -> None:
-        """Do nothing: each block is whole."""
-
 
 class ParquetSink:
     """A Parquet file of the rows of a batch, made into a table if need be; close it. Needs pyarrow."""

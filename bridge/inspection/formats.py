@@ -5,8 +5,9 @@ None of them shows a raw double as money: a stake is exact, a payout the decimal
 
 from __future__ import annotations
 
+import codecs
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
@@ -119,12 +120,9 @@ def as_row(bet: Bet, names: NamesOf = None) -> list[Any]:
         bet.offset,
     ]
     if names:
-        row.append(_text(_joined([as_text(item) for item in names(bet)])))
+        found = [as_text(item) for item in names(bet)]
+        row.append(_text(" | ".join(name or "?" for name in found)) if any(found) else None)
     return row
-
-
-def _joined(names: Sequence[str | None]) -> str | None:
-    return " | ".join(name or "?" for name in names) if any(names) else None
 
 
 def _text(cell: str | None) -> str | None:
@@ -133,53 +131,16 @@ def _text(cell: str | None) -> str | None:
 
 
 _FORMULAS: Final = frozenset("=+-@\t\r")
-_BUFFER: Final = 1_000_000
-"""Bytes that are collected before they are written."""
 
 
-class LineSink:
-    """Writes bets as lines. `flush` writes what was collected."""
-
-    def __init__(self, file: BinaryIO, line: Callable[[Bet], bytes]) -> None:
-        self._file, self._line = file, line
-        self._lines: list[bytes] = []
-        self._size = 0
-
-    def write(self, bet: Bet) -> int:
-        """Write a line; return 1."""
-        line = self._line(bet)
-        self._lines.append(line)
-        self._size += len(line)
-        if self._size > _BUFFER:
-            self.flush()
-        return 1
-
-    def flush(self) -> None:
-        """Have the file get all lines."""
-        self._file.write(b"".join(self._lines))
-        self._lines.clear()
-        self._size = 0
+def json_writer(file: BinaryIO, names: NamesOf) -> Callable[[Bet], object]:
+    """Return what writes a bet as a line of JSON."""
+    return lambda bet: file.write(orjson.dumps(as_json(bet, names), option=orjson.OPT_APPEND_NEWLINE))
 
 
-def json_sink(file: BinaryIO, names: NamesOf) -> LineSink:
-    """Return what writes JSON lines."""
-    return LineSink(file, lambda bet: orjson.dumps(as_json(bet, names), option=orjson.OPT_APPEND_NEWLINE))
-
-
-def csv_sink(file: BinaryIO, names: NamesOf, *, head: bool = True) -> LineSink:
-    """Return what writes CSV as of RFC 4180, with a head unless the file has one."""
-    row = csv.writer(_Text()).writerow
+def csv_writer(file: BinaryIO, names: NamesOf, *, head: bool = True) -> Callable[[Bet], object]:
+    """Return what writes a bet as a line of CSV as of RFC 4180, with a head unless the file has one."""
+    row = csv.writer(codecs.getwriter("utf-8")(file)).writerow
     if head:
-        file.write(_encoded(row([*COLUMNS, _NAMES] if names else COLUMNS)))
-    return LineSink(file, lambda bet: _encoded(row(as_row(bet, names))))
-
-
-class _Text:
-    """A file whose `write` returns what is written, as does then `writerow` of a writer of CSV."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def _encoded(text: Any) -> bytes:
-    return str(text).encode()
+        row([*COLUMNS, _NAMES] if names else COLUMNS)
+    return lambda bet: row(as_row(bet, names))

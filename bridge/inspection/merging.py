@@ -52,7 +52,7 @@ class Merging:
             self._hold_back()
             self._take()
             open_ = [(lane.reached, p) for p, lane in self._lanes.items() if self._is_open(p)]
-            released = self._released(min(open_, default=_ALL))
+            released = self._released(min(open_, default=(inf, 0)))
             for start in range(0, len(released) or 1, BATCH):
                 self._is_all_out = start + BATCH >= len(released)
                 yield released[start : start + BATCH]
@@ -64,11 +64,8 @@ class Merging:
         """
         if not self._is_all_out:
             return {}
-        return {p: place.offset for p, place in enumerate(self._source.cursor.places) if self._is_free(p)}
-
-    def _is_free(self, partition: int) -> bool:
-        lane = self._lanes.get(partition)
-        return lane is None or not lane.messages
+        waiting = {partition for partition, lane in self._lanes.items() if lane.messages}
+        return {p: place.offset for p, place in enumerate(self._source.cursor.places) if p not in waiting}
 
     def _is_open(self, partition: int) -> bool:
         cursor = self._source.cursor
@@ -138,6 +135,3 @@ class _Lane:
         self.size -= sum(self._sizes[:count])
         for kept in (self.times, self.messages, self._sizes):
             del kept[:count]
-
-
-_ALL: Final = (inf, 0)

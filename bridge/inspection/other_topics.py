@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, TypeAlias
+from typing import BinaryIO, Final, Literal, TypeAlias
 
 import orjson
 from confluent_kafka import Message
 
-from bridge.avro.schemas import load
+from bridge.avro.schemas import SCHEMAS, load
 from bridge.config import Settings
 from bridge.errors import BridgeError, SchemaError
-from bridge.inspection.export import check_target, locked, refuse_existing, synced
+from bridge.inspection.export import check_target, close, locked, refuse_existing, synced
 from bridge.inspection.files import AvroSink, ParquetSink
 from bridge.kafka import admin
 from bridge.kafka.reader import IN_VAIN_SECONDS, TopicScan
-from bridge.reader import CURRENCIES, GAPS, SNAPSHOTS, TRANSLATIONS, Topic
 from bridge.reader.batches import RowBatch
 from bridge.records.message import SkippedRecords, at
 from bridge.registry import Registry
@@ -26,12 +25,6 @@ Name: TypeAlias = Literal["translations", "currencies", "gaps", "snapshots"]
 Form: TypeAlias = Literal["json", "avro", "parquet"]
 AT_ONCE: Final = 1_000
 """Records of a block, or of lines that are written together."""
-TOPICS: Final[dict[Name, Topic[Any]]] = {
-    "translations": TRANSLATIONS,
-    "currencies": CURRENCIES,
-    "gaps": GAPS,
-    "snapshots": SNAPSHOTS,
-}
 
 
 def export_topic(settings: Settings, name: Name, form: Form, output: Path | None, out: BinaryIO) -> int:
@@ -48,17 +41,18 @@ def export_topic(settings: Settings, name: Name, form: Form, output: Path | None
     check_target(output)
     refuse_existing(output)
     partial = output.with_name(f"{output.name}.partial")
-    with locked(output, partial) as file:
-        try:
-            file.truncate()
-            count = _written(settings, topic, name, form, file, partial)
-            file.flush()
-            synced(partial).replace(output)
-            synced(output.parent)
-        except OSError as error:
-            raise BridgeError(f"{output} cannot be written: {error.strerror}") from None
-        finally:
-            partial.unlink(missing_ok=True)
+    file = locked(output, partial)
+    try:
+        file.truncate()
+        count = _written(settings, topic, name, form, file, partial)
+        file.flush()
+        synced(partial).replace(output)
+        synced(output.parent)
+    except OSError as error:
+        raise BridgeError(f"{output} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+        close(file)
     return count
 
 
@@ -66,11 +60,9 @@ def _written(
     settings: Settings, topic: str, name: Name, form: Form, file: BinaryIO, path: Path | None
 ) -> int:
     skipped, count = SkippedRecords(), 0
-    schema_name = TOPICS[name].schema
-    assert schema_name is not None
     with ExitStack() as stack:
         registry = stack.enter_context(Registry(settings.registry))
-        schema, codec = load(schema_name), registry.codec(schema_name)
+        schema, codec = load(SCHEMAS[name]), registry.codec(SCHEMAS[name])
 
         def skip(message: Message, error: SchemaError) -> None:
             skipped.add(at(message, error))

@@ -23,10 +23,10 @@ from bridge.registry import Registry
 if TYPE_CHECKING:
     import pyarrow
 
-    from bridge.avro.arrow import Rows
-
 ROWS: Final = 10_000
 """Rows of a batch, unless it is asked for another number."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of records in a batch, however few they are."""
 _MICROS: Final = {"type": "long", "logicalType": "timestamp-micros"}
 
 
@@ -96,13 +96,14 @@ class RowBatch:
         time: Callable[[Message], int] = written_at,
         names: NamesIn = None,
     ) -> None:
-        from bridge.avro.arrow import Rows
+        from bridge.avro.arrow import Shape
 
-        self._rows: Rows = Rows(schema, codec, most)
-        self._begin()
+        self._shape, self._codec, self._most = Shape(schema), codec, most
         self._skip, self._time, self._names = skip, time, names
+        self._begin()
 
     def _begin(self) -> None:
+        self._values, self._size = self._shape.column(), 0
         self._keys, self._times = Strings(), Longs(nullable=True)
         self._partitions, self._offsets = Longs(), Longs()
         self._texts = Strings(nullable=True)
@@ -114,8 +115,8 @@ class RowBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to take the rows."""
-        return self._rows.is_full
+        """Whether it is time to take the rows: there are as many as are wanted, or as many bytes."""
+        return len(self) >= self._most or self._size >= MOST_BYTES
 
     def add(self, message: Message) -> bool:
         """Add a record, unless it is a tombstone or cannot be read; return whether it was added."""
@@ -124,10 +125,11 @@ class RowBatch:
         try:
             key = key_of(message)
             names = self._names(message) if self._names else ()
-            self._rows.add(value)
+            self._codec.append(value, self._values)
         except SchemaError as error:
             self._skip(message, error)
             return False
+        self._size += len(value)
         self._keys.add(key)
         if -(2**63) <= (time := self._time(message)) < 2**63:
             self._times.add(time)
@@ -150,7 +152,7 @@ class RowBatch:
 
         from bridge.avro.arrow import array_of
 
-        rows = self._rows.take()
+        rows = self._shape.array(self._values)
         columns = {field.name: rows.field(field.name) for field in rows.type}
         columns["key"] = array_of("string", self._keys)
         columns["timestamp"] = array_of(["null", _MICROS], self._times)

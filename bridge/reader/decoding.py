@@ -9,8 +9,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from confluent_kafka import Message
 
-from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.schemas import Fields, load, only
+from bridge.avro.schemas import Fields
 from bridge.errors import SchemaError
 from bridge.reader.records import Bet, Currency, Gap, Snapshot, Translation
 from bridge.records.avro_form import PLAIN, AvroField, AvroForm
@@ -22,7 +21,6 @@ from bridge.registry import Registry
 T_co = TypeVar("T_co", bound=Place, covariant=True)
 _Place: TypeAlias = Mapping[str, Any]
 """The fields of a `Place`."""
-_Datum: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,7 @@ class MessageDecoder(Generic[T_co]):
 
     def __init__(self, topic: Topic[T_co], registry: Registry, fields: Fields | None = None) -> None:
         self._make = topic.make
-        self._codec = topic.schema and registry.codec(topic.schema)
-        if topic.schema and fields:
-            wanted = only(load(topic.schema), fields)
-            self._codec = Codec(wanted, READ_ONLY, registry.schema_by_id, strict=True)
+        self._codec = topic.schema and registry.codec(topic.schema, fields, strict=fields is not None)
 
     def decode(self, message: Message) -> T_co | Removed:
         """Return the record of a message.
@@ -73,7 +68,7 @@ def _dead_letter(place: _Place, message: Message) -> DeadLetter:
     return DeadLetter.read(place, headers_of(message), message.value() or b"")
 
 
-def _form(of: type[T_co], **others: AvroField) -> Callable[[_Place, _Datum], T_co]:
+def _form(of: type[T_co], **others: AvroField) -> Callable[[_Place, Mapping[str, Any]], T_co]:
     """Return what makes records of a type: its fields are those of the schema, but for `others`."""
     own = [field.name for field in fields(of) if field.name not in Place.__slots__]
     form = AvroForm(of, **(dict.fromkeys(own, PLAIN) | others))

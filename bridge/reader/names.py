@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -56,14 +57,10 @@ class Names:
         self._foreign = SkippedRecords()
         self._registry = Registry(settings.registry)
         try:
-            assert TRANSLATIONS.schema is not None
-            self._codec = self._registry.codec(TRANSLATIONS.schema)
-            whole = Source(settings, TRANSLATIONS.name, "start", "end")
-            try:
+            self._codec = self._registry.codec("translation")
+            with closing(Source(settings, TRANSLATIONS.name, "start", "end")) as whole:
                 while not whole.ended:
                     self._take(whole, seconds=LOOK_SECONDS)
-            finally:
-                whole.close()
             offsets = {place.partition: place.offset for place in whole.cursor.places}
             self._source = Source(settings, TRANSLATIONS.name, offsets, None)
         except BaseException:

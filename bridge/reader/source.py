@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from math import inf
 from threading import Event
@@ -217,12 +217,9 @@ def polls(
     settings: Settings, name: str, start: Start, until: Until, stop: Event | None
 ) -> Generator[Iterator[Message], None, None]:
     """Yield the messages of each poll, to the end or until another thread has set `stop`; to be closed."""
-    source = Source(settings, name, start, until)
-    try:
+    with closing(Source(settings, name, start, until)) as source:
         while not source.ended and not (stop and stop.is_set()):
             yield source.messages()
-    finally:
-        source.close()
 
 
 def _moment(start: datetime | timedelta) -> float:

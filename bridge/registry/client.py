@@ -23,7 +23,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 
 from bridge.avro.codec import READ_ONLY, Codec, Codecs
 from bridge.avro.evolution import differences, unlike
-from bridge.avro.schemas import TOPICS, Schema, load, subject
+from bridge.avro.schemas import TOPICS, Fields, Schema, load, only, subject
 from bridge.config import RegistrySettings, env_name, proxy_of, tls
 from bridge.config.files import hazard
 from bridge.config.secrets import digest
@@ -190,9 +190,13 @@ class Registry:
         """Return subject → standing of its schema, without registering it. Raises like `register`."""
         return {(key := subject(topic_prefix, name)): self._compatibility(key, load(name)) for name in names}
 
-    def codec(self, name: str) -> Codec:
-        """Return a codec that reads records of any version of a schema. Asks nothing before the first one."""
-        return Codec(load(name), READ_ONLY, self.schema_by_id)
+    def codec(self, name: str, fields: Fields | None = None, *, strict: bool = False) -> Codec:
+        """Return a codec that reads records of any version of a schema, or only these `fields`, as `Codec`.
+
+        Asks nothing before the first one.
+        """
+        schema = load(name) if fields is None else only(load(name), fields)
+        return Codec(schema, READ_ONLY, self.schema_by_id, strict=strict)
 
     def codecs_of_owner(self, topic_prefix: str) -> Codecs:
         """Register the schemas of the records that the owner of a feed writes. Raises like `register`."""

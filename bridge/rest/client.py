@@ -56,25 +56,26 @@ class Consequence(Enum):
     NEVER = "ApiError at once"
 
 
-def consequence(status: int, *, waits: bool, may_be_unknown: bool) -> Consequence:
-    """Return what to do about a status; `waits` is whether the answer has `Retry-After`.
+def consequence(answer: Answer, request: Request[T]) -> Consequence:
+    """Return what to do about the status of an answer.
 
-    That pause is kept; ProviderPause, for all requests, if it is longer than an hour.
+    A pause in `Retry-After` is kept; ProviderPause, for all requests, if it is longer than an hour.
     """
-    match status:
+    match answer.status:
         case 200:
             return Consequence.READ
-        case 404 if may_be_unknown:
+        case 404 if request.may_be_unknown:
             return Consequence.UNKNOWN
         case 401:
             return Consequence.UNAUTHORIZED
         case 403:
-            return Consequence.AGAIN if waits else Consequence.RIGHT
+            return Consequence.AGAIN if "Retry-After" in answer.headers else Consequence.RIGHT
         case 429:
             return Consequence.SLOWER
         case 408 | 421 | 425:
             return Consequence.AGAIN
-    return Consequence.AGAIN if status >= 500 else Consequence.NEVER  # 400, 404 elsewhere, 204, a redirect
+    # Never: 400, 404 elsewhere, 204, a redirect.
+    return Consequence.AGAIN if answer.status >= 500 else Consequence.NEVER
 
 
 class Client:
@@ -167,7 +168,7 @@ class Client:
 
     def _judge(self, request: Request[T], answer: Answer) -> Answered[T]:
         """Return or raise the consequence of a status other than 200."""
-        found = _of(answer, request)
+        found = consequence(answer, request)
         if found is Consequence.UNKNOWN:
             return Answered(None)
         if found is Consequence.RIGHT:
@@ -187,7 +188,7 @@ class Client:
         """Make one attempt; returns response and content. Raises Unavailable if another may succeed."""
         reader = request.reader(self._settings.max_answer_bytes)
         answer = await self._send_authorized(request, reader)
-        if _of(answer, request) in _PASSES:
+        if consequence(answer, request) in _PASSES:
             raise Unavailable(str(answer))
         if answer.status != 403:
             self._forbidden.discard(request.endpoint)
@@ -216,7 +217,7 @@ class Client:
             token = self._token.read(self._clock().wall)
             answer, _ = await self._send(request, reader, token)
             if answer.status == 401:
-                if trouble := self._token.trouble:
+                if trouble := self._settings.secret.problem():  # its file cannot be read now
                     raise ApiError(f"{request} answered {answer}, and its token cannot be read: {trouble}")
                 self._token.refused |= refused | {token}
                 raise self._unauthorized(request, token, str(answer))
@@ -240,7 +241,7 @@ class Client:
         answer = await self._transport.get(request.target, token, reader.feed, request.body)
         now = self._clock()
         self._check_clock(answer, asked, now)
-        found = _of(answer, request)
+        found = consequence(answer, request)
         if found is Consequence.SLOWER:
             self._pace.refused(now.monotonic, sent_at)
         if found not in _PASSES:
@@ -307,11 +308,6 @@ class _Spell:
         calm = now - self._last_at
         self._last_at = now
         return calm > CALM_SECONDS
-
-
-def _of(answer: Answer, request: Request[T]) -> Consequence:
-    waits = "Retry-After" in answer.headers
-    return consequence(answer.status, waits=waits, may_be_unknown=request.may_be_unknown)
 
 
 _PASSES: Final = (Consequence.AGAIN, Consequence.SLOWER)

@@ -38,11 +38,6 @@ class Token:
         """The environment variable that holds the token or names its file."""
         return "BRIDGE_API__TOKEN_FILE" if self._settings.token_file else "BRIDGE_API__TOKEN"
 
-    @property
-    def trouble(self) -> str:
-        """Why the file cannot be read now; empty if it can, or if there is no file."""
-        return self._settings.secret.problem()
-
     def accept(self, token: str) -> None:
         """Note that the provider accepted this token: it answered anything but 401."""
         if self._settings.token_file is not None:

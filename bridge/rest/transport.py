@@ -67,7 +67,16 @@ class Transport:
         self.base = _base(settings)
         """The base address of all requests, without user name and password."""
         self._timeout = settings.timeout_seconds
-        self._http = _client(settings, network)
+        most = settings.concurrency
+        self._http = httpx2.AsyncClient(
+            transport=network,
+            verify=tls.context("api", settings),
+            proxy=proxy_of("api", self.base, settings.proxy),
+            trust_env=False,
+            timeout=None,  # `get` has one for the whole request
+            limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
+            headers={"Accept": "application/json", "User-Agent": "settlement-bridge"},
+        )
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -83,7 +92,7 @@ class Transport:
         headers = {"Authorization": f"Bearer {token}"} | (
             {"Content-Type": "application/json"} if body else {}
         )
-        refusal = bytearray()
+        refusal = b""
         async with (
             _in_time(self._timeout, "BRIDGE_API__TIMEOUT_SECONDS"),
             self._http.stream(
@@ -91,17 +100,13 @@ class Transport:
             ) as response,
         ):
             if response.status_code != 200:
-                refusal += await _beginning(response, min(REFUSAL_SECONDS, self._timeout / 2))
+                refusal = await _beginning(response, min(REFUSAL_SECONDS, self._timeout / 2))
             else:
                 async for piece in response.aiter_bytes():  # decompressed, at most 1 MiB at once
                     if not take(piece):
                         break
                     await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
-        return Answer(
-            response.status_code,
-            response.headers,
-            bytes(refusal),
-        )
+        return Answer(response.status_code, response.headers, refusal)
 
     async def knock(self) -> int:
         """Send a GET for the base address, without the token; return the status, whatever it is.
@@ -156,16 +161,3 @@ def _base(settings: ApiSettings) -> str:
     except httpx2.InvalidURL:
         raise address_error("api") from None
     return base
-
-
-def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClient:
-    most = settings.concurrency
-    return httpx2.AsyncClient(
-        transport=network,
-        verify=tls.context("api", settings),
-        proxy=proxy_of("api", _base(settings), settings.proxy),
-        trust_env=False,
-        timeout=None,  # `get` has one for the whole request
-        limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
-        headers={"Accept": "application/json", "User-Agent": "settlement-bridge"},
-    )

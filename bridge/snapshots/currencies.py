@@ -38,13 +38,7 @@ class Currencies:
         self._new: dict[bytes, Currency] = {}
         self._notes: dict[str, None] = {}
 
-    async def run(
-        self,
-        asks: Asks,
-        snapshot_id: str,
-        progress: ProgressCallback = lambda what, done, total: None,
-        _: object = None,
-    ) -> Portion:
+    async def run(self, asks: Asks, snapshot_id: str, progress: ProgressCallback, _: object) -> Portion:
         """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
         owed = (f"{_THING}:{symbol}" for symbol in self._owed)
         account = Account(asks, self._settings, owed, progress)

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from bridge import clock as instant
-from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.schemas import load
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import SCHEMAS, load
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.config.api import KINDS
@@ -31,8 +31,8 @@ from bridge.rest.client import Client
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
-from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
-from bridge.snapshots.published import Portion, at_the_end
+from bridge.snapshots.model import MAX_LEFT_OUT, Offsets, Snapshot
+from bridge.snapshots.published import Portion
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.report import Report
 from bridge.snapshots.state import JobState
@@ -42,7 +42,6 @@ from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import HOUR_SECONDS
 from bridge.snapshots.wanted import Estimate, Found, Task
 
-SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
 BUSY_SECONDS: Final = 20.0
 """How long a run waits for the lock: a killed run holds it until its session of 10 s expires."""
 OPEN_SECONDS: Final = 60.0
@@ -63,8 +62,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     last = last_snapshot(settings, task.job, visible=True)
     found = _read(settings, task, last, storage, instant.now().wall, progress)
     with Registry(settings.registry) as registry:
-        codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
-        return _job(settings, codec, found).estimate()
+        return _job(settings, registry.codec(SCHEMAS[task.job]), found).estimate()
 
 
 def _job(
@@ -138,14 +136,13 @@ def make_snapshot(
 
     Raises as `run`.
     """
-    making = _Making(settings, task, codecs["snapshot"], publisher, clock)
-    found = making.read(storage, progress)
+    making = _Making(settings, task, codecs["snapshot"], publisher, clock, storage, progress)
+    found = making.found
     job = _job(settings, codecs[SCHEMAS[task.job]], found, clock)
 
     async def ask() -> Portion:
         async with client:
-            publish = at_the_end if task.narrowed else making.publish_if_due
-            return await job.run(client, making.id, progress, publish)
+            return await job.run(client, making.id, progress, making.publish_if_due)
 
     portion = asyncio.run(ask())
     if not task.narrowed:  # else what bets use stays new for the next run
@@ -174,6 +171,8 @@ class _Making:
         codec: Codec,
         publisher: Publisher,
         clock: Clock,
+        storage: JobStorage,
+        progress: ProgressCallback,
     ) -> None:
         self.started = clock()
         moment = f"{datetime.fromtimestamp(self.started.wall, UTC):%Y%m%dT%H%M%S.%fZ}"
@@ -184,21 +183,20 @@ class _Making:
         self._portions = 0
         self._away_until = 0.0
         """Until when Kafka is not asked again whether it is back."""
-
-    def read(self, storage: JobStorage, progress: ProgressCallback) -> Found:
-        """Return what the run finds."""
-        last, moment = self._publisher.last, self.started.wall
-        self._found = _read(self._settings, self._task, last, storage, moment, progress, self._save)
-        self._due = self._clock().monotonic + PORTION_SECONDS
-        return self._found
+        self.found = _read(settings, task, publisher.last, storage, self.started.wall, progress, self._save)
+        self._due = clock().monotonic + PORTION_SECONDS
 
     async def publish_if_due(self, make: Callable[[str], Portion | None], is_large: bool) -> None:
         """Publish a portion if it is time, and Kafka is not away: it may be, until the end of the run.
 
-        The first one only when the run has taken that long.
+        The first one only when the run has taken that long; of a narrowed one, none.
         """
         now = self._clock().monotonic
-        if now < self._away_until or (now < self._due and not (is_large and self._portions)):
+        if (
+            self._task.narrowed
+            or now < self._away_until
+            or (now < self._due and not (is_large and self._portions))
+        ):
             return
         # In a thread, so that answers go on to arrive.
         if not await asyncio.to_thread(self._publisher.is_reachable):
@@ -210,7 +208,7 @@ class _Making:
 
     def publish(self, portion: Portion, *, whole: bool) -> Snapshot:
         """Publish in one transaction with the state and a Snapshot record. Blocks."""
-        task, found, last = self._task, self._found, self._publisher.last
+        task, found, last = self._task, self.found, self._publisher.last
         found.state.refused["owed"] = portion.owed
         snapshot = Snapshot(
             job=task.job,

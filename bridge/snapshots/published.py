@@ -44,10 +44,6 @@ PublishIfDue: TypeAlias = Callable[[Callable[[str], Portion | None], bool], Awai
 """Called after each answer with what makes a portion, given its id."""
 
 
-async def at_the_end(_: Callable[[str], Portion | None], __: bool) -> None:
-    """Publish nothing before the end of the run."""
-
-
 class Published(Generic[R]):
     """The records by key. `values` are encoded, and counted by kind, of which `kinds` come first."""
 

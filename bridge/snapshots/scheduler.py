@@ -17,7 +17,7 @@ from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.job import run
 from bridge.snapshots.report import Report
 from bridge.snapshots.status import JobStatus, collect
-from bridge.snapshots.view import job_view
+from bridge.snapshots.view import JobView
 from bridge.snapshots.wanted import Task
 
 _TRANSIENT: Final = (ApiError, ProviderPause, KafkaUnavailable, RegistryUnavailable, NotOwner)
@@ -51,7 +51,7 @@ def run_every(
     def report_trouble(reason: str) -> None:
         status.trouble = reason
 
-    page = status_page("snapshots", lambda: job_view(status, steady().wall))
+    page = status_page("snapshots", lambda: JobView(status, steady().wall))
     labels = {"snapshot": task.job}
     app = make_app(labels, status.health, lambda _: collect(status), settings.web, steady, page)
     with served(app, settings.web):

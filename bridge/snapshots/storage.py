@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import Message
 
-from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
+from bridge.avro.codec import Codec, schema_id_of
 from bridge.config import Settings
 from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound, TopologyError
 from bridge.formatting import shortened
@@ -19,7 +19,7 @@ from bridge.records.message import SkippedRecords, at, key_of, record_of
 from bridge.registry import Registry
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.state import JobState
-from bridge.snapshots.usage import bets_schema
+from bridge.snapshots.usage import FIELDS
 
 DAY_SECONDS: Final = 86_400
 LEARNT_AT_ONCE: Final = 200_000
@@ -153,7 +153,7 @@ class JobStorage:
             save()
 
         with Registry(settings.registry) as registry:
-            codec = Codec(bets_schema(self._job), READ_ONLY, registry.schema_by_id)
+            codec = registry.codec("settled-bet", FIELDS[self._job])
 
             def take(message: Message) -> None:
                 nonlocal bets, unsaved

@@ -32,7 +32,7 @@ from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.forgotten import forgotten
 from bridge.snapshots.lists import ListedKinds
 from bridge.snapshots.model import Translation, kind_of, numbers_in
-from bridge.snapshots.published import Portion, Published, PublishIfDue, at_the_end
+from bridge.snapshots.published import Portion, Published, PublishIfDue
 from bridge.snapshots.report import IdComparison, cover, some
 from bridge.snapshots.texts import Merged
 from bridge.snapshots.wanted import Estimate, Found, Wanted, chunks
@@ -52,7 +52,7 @@ class Translations:
         self._settings, self._found, self._task, self._clock = settings, found, found.task, clock
         self._questions = Questions(settings)
         self._published = Published(found.present, codec, Translation, KINDS)
-        self.wanted = Wanted.of(found, self._published.get)
+        self.wanted = Wanted(found, self._published.get)
         if found.refreshes and settings.keep_names == "days" and found.state.usage.of["event"]:
             self._published.gone = forgotten(found.present, self._published.get, found.state.usage)
         self._merged = Merged(self._task, settings.language_keys, self._published.get)
@@ -67,11 +67,7 @@ class Translations:
         )
 
     async def run(
-        self,
-        asks: Asks,
-        snapshot_id: str,
-        progress: ProgressCallback = lambda what, done, total: None,
-        publish: PublishIfDue = at_the_end,
+        self, asks: Asks, snapshot_id: str, progress: ProgressCallback, publish: PublishIfDue
     ) -> Portion:
         """Ask about everything and merge it. Raises ApiError, AuthError and ClockError."""
         wanted = self.wanted

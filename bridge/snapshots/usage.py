@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from bridge.avro.schemas import Fields, Schema, load, only
+from bridge.avro.schemas import Fields
 from bridge.config.api import Kind
 from bridge.rest.endpoints import MAX_SYMBOL_CHARACTERS
 from bridge.snapshots.model import Job, key_of
@@ -21,7 +21,7 @@ MAX_IDS_OF_EVENT: Final = 20_000
 """Markets, and selections, kept for one event: they must fit into a record."""
 
 _CURRENCY: Final[Fields] = {"amount": {"currency": {}}}
-_FIELDS: Final[dict[Job, Fields]] = {
+FIELDS: Final[dict[Job, Fields]] = {
     "translations": {
         **_CURRENCY,
         "selections": {
@@ -36,12 +36,7 @@ _FIELDS: Final[dict[Job, Fields]] = {
     },
     "currencies": _CURRENCY,
 }
-
-
-def bets_schema(job: Job) -> Schema:
-    """Return a reader schema for settled bets with the fields that a job learns from."""
-    found: Schema = only(load("settled-bet"), _FIELDS[job])
-    return found
+"""What a job learns from, of a settled bet."""
 
 
 class EventPlace(NamedTuple):
@@ -83,7 +78,7 @@ class Usage:
         """What `add` has changed."""
 
     def add(self, bet: Mapping[str, Any], hour: int = 0, run: int = 1) -> None:
-        """Add a settled bet, decoded with a `bets_schema`, received in the hour that begins at `hour`.
+        """Add a settled bet, with a job's `FIELDS`, received in the hour that begins at `hour`.
 
         `run` is noted wherever that is news.
         """

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from bridge.observability.view import Headline
-from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Counts, Omission
-from bridge.snapshots.report import Covered
+from bridge.snapshots.model import MAX_LEFT_OUT, NO_RIGHT, Omission
 from bridge.snapshots.status import ITS_TURN, JobStatus
 
 MOST_LEFT_OUT: Final = 20
@@ -56,52 +54,33 @@ _FORBIDDEN = Headline(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A snapshot job at one moment, in words and figures. None is what is not known."""
+    """What there is to say at `now`, Unix seconds, about a job that other threads go on with.
 
-    now: float
-    status: JobStatus
-    state: str
-    """In a word, for the title."""
-    headline: Headline
-    reason: str
-    coverage: tuple[Covered, ...]
-    kinds: Mapping[str, Counts] | None
-    more_kinds: int
-    left_out: tuple[Omission, ...] | None
-    """What nobody but the provider can mend comes first."""
-    more_left_out: str
+    None is what is not known.
+    """
+
+    def __init__(self, status: JobStatus, now: float) -> None:
+        self.now, self.status = now, replace(status)
+        self.state, self.headline, self.reason = _state(self.status, now)
+        self.coverage = [*self.status.coverage.values()]
+        snapshot = self.status.last.snapshot if self.status.last else None
+        counts = snapshot.counts if snapshot else {}
+        self.kinds = dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None
+        self.more_kinds = max(0, len(counts) - MOST_KINDS)
+        left_out = sorted(snapshot.left_out, key=_urgency) if snapshot else []
+        self.left_out = left_out[:MOST_LEFT_OUT] if snapshot else None
+        """What nobody but the provider can mend comes first."""
+        more, at_least = len(left_out) - MOST_LEFT_OUT, len(left_out) == MAX_LEFT_OUT
+        self.more_left_out = f"and {'at least ' if at_least else ''}{more:,} more" if more > 0 else ""
 
     def since(self, moment: float) -> float:
         """How long ago that was, in whole seconds; 0 for what another thread has noted just now."""
         return max(0.0, round(self.now - moment))
 
 
-def job_view(status: JobStatus, now: float) -> JobView:
-    """Return what there is to say at `now`, Unix seconds, about a job that other threads go on with."""
-    status = replace(status)
-    snapshot = status.last.snapshot if status.last else None
-    state, headline, reason = _state(status, now)
-    counts = snapshot.counts if snapshot else {}
-    left_out = sorted(snapshot.left_out, key=_urgency) if snapshot else []
-    more = len(left_out) - MOST_LEFT_OUT
-    at_least = "at least " if len(left_out) == MAX_LEFT_OUT else ""
-    return JobView(
-        now=now,
-        status=status,
-        state=state,
-        headline=headline,
-        reason=reason,
-        coverage=tuple(status.coverage.values()),
-        kinds=dict(sorted(counts.items())[:MOST_KINDS]) if snapshot else None,
-        more_kinds=max(0, len(counts) - MOST_KINDS),
-        left_out=tuple(left_out[:MOST_LEFT_OUT]) if snapshot else None,
-        more_left_out=f"and {at_least}{more:,} more" if more > 0 else "",
-    )
-
-
 def _state(status: JobStatus, now: float) -> tuple[str, Headline, str]:
+    """Return a word for the title, what to say, and why."""
     healthy = status.health(now).healthy
     if not healthy.ok:
         return "Stuck", _STUCK, healthy.reason

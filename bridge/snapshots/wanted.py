@@ -108,40 +108,24 @@ class Found:
         return self.full and not self.task.narrowed
 
 
-@dataclass(frozen=True, slots=True)
 class Wanted:
-    """The ids to ask about. What the lists and other answers have is not asked about by its id."""
+    """The ids to ask about: what is owed and what is used; unless the run is full, only what the topic lacks.
 
-    owed: Collection[str]
-    """Names of what earlier runs failed to learn, as far as this one asks again."""
-    known: dict[Listed, Sequence[int]]
-    """Ids that the topic has."""
-    used: dict[Listed, set[int]]
-    """What bets within `api.keep_days` use; empty unless the run may learn that something is gone."""
-    listed: dict[Listed, set[int]]
-    events: list[int]
-    """The newest first, by their ids: whose names are fetched."""
-    markets: list[int]
-    """Likewise: whose markets and selections are."""
-    selections: list[int]
-    """Selections whose templates are."""
-    types: dict[int, list[int]]
-    """Sport → market types."""
+    What the lists and other answers have is not asked about by its id. A run that is resumed has asked about
+    its events before. `read` returns the topic's record of a key.
+    """
 
-    @classmethod
-    def of(cls, found: Found, read: Callable[[bytes], Translation | None]) -> Wanted:
-        """Return what is owed and what is used; unless the run is full, only what the topic lacks.
-
-        One that is resumed has asked about its events before. `read` returns the topic's record of a key.
-        """
+    def __init__(self, found: Found, read: Callable[[bytes], Translation | None]) -> None:
         task, usage, refused = found.task, found.usage, found.state.refused
-        in_use: dict[Listed, set[int]] = {}
-        owed: Collection[str] = refused["owed"]
+        self.used: dict[Listed, set[int]] = {}
+        """What bets within `api.keep_days` use; empty unless the run may learn that something is gone."""
+        self.owed = refused["owed"]
+        """Names of what earlier runs failed to learn, as far as this one asks again."""
         if not task.narrowed:  # a narrowed one leaves what is not its own to the next whole run
-            owed = {*filter(task.covers, refused["owed"] | refused["partial"])}
+            self.owed = {*filter(task.covers, refused["owed"] | refused["partial"])}
         if found.refreshes:
-            in_use = _kinds_in_use(found.state.usage, read)
-            owed = {*_still_wanted(owed, found.state.usage, in_use)}
+            self.used = _kinds_in_use(found.state.usage, read)
+            self.owed = {*_still_wanted(self.owed, found.state.usage, self.used)}
 
         def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
             is_asked = found.full and not (found.resumed and kind not in LISTED)
@@ -158,7 +142,7 @@ class Wanted:
                 wanted("selection", x) for x in use.selections if x
             )
 
-        names = _by_kind(filter(task.covers, owed))
+        names = _by_kind(filter(task.covers, self.owed))
 
         def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
             if task.events is not None:
@@ -168,22 +152,22 @@ class Wanted:
         def numbers(kind: Kind, used: Iterable[int]) -> set[int]:
             return {x for x in used if wanted(kind, x)}.union(x for (x,) in names[kind])
 
+        self.known = {kind: _ids_of(kind, found.present) for kind in LISTED}
+        """Ids that the topic has."""
+        self.listed = {kind: numbers(kind, usage.of.get(kind, ())) for kind in LISTED}
+        self.events = events("event", lambda x: wanted("event", x))
+        """The newest first, by their ids: whose names are fetched."""
+        self.markets = events("markets", lacks_markets)
+        """Likewise: whose markets and selections are."""
+        has_templates = "selection-template" in task.kinds
+        self.selections = sorted(numbers("selection-template", usage.selections() if has_templates else ()))
+        """Selections whose templates are."""
+        self.types: dict[int, list[int]] = {}
+        """Sport → market types."""
         template: Final = "market-type-template"
-        types: dict[int, list[int]] = {}
         new = {x for x in usage.of["market-type"] if wanted(template, x[1], x[0])}
         for sport, number in sorted(new | names[template]):
-            types.setdefault(sport, []).append(number)
-        has_templates = "selection-template" in task.kinds
-        return cls(
-            owed=owed,
-            known={kind: _ids_of(kind, found.present) for kind in LISTED},
-            used=in_use,
-            listed={kind: numbers(kind, usage.of.get(kind, ())) for kind in LISTED},
-            events=events("event", lambda x: wanted("event", x)),
-            markets=events("markets", lacks_markets),
-            selections=sorted(numbers("selection-template", usage.selections() if has_templates else ())),
-            types=types,
-        )
+            self.types.setdefault(sport, []).append(number)
 
 
 def _by_kind(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:

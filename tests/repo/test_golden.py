@@ -78,7 +78,8 @@ PLAN = MovePlan(
 )
 FINDINGS = Findings()
 FINDINGS.violate(Violation(Proof.VERSION, "goes back", "settlement.bets", 3, 9, int(NOW) * 1000, "b"))
-AUDITED = Audited("settlement-v4", NOW, {"settlement-v4": CHECKPOINT}, 1, 2, 3, 4, 10, 0.5, FINDINGS)
+READ = {"checkpoints": 1, "bets": 2, "deadLetters": 3, "gaps": 4}
+AUDITED = Audited("settlement-v4", NOW, {"settlement-v4": CHECKPOINT}, READ, 10, 0.5, FINDINGS)
 RUN = report(notes=("odd",), forbidden=("/api/x",), complete=False).as_json()
 LETTERS = (letter(1), letter(2, "Invalid JSON: at line 1"))
 

@@ -85,7 +85,7 @@ def test_a_copy_that_fails_says_what_to_do(
 ) -> None:
     kafka.error = None if code is None else KafkaError(code)
     with pytest.raises(raised) as caught:
-        copy().run(NOTHING, lambda _: None)
+        copy().run(NOTHING)
     assert type(caught.value) is raised
     assert named in str(caught.value)
     assert (AGAIN in str(caught.value)) == (named.endswith(AGAIN))
@@ -101,7 +101,7 @@ def test_the_error_behind_another_is_told(kafka: Refused, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(kafka, "begin_transaction", begin)
     with pytest.raises(SinkBroken, match=f"no right to Write the topic {TARGET}; grant it"):
-        copy().run(NOTHING, lambda _: None)
+        copy().run(NOTHING)
 
 
 def test_a_group_that_may_not_be_read_is_told_before_anything_is_copied(
@@ -169,8 +169,9 @@ def test_a_copy_takes_as_much_at_once_as_kafka_does_in_time(
     monkeypatch.setattr(kafka, "produce", lambda _topic, value, *_, **__: opened.append(value), raising=False)
     bets = [Message("bets", 0, n, b"key", b"%500d" % n, timestamp=(1, 0)) for n in range(3000)]
     replay: Any = SimpleNamespace(offsets={0: 0}, messages=lambda: iter(bets))
-    copy().run(replay, lambda _: None)
+    (of_bets := copy()).run(replay)
     assert taken == [bet.value() for bet in bets]
+    assert of_bets.copied == len(bets)
 
 
 def test_nobody_asks_for_the_ends_of_a_topic_that_was_just_made(

@@ -6,14 +6,14 @@ import csv
 import io
 import json
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
+from bridge.config import RegistrySettings
 from bridge.errors import SchemaError
 from bridge.inspection.formats import (
     COLUMNS,
@@ -23,9 +23,9 @@ from bridge.inspection.formats import (
     as_line,
     as_row,
     as_text,
-    csv_sink,
+    csv_writer,
     fitting,
-    json_sink,
+    json_writer,
 )
 from bridge.reader import BETS, Bet, ItemNames, LegNames
 from bridge.reader.decoding import MessageDecoder
@@ -102,9 +102,7 @@ def test_names_that_are_missing_are_null() -> None:
     assert as_row(bet(), lambda _: [none, NAMES])[-1] == f"? | {as_text(NAMES)}"
     assert [*as_json(bet(), lambda _: [none])["names"][0].values()] == [None, [], *[None] * 5, []]
     file = io.BytesIO()
-    sink = csv_sink(file, lambda _: [none, none])
-    sink.write(bet())
-    sink.flush()
+    csv_writer(file, lambda _: [none, none])(bet())
     assert file.getvalue().endswith(b",9,\r\n")
 
 
@@ -119,14 +117,12 @@ def test_a_redriven_bet_was_received_when_its_message_was() -> None:
 
 def test_csv_survives_what_a_bet_may_hold() -> None:
     file = io.BytesIO()
-    first = csv_sink(file, None)
+    first = csv_writer(file, None)
     hostile = ['a"b\n,c', "=HYPERLINK(1)", "+1", "@x"]
     for key in hostile:
-        first.write(bet(key, amount=None, payout=-5.0))
-    first.flush()
-    second = csv_sink(file, None, head=False)
-    second.write(bet("last", payout=1e12, amount={**VALUE["amount"], "precision": 9}))
-    second.flush()
+        first(bet(key, amount=None, payout=-5.0))
+    second = csv_writer(file, None, head=False)
+    second(bet("last", payout=1e12, amount={**VALUE["amount"], "precision": 9}))
     rows = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
     assert [row["betId"] for row in rows] == ['a"b\n,c', "'=HYPERLINK(1)", "'+1", "'@x", "last"]
     assert tuple(rows[0]) == COLUMNS
@@ -140,17 +136,16 @@ def test_csv_survives_what_a_bet_may_hold() -> None:
 
 def test_json_lines_end_in_line_ends() -> None:
     file = io.BytesIO()
-    sink = json_sink(file, None)
-    sink.write(bet("one\n"))
-    sink.write(bet("two"))
-    sink.flush()
+    write = json_writer(file, None)
+    write(bet("one\n"))
+    write(bet("two"))
     assert [json.loads(line)["key"] for line in file.getvalue().splitlines()] == ["one\n", "two"]
 
 
-def test_csv_needs_no_other_fields() -> None:
+def test_csv_needs_no_other_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     codec = Codec(load("settled-bet"), 7)
-    only = SimpleNamespace(codec=lambda _: codec, schema_by_id=lambda _: load("settled-bet"))
-    registry = cast(Registry, only)
+    registry = Registry(RegistrySettings(url="http://nowhere.invalid"))
+    monkeypatch.setattr(registry, "schema_by_id", lambda _: load("settled-bet"))
     message = Message("t", 3, 9, b"b", codec.encode(FULL_BET), None, timestamp=(1, 1_790_000_001_000))
     whole, part = (MessageDecoder(BETS, registry, fields).decode(message) for fields in (None, CSV_FIELDS))
     assert isinstance(whole, Bet)

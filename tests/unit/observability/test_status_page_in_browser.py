@@ -8,7 +8,7 @@ import pytest
 
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.view import View
-from bridge.snapshots.view import job_view
+from bridge.snapshots.view import JobView
 from tests.browser import Tab, browser
 from tests.shown import CATCHING_UP, GAP, LIVE, NOW, STANDBY, STATES, pages, serving, show
 from tests.snapshots import replace
@@ -88,7 +88,7 @@ def test_each_state_is_readable(shown: Shown, name: str, width: int) -> None:
 @pytest.mark.parametrize("name", JOBS)
 def test_each_state_of_a_snapshot_job_is_readable(tab: Tab, name: str, width: int) -> None:
     with serving(reports.pages(JOBS[name]), lambda: LIVE) as server:
-        is_readable(Shown(tab, server.url), width, job_view(JOBS[name], LATER).headline.sentence)
+        is_readable(Shown(tab, server.url), width, JobView(JOBS[name], LATER).headline.sentence)
         tab.open("about:blank")
 
 

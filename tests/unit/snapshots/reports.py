@@ -11,7 +11,7 @@ from bridge.observability.status_page import status_page
 from bridge.snapshots.model import NO_RIGHT, Counts, Omission, Snapshot
 from bridge.snapshots.report import Covered, Report
 from bridge.snapshots.status import ITS_TURN, JobStatus
-from bridge.snapshots.view import job_view
+from bridge.snapshots.view import JobView
 
 AT = 1_790_000_000.0
 SNAPSHOT = Snapshot(
@@ -83,4 +83,4 @@ JOBS = {
 
 def pages(status: JobStatus, now: float = LATER) -> Mapping[str, Page]:
     """Return the status page of a job, its files and its stream."""
-    return status_page("snapshots", lambda: job_view(status, now))
+    return status_page("snapshots", lambda: JobView(status, now))

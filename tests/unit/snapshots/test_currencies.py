@@ -11,7 +11,7 @@ from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
 from bridge.snapshots.wanted import Estimate
 from bridge_sandbox.provider.world.currencies import ACTIVE, UNLISTED
-from tests.unit.snapshots.world import Provider, Topic, api, mention, translate, written
+from tests.unit.snapshots.world import Provider, Topic, api, at_the_end, mention, translate, written
 
 LIST = "/api/CurrencyExchange/active-currencies"
 PRECISION = "/api/CurrencyExchange/currency-precision"
@@ -146,7 +146,7 @@ async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
     job = Currencies(api(), found.codec, found.known(USED, full))
     rows = job.estimate()
     assert rows == [Estimate(LIST, 4, 4), Estimate(PRECISION, 0, 3 if full else 1)]
-    await job.run(provider, "id")
+    await job.run(provider, "id", lambda *_: None, at_the_end)
     asked = provider.asked()
     assert asked["active-currencies"] == 4
     assert asked["currency-precision"] == (2 if full else 1)

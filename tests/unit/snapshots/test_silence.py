@@ -22,7 +22,7 @@ from bridge.snapshots.translations import Translations
 from bridge.snapshots.usage import EventPlace, Usage, Use
 from bridge.snapshots.wanted import Task
 from tests.unit.snapshots.provider import SPORTS, api, now
-from tests.unit.snapshots.world import Topic
+from tests.unit.snapshots.world import Topic, at_the_end
 from tests.virtual.loop import run
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def fetched(mood: Mood, *, events: int = 0, markets: int = 0, vanished: int = 0,
             found = topic.known(used, not owed, Task.translations(settings))
             job = Translations(settings, topic.codec, found, now)
             try:
-                portion = await job.run(client, "id")
+                portion = await job.run(client, "id", lambda *_: None, at_the_end)
                 left_out, left = len(portion.left_out), len(portion.owed)
             except ApiError as caught:
                 error = caught

@@ -20,6 +20,7 @@ from tests.unit.snapshots.world import (
     Topic,
     alone,
     api,
+    at_the_end,
     first_run,
     keys,
     mention,
@@ -264,7 +265,7 @@ async def test_progress_of_each_step_is_reported() -> None:
     reported: list[tuple[str, int, int]] = []
     topic = Topic()
     job = Translations(api(), topic.codec, topic.known(mention(*EVENTS[:3]), full=False))
-    await job.run(Provider(Random(1)), "id", lambda *given: reported.append(given))
+    await job.run(Provider(Random(1)), "id", lambda *given: reported.append(given), at_the_end)
     steps = {what: total for what, _, total in reported}
     lists, templates = (f"{kind}s" for kind in LISTED), ("selection templates", "market type templates")
     assert [*steps] == [*lists, "events", "markets", *templates]

@@ -10,12 +10,11 @@ import orjson
 import pytest
 
 from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.schemas import load
+from bridge.avro.schemas import load, only
 from bridge.config.api import KINDS
 from bridge.messages.parser import MessageParser
-from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.state import NAMES_PER_RECORD, JobState
-from bridge.snapshots.usage import HOUR_SECONDS, MAX_IDS_OF_EVENT, EventPlace, Usage, bets_schema
+from bridge.snapshots.usage import FIELDS, HOUR_SECONDS, MAX_IDS_OF_EVENT, EventPlace, Usage
 from bridge_sandbox.provider.stream import Stream, StreamSettings
 from tests.integration.snapshots import Mentioned
 from tests.unit.snapshots.world import NOW, WORLD, bet, item, keys, mention, merge
@@ -26,7 +25,8 @@ EVENT, OTHER, THIRD = WORLD.events[:3]
 
 def test_a_bet_of_the_topic_says_what_it_uses() -> None:
     writer = Codec(load("settled-bet"), 7)
-    readers = [Codec(bets_schema(job), READ_ONLY, lambda _: load("settled-bet")) for job in SCHEMAS]
+    whole = load("settled-bet")
+    readers = [Codec(only(whole, FIELDS[job]), READ_ONLY, lambda _: whole) for job in FIELDS]
     used, parser, stream = Usage(), MessageParser(), Stream(WORLD, NOW, StreamSettings(rate=100))
     bodies = [stream.message(slot).body for slot in range(600)]
     for body, reader in product(bodies, readers):

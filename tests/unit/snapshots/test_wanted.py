@@ -56,7 +56,7 @@ def wanted(
     state = JobState("translations", {})
     state.usage, state.refused["owed"] = used, {*owed}
     found = Found(ALL, dict.fromkeys(present, b""), used, state, full, resumed=resumed)
-    return Wanted.of(found, {event.key: event for event in events}.get)
+    return Wanted(found, {event.key: event for event in events}.get)
 
 
 def test_a_full_run_owes_only_what_bets_use() -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 import orjson
 
 from bridge.avro.codec import Codec
-from bridge.avro.schemas import load
+from bridge.avro.schemas import SCHEMAS, load
 from bridge.clock import Instant
 from bridge.config import ApiSettings, Settings
 from bridge.config.api import KINDS
@@ -25,7 +25,7 @@ from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
 from bridge.rest.json_stream import Unfinished
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.job import SCHEMAS, make_snapshot
+from bridge.snapshots.job import make_snapshot
 from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
 from bridge.snapshots.published import Portion
 from bridge.snapshots.state import JobState
@@ -255,6 +255,10 @@ def alone(*events: int, place: tuple[int, int, int] = (1, 1, 1)) -> Usage:
     return used
 
 
+async def at_the_end(*_: object) -> None:
+    """Publishes nothing before the end of a run."""
+
+
 async def translate(
     provider: Provider,
     topic: Topic,
@@ -268,7 +272,8 @@ async def translate(
     settings = settings or api()
     found = topic.known(references, full, scope or topic.task(settings))
     of = Currencies if found.task.job == "currencies" else Translations
-    return topic.take(await of(settings, topic.codec, found).run(provider, topic.snapshot_id()), found)
+    job = of(settings, topic.codec, found)
+    return topic.take(await job.run(provider, topic.snapshot_id(), lambda *_: None, at_the_end), found)
 
 
 async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
