@@ -275,10 +275,10 @@ def check_transactions(settings: Settings) -> Finding:
     watch = TransactionWatch(
         settings, [topic.name for topic in topics.declare(settings).of_feed()], clock.now
     )
-    look = watch.look()
+    look = watch.look(clients.admin(settings.kafka))
     for _ in range(LOOKS):
         time.sleep(LOOK_SECONDS)
-        look = watch.look()
+        look = watch.look(clients.admin(settings.kafka))
         if not look.open and not look.unknown:
             break
     return assess_transactions(settings.kafka, look, clock.now().wall)

@@ -132,28 +132,21 @@ def first_times(settings: Settings, places: Sequence[RecordPlace]) -> dict[Recor
 
 
 class TransactionWatch:
-    """Remembers from look to look which transactions stay open. `look` and `close` block."""
+    """Remembers from look to look which transactions stay open."""
 
     def __init__(self, settings: Settings, topics: Sequence[str], clock: Clock) -> None:
         self._settings = settings
         self._topics = topics
         self._clock = clock
-        self._client: AdminClient | None = None
         self._seen: Mapping[RecordPlace, Instant] = {}
         """When each place was first seen."""
         self._times: Mapping[RecordPlace, float] = {}
         """The timestamps of the first records, as far as they could be read."""
 
-    def look(self) -> Look:
-        """Look for the transactions that are open now and were at the last look.
-
-        Raises as `hidden`. The next look uses a new client unless all topics have answered this one.
-        """
-        client, self._client = self._client or clients.admin(self._settings.kafka), None
+    def look(self, client: AdminClient) -> Look:
+        """Find the transactions that are open now and were at the last look. Blocks. Raises as `hidden`."""
         asked = self._clock()
         places, look = hidden(client, self._topics)
-        if not look.unknown:
-            self._client = client
         answered = self._clock()
         lasting = [place for place in places if place in self._seen]
         seen = {place: self._seen.get(place, answered) for place in places}
@@ -165,10 +158,6 @@ class TransactionWatch:
         began = {place: min(times.get(place, inf), seen[place].wall) for place in lasting}
         ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
         return look._replace(open=tuple(OpenTransaction(it, began[it], ages[it]) for it in lasting))
-
-    def close(self) -> None:
-        """Destroy the client, which may block."""
-        self._client = None
 
 
 def show_producer(settings: KafkaSettings, place: RecordPlace) -> str:

@@ -34,7 +34,6 @@ from bridge import clock
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
-from bridge.kafka.blocking import BackgroundProbe
 from bridge.kafka.errors import KafkaUnavailable, denied, explained, is_transient, lacks_right
 from bridge.kafka.patience import ASK_SECONDS, patience
 from bridge.log import get
@@ -371,36 +370,3 @@ class LeaderElection:
         self._owner.clear()
         self._changed()
         self._handover.wait_for(self._term, self._closing)
-
-
-class GroupProbe:
-    """Looks at the group of an election, with a client that only the thread `name` holds.
-
-    Where a client is destroyed, it waits for librdkafka's threads, and they for DNS.
-    """
-
-    def __init__(self, settings: KafkaSettings, election: LeaderElection, name: str) -> None:
-        self._settings = settings
-        self._election = election
-        self._client: AdminClient | None = None
-        self._probe = BackgroundProbe(name)
-
-    async def run(self) -> Group | None:
-        """Return the group; None if Kafka refuses. After an error the next run has a new client.
-
-        Raises KafkaUnavailable when no broker answers, or the call does not return.
-        """
-        return await self._probe.run(self._look)
-
-    def close(self) -> None:
-        """Destroy the client, without waiting for that."""
-        self._probe.close(self._let_go)
-
-    def _look(self) -> Group | None:
-        client, self._client = self._client or clients.admin(self._settings), None
-        group = self._election.look(client)
-        self._client = client
-        return group
-
-    def _let_go(self) -> None:
-        self._client = None

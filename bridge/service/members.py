@@ -8,9 +8,10 @@ from typing import NoReturn
 from bridge.clock import Clock
 from bridge.config import KafkaSettings
 from bridge.kafka import clients
+from bridge.kafka.blocking import BackgroundProbe
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
-from bridge.ownership.election import GroupProbe, LeaderElection
+from bridge.ownership.election import LeaderElection
 from bridge.ownership.group import Group, StandbyWait
 from bridge.records.checkpoint import State
 from bridge.service import memory
@@ -40,12 +41,12 @@ class Members:
 
     async def watch_as_standby(self, leadership: LeaderElection) -> NoReturn:
         """Keep the state current: whom this process stands by for, or that Kafka is unreachable."""
-        probe = GroupProbe(self._settings, leadership, "standby")
+        probe = BackgroundProbe(self._settings, "standby")
         standby = StandbyWait(self.owner_id, clients.session_seconds(self._settings))
         try:
             while True:
                 try:
-                    self.group = group = await probe.run()
+                    self.group = group = await probe.run(leadership.look)
                 except KafkaUnavailable as error:
                     self.group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
@@ -68,12 +69,12 @@ class Members:
     async def watch_as_owner(self, leadership: LeaderElection) -> NoReturn:
         """Keep the members current while this process owns the feed."""
         self.succeeded = False
-        probe = GroupProbe(self._settings, leadership, "group")
+        probe = BackgroundProbe(self._settings, "group")
         told = set[type[Exception]]()
         try:
             while True:
                 try:
-                    self.group = await probe.run()
+                    self.group = await probe.run(leadership.look)
                     told.clear()
                 except Exception as error:  # noqa: BLE001  # whatever it is, the feed goes on
                     self.group = None
