@@ -30,7 +30,8 @@ from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.checkpoint import Checkpoint, State
-from bridge.service import last_bets, memory
+from bridge.service import memory
+from bridge.service.checkpointer import SHOWN_BETS
 from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
 from bridge.service.members import Members
@@ -114,7 +115,7 @@ class _Service:
             settings_file=self._settings.file and str(self._settings.file),
             compiled=compiled(),
         )
-        show = lru_cache(2 * last_bets.MOST)(self._decode_and_show)
+        show = lru_cache(2 * SHOWN_BETS)(self._decode_and_show)
         app = make_app(
             {"feed": feed.name},
             lambda now: judge(self._snapshot, now),
