@@ -64,7 +64,6 @@ class Checkpointer:
         """The last checkpoint, committed or being committed."""
         self._committing: Batch | None = None
         """What is being committed."""
-        self._commits = 0
         self._rewound = False
         """Whether its checkpoint takes the position back."""
         self._produced = 0
@@ -128,17 +127,16 @@ class Checkpointer:
         while not committed:
             head = self._take_head()
             self._start(head, check_generation=check_generation)
-            before = self._commits
-            await self._finish()
-            committed = head is None and self._commits > before
+            committed = await self._finish() and head is None
 
-    async def _finish(self) -> None:
+    async def _finish(self) -> bool:
+        """Wait for the running commit. Return whether it was not too much."""
         try:
             await self.committer.finish()
         except TooMuch as error:
             self._take_back(error)
-        else:
-            self._collect()
+            return False
+        return self._collect()
 
     @property
     def _is_large(self) -> bool:
@@ -167,7 +165,6 @@ class Checkpointer:
         if self._committing is not None:
             assert committed is not None
             self.term.topics = committed.topics
-            self._commits += 1
             self.visibility.observe(self._committing, self._clock().wall, self.term.timekeeper.skew)
             pace.took(self._committing.bytes, self.committer.took, now)
             self.pipeline.transaction_bytes = pace.bytes
