@@ -64,13 +64,6 @@ def run(settings: Settings, tell: Callable[[BridgeError], object]) -> None:
         asyncio.run(service.serve())
 
 
-class _Provider:
-    """The provider at the address in the settings (`bridge.service.interfaces.Provider`)."""
-
-    connect = staticmethod(client.connect)
-    ask_time = staticmethod(provider_clock.ask)
-
-
 class _Service:
     """One process: stands by, owns the feed while it is the leader, and serves its status."""
 
@@ -174,7 +167,8 @@ class _Service:
             writer=lambda on_error: BatchWriter(
                 self._settings, leadership, found.stored.refuse_other_feeds, on_error, guard
             ),
-            provider=_Provider(),
+            connect=client.connect,
+            ask_time=provider_clock.ask,
             clock=self._clock,
         )
         watch = asyncio.create_task(

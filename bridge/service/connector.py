@@ -32,7 +32,7 @@ from bridge.records.checkpoint import State
 from bridge.records.gap import Cause, FeedGap
 from bridge.service.attempts import Attempts
 from bridge.service.checkpointer import Checkpointer
-from bridge.service.interfaces import FeedConnection, OwnerChecks, Provider
+from bridge.service.interfaces import Connect, FeedConnection, OwnerChecks
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
 
@@ -52,7 +52,7 @@ GAP_RECOVERY_HINT = (
 class Connector:
     """Opens one connection after the other."""
 
-    provider: Provider
+    open: Connect
     term: Term
     pipeline: Pipeline
     checkpointer: Checkpointer
@@ -223,7 +223,7 @@ class Connector:
 
     async def _open(self, asked: HandshakeRequest, decided: Instant) -> FeedConnection:
         try:
-            connection = await self.provider.connect(self._feed, asked, self.term.wake.set, self._clock)
+            connection = await self.open(self._feed, asked, self.term.wake.set, self._clock)
         except FeedRefused as error:
             refused, pause = self.attempts.is_refusal(error), error.retry_after
             self.term.limiter.answered(self._clock(), refused=refused, retry_after=pause)

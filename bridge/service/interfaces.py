@@ -7,7 +7,7 @@ which days pass in seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -27,6 +27,7 @@ from bridge.records.checkpoint import Checkpoint
 from bridge.records.reach import TopicReach
 from bridge.records.topics import Topics
 from bridge.service.status import Status
+from bridge.service.timekeeper import AskTime
 
 T = TypeVar("T")
 GiveUp = Callable[[], bool]
@@ -111,16 +112,8 @@ class Ownership(Protocol):
         """Ask the coordinator whether this process still is the owner. May block."""
 
 
-class Provider(Protocol):
-    """The provider of the feed, as `bridge.feed`."""
-
-    async def connect(
-        self, settings: FeedSettings, request: HandshakeRequest, wake: Callable[[], None], clock: Clock, /
-    ) -> FeedConnection:
-        """Open a connection in one attempt; the clock stamps its messages. Raises FeedError."""
-
-    async def ask_time(self, settings: FeedSettings, /) -> Skew | None:
-        """Ask for the time, without connecting to the feed. Raises FeedError."""
+Connect = Callable[[FeedSettings, HandshakeRequest, Callable[[], None], Clock], Awaitable[FeedConnection]]
+"""Opens a connection in one attempt, as `bridge.feed.client.connect`; the clock stamps its messages."""
 
 
 class StoredState(Protocol):
@@ -170,5 +163,6 @@ class Dependencies:
     """Set when leadership may have changed."""
     writer: Callable[[OnDelay], Writer]
     """Creates a writer; its argument is called with what blocks a job."""
-    provider: Provider
+    connect: Connect
+    ask_time: AskTime
     clock: AnchoredClock

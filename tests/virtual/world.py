@@ -176,7 +176,8 @@ class World:
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka, self._refuse_other_feeds),
-            provider=self.feed,
+            connect=self.feed.connect,
+            ask_time=self.feed.ask_time,
             clock=clock,
         )
         self.owner = FeedOwner(dependencies, self.committed)
