@@ -11,10 +11,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from bridge.config import KafkaSettings
+from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
 from bridge.formatting import format_duration
 from bridge.kafka import clients
@@ -194,9 +194,11 @@ def destroy_in_background(producer: Producer) -> None:
 class Clients:
     """The clients of one attempt to read."""
 
-    def __init__(self, admin: AdminClient, consumer: Consumer) -> None:
-        self.admin = admin
-        self.consumer = consumer
+    def __init__(self, settings: Settings, *, committed: bool = True) -> None:
+        """Create them. Raises as `clients.reader`."""
+        name = f"{settings.topics.prefix}.reader"
+        self.consumer = clients.reader(settings.kafka, name=name, prompt=True, committed=committed)
+        self.admin = clients.admin(settings.kafka)
 
     def close(self) -> None:
         """Close and destroy both, which may block, on another thread; wait at most CLOSE_SECONDS.

@@ -20,7 +20,7 @@ from bridge.clock import Clock, Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
 from bridge.formatting import format_utc
-from bridge.kafka import admin, clients
+from bridge.kafka import admin
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.blocking import Clients
 
@@ -108,10 +108,10 @@ def first_times(settings: Settings, places: Sequence[RecordPlace]) -> dict[Recor
     wanted = {(place.topic, place.partition): place for place in places}
     found: dict[RecordPlace, float] = {}
     try:
-        reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", committed=False)
-        reading = Clients(clients.admin(settings.kafka), reader)
+        reading = Clients(settings, committed=False)
     except BridgeError:  # including a certificate that is just being replaced
         return found
+    reader = reading.consumer
     try:
         reader.assign([TopicPartition(*place) for place in places])
         for _ in range(PEEKS):

@@ -45,13 +45,6 @@ OffsetProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of offsets passed and the total."""
 
 
-def reading_clients(settings: Settings, *, committed: bool = True) -> Clients:
-    """Create the clients of one attempt. Raises as `clients.reader`."""
-    name = f"{settings.topics.prefix}.reader"
-    reader = clients.reader(settings.kafka, name=name, prompt=True, committed=committed)
-    return Clients(clients.admin(settings.kafka), reader)
-
-
 def reports_progress(on_status: Callable[[str], None], topic: str = "") -> OffsetProgress:
     """Return a progress of a scan that clears the status, or says how far the topic is read, in tenths."""
     return lambda done, of: on_status(
@@ -79,7 +72,7 @@ def with_fresh_clients(
             get().warning("reader stalled, recreating Kafka clients", reason=reason)
         attempt, hidden = None, list[RecordPlace]()
         try:
-            attempt = reading_clients(settings, committed=committed)
+            attempt = Clients(settings, committed=committed)
             read(attempt.admin, attempt.consumer)
             return ""
         except (KafkaUnavailable, RegistryUnavailable, KafkaException) as error:

@@ -11,10 +11,10 @@ from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, IdsChanged
 from bridge.kafka import clients
-from bridge.kafka.blocking import Worker, destroy_in_background
+from bridge.kafka.blocking import Clients, Worker, destroy_in_background
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage_of
-from bridge.kafka.reader import reading_clients, with_fresh_clients
+from bridge.kafka.reader import with_fresh_clients
 from bridge.log import get
 from bridge.ownership.batch_writer import transactional
 from bridge.records import topics
@@ -143,7 +143,7 @@ async def prepare(settings: Settings, status: Status, clock: Clock) -> Prepared:
         # Created only to validate their settings now: a later failure then means that a file is missing.
         for validate in (
             lambda: destroy_in_background(transactional(settings)),
-            lambda: reading_clients(settings).close(),
+            lambda: Clients(settings).close(),
         ):
             await asyncio.wrap_future(worker.submit(validate))
     finally:

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from bridge.config import KafkaSettings
+from bridge.config import KafkaSettings, Settings
 from bridge.kafka import blocking, clients
 from bridge.kafka.blocking import MOST_LEFT, BackgroundProbe, CallTimeout, Clients, Worker, checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
@@ -202,8 +202,8 @@ class Stuck:
 def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocking, "CLOSE_SECONDS", 0.05)
     release, events = threading.Event(), SimpleQueue[str]()
-    clients = Clients(object(), Stuck(what, release, events))  # type: ignore[arg-type]
-    clients.close()
+    monkeypatch.setattr(clients, "reader", lambda *_, **__: Stuck(what, release, events))
+    Clients(Settings()).close()
     assert events.get(timeout=30) == "asked"
     assert events.empty(), "it was waited for"
     release.set()
