@@ -12,7 +12,7 @@ from bridge.kafka.blocking import BackgroundProbe
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
 from bridge.ownership.election import LeaderElection
-from bridge.ownership.group import Group, StandbyWait
+from bridge.ownership.group import Group, StandbyWait, WaitEstimate
 from bridge.records.checkpoint import State
 from bridge.service import memory
 from bridge.service.status import Status
@@ -53,13 +53,10 @@ class Members:
                 else:
                     self.refusal = leadership.refusal
                     self.succeeded |= bool(group and group.owner_hosts)
-                    if self.refusal:
-                        self._status.become(State.STANDBY, self.refusal)
-                    elif group is not None:
+                    wait = WaitEstimate(self.refusal)  # an earlier reason may be outdated
+                    if group is not None and not self.refusal:
                         wait = standby.estimate(group, self._clock())
-                        self._status.become(State.STANDBY, wait.reason, until=wait.until)
-                    else:  # an earlier reason may be outdated
-                        self._status.become(State.STANDBY)
+                    self._status.become(State.STANDBY, wait.reason, until=wait.until)
                 memory.release_free_memory()
                 await asyncio.sleep(STANDBY_SECONDS)
         finally:
