@@ -22,7 +22,7 @@ from bridge.feed.protocol import HandshakeRequest
 from bridge.feed.received import Received
 from bridge.kafka.batch import Batch
 from bridge.kafka.pace import KafkaPace
-from bridge.ownership.batch_writer import Complete
+from bridge.ownership.batch_writer import Complete, ReadMarker
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.reach import TopicReach
 from bridge.records.topics import Topics
@@ -116,25 +116,21 @@ Connect = Callable[[FeedSettings, HandshakeRequest, Callable[[], None], Clock], 
 """Opens a connection in one attempt, as `bridge.feed.client.connect`; the clock stamps its messages."""
 
 
-class StoredState(Protocol):
-    """What is in the topics, and how it is read: on the writer's thread.
+@dataclass(frozen=True)
+class StoredState:
+    """How what is in the topics is read: on the writer's thread.
 
-    A method returns early once `give_up` returns true; `on_delay` receives the reason of each delay.
+    Each returns early once its GiveUp returns true; its OnDelay receives the reason of each delay.
     """
 
-    def judge_topics(self, give_up: GiveUp, on_delay: OnDelay) -> object:
-        """Raise TopologyError if topics would lose data: they may have changed during a standby."""
-
-    def agree_on_topics(
-        self, committed: Checkpoint | None, give_up: GiveUp, on_delay: OnDelay
-    ) -> tuple[TopicReach, ...]:
-        """Return the topics with which the feed goes on, as `ReachReader.agree`."""
-
-    def restore(self, since: float, give_up: GiveUp, on_delay: OnDelay) -> Deduplicator:
-        """Return a deduplicator that knows what was received since then, Unix seconds."""
-
-    def refuse_other_feeds(self, give_up: GiveUp, on_delay: OnDelay) -> object:
-        """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""
+    judge_topics: Callable[[GiveUp, OnDelay], object]
+    """Raises TopologyError if topics would lose data: they may have changed during a standby."""
+    agree_on_topics: Callable[[Checkpoint | None, GiveUp, OnDelay], tuple[TopicReach, ...]]
+    """Returns the topics with which the feed goes on, as `ReachReader.agree`."""
+    restore: Callable[[float, GiveUp, OnDelay], Deduplicator]
+    """Returns a deduplicator that knows what was received since then, Unix seconds."""
+    refuse_other_feeds: ReadMarker
+    """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""
 
 
 class OwnerChecks(Protocol):

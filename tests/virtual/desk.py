@@ -81,7 +81,7 @@ class Desk:
             owner_id="me",
             topics=topics,
             codecs=CODECS,
-            stored=self.kafka,
+            stored=self.kafka.stored,
             leadership=Leadership(),
             leadership_changed=asyncio.Event(),
             writer=lambda _: MemoryWriter(self.kafka),

@@ -172,7 +172,7 @@ class World:
             owner_id="me",
             topics=self.kafka.topics,
             codecs=CODECS,
-            stored=self.kafka,
+            stored=self.kafka.stored,
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka, self._refuse_other_feeds),
