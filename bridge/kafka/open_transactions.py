@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
@@ -107,27 +108,18 @@ def first_times(settings: Settings, places: Sequence[RecordPlace]) -> dict[Recor
     """Return the timestamps of the records at these places, Unix seconds, as far as they can be read soon."""
     wanted = {(place.topic, place.partition): place for place in places}
     found: dict[RecordPlace, float] = {}
-    try:
-        reading = Clients(settings, committed=False)
-    except BridgeError:  # including a certificate that is just being replaced
-        return found
-    reader = reading.consumer
-    try:
-        reader.assign([TopicPartition(*place) for place in places])
+    # A certificate may be away that is just being replaced; what is not known by then is not needed.
+    with suppress(BridgeError, KafkaException), closing(Clients(settings, committed=False)) as reading:
+        reading.consumer.assign([TopicPartition(*place) for place in places])
         for _ in range(PEEKS):
-            for message in reader.consume(100, PEEK_SECONDS):
+            for message in reading.consumer.consume(100, PEEK_SECONDS):
                 place = wanted.get((message.topic() or "", message.partition() or 0))
                 if message.error() is None and place is not None and message.offset() == place.offset:
                     if (at := message.timestamp()[1]) > 0:  # or the record has none
                         found[place] = at / 1000
-                    reader.pause([TopicPartition(place.topic, place.partition)])
+                    reading.consumer.pause([TopicPartition(place.topic, place.partition)])
             if len(found) == len(wanted):
                 break
-    except KafkaException:  # what is not known by now is not needed
-        return found
-    finally:
-        del reader
-        reading.close()
     return found
 
 
