@@ -170,7 +170,8 @@ class FeedOwner:
         deduplicator = await committer.run(restore, "restoring the published bets")
         pipeline = Pipeline(term, dependencies.topics, dependencies.codecs, deduplicator)
         checkpointer = Checkpointer(dependencies, term, pipeline, committer)
-        connector = Connector(dependencies.connect, term, pipeline, checkpointer, self)
+        checks = self.still_owner, self.refuse_other_feeds
+        connector = Connector(dependencies.connect, term, pipeline, checkpointer, *checks)
         get().info(
             "owning the feed",
             feed=self._feed.name,
