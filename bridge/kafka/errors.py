@@ -132,9 +132,8 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
             raise unanswered(what, outage, error.str()) from None
         if lacks_right(error):
             raise TopologyError(f"{what}: {denied(error, right)}") from None
-        if error.code() in _SETTING_REFUSED:
-            raise SettingRefused(f"{what}: {error.str()}") from None
-        raise TopologyError(f"{what}: {error.str()}") from None
+        kind = SettingRefused if error.code() in _SETTING_REFUSED else TopologyError
+        raise kind(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None
     except TimeoutError:  # raised by `admin.result_of`; librdkafka's time-outs are KafkaExceptions
