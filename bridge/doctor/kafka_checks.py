@@ -14,11 +14,10 @@ from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients
-from bridge.kafka.blocking import destroy_in_background
+from bridge.kafka.blocking import Clients, destroy_in_background
 from bridge.kafka.errors import coordinated, explained, unanswered
 from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
 from bridge.kafka.outage import outage_of
-from bridge.kafka.reader import reading_clients
 from bridge.ownership import batch_writer
 from bridge.ownership.election import group_of, group_of_job, is_owner_id, look
 from bridge.ownership.group import Group, Member
@@ -72,7 +71,7 @@ class Needed(NamedTuple):
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers, and `bridge run` could make its clients."""
     destroy_in_background(batch_writer.transactional(settings))
-    reading_clients(settings).close()
+    Clients(settings).close()
     found = admin.metadata(clients.admin(settings.kafka), admin.USER_SECONDS)
     count = plural(len(found.brokers), "broker")
     return Finding(Verdict.OK, f"{count}, controller: broker {found.controller_id}")
@@ -275,10 +274,10 @@ def check_transactions(settings: Settings) -> Finding:
     watch = TransactionWatch(
         settings, [topic.name for topic in topics.declare(settings).of_feed()], clock.now
     )
-    look = watch.look()
+    look = watch.look(clients.admin(settings.kafka))
     for _ in range(LOOKS):
         time.sleep(LOOK_SECONDS)
-        look = watch.look()
+        look = watch.look(clients.admin(settings.kafka))
         if not look.open and not look.unknown:
             break
     return assess_transactions(settings.kafka, look, clock.now().wall)

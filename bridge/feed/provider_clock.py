@@ -24,11 +24,17 @@ async def ask(settings: FeedSettings) -> Skew | None:
     certificate authority cannot be used.
     """
     headers = {"User-Agent": "settlement-bridge", "Cache-Control": "no-cache"}
-    client = _client(settings)
+    root = _root(settings)
+    client = httpx2.AsyncClient(
+        verify=tls.context("feed", settings),
+        proxy=proxy_of("feed", root, settings.proxy),
+        trust_env=False,
+        timeout=None,  # one limit for all of it, below
+    )
     try:
         async with asyncio.timeout(settings.connect_timeout_seconds), client:
             asked = clock.now().monotonic
-            async with client.stream("GET", _root(settings), headers=headers) as answer:
+            async with client.stream("GET", root, headers=headers) as answer:
                 received = clock.now().monotonic
     except TimeoutError:
         limit = format_duration(settings.connect_timeout_seconds)
@@ -36,14 +42,14 @@ async def ask(settings: FeedSettings) -> Skew | None:
     except httpx2.InvalidURL:
         raise address_error("feed") from None
     except httpx2.HTTPError as error:
-        raise FeedLost(f"the provider at {_root(settings)} cannot be reached: {plain_error(error)}") from None
+        raise FeedLost(f"the provider at {root} cannot be reached: {plain_error(error)}") from None
     except Exception as error:  # noqa: BLE001  # an odd header, such as a Location, ends this request only
         what = f"{type(error).__name__}: {plain_error(error)}"
-        raise FeedLost(f"the answer of {_root(settings)} cannot be read: {what}") from None
+        raise FeedLost(f"the answer of {root} cannot be read: {what}") from None
     to = answer.next_request and answer.next_request.url
     if to and (answer.url.scheme, to.scheme, to.host) == ("http", "https", answer.url.host):
         raise FeedLost(
-            f"the provider redirects {_root(settings)} to {to}: no redirect of the feed is followed. Give "
+            f"the provider redirects {root} to {to}: no redirect of the feed is followed. Give "
             "feed.base_url (BRIDGE_FEED__BASE_URL) with https://."
         )
     if "age" in answer.headers:
@@ -67,12 +73,3 @@ def _root(settings: FeedSettings) -> str:
     url = urlsplit(settings.base_url)
     host = url.netloc.rpartition("@")[2]  # a part before the @ would be sent as a credential
     return f"{http_scheme(url.scheme)}://{host}{url.path.rstrip('/')}/"
-
-
-def _client(settings: FeedSettings) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
-        verify=tls.context("feed", settings),
-        proxy=proxy_of("feed", _root(settings), settings.proxy),
-        trust_env=False,
-        timeout=None,  # one limit for all of it, by the caller
-    )

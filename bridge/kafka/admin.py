@@ -150,7 +150,7 @@ def partition_count(client: AdminClient, topic: str) -> int:
 
 def start_offsets(client: AdminClient, topic: str, partitions: int) -> list[int]:
     """Return the offset of each partition before which records were deleted. Raises as `explained`."""
-    return _offsets(client, topic, partitions, EARLIEST, "start offsets", ASK_SECONDS)
+    return _offsets(client, topic, partitions, EARLIEST, "start offsets")
 
 
 def high_watermarks(client: AdminClient, topic: str) -> dict[int, int]:
@@ -163,7 +163,7 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
 
     With `visible`, return the last stable offsets, which open transactions hold back.
     """
-    return _offsets(client, topic, partitions, LATEST, "end offsets", ASK_SECONDS, visible=visible)
+    return _offsets(client, topic, partitions, LATEST, "end offsets", visible=visible)
 
 
 def offsets_since(client: AdminClient, topic: str, moment: float, ends: Sequence[int]) -> list[int]:
@@ -176,7 +176,7 @@ def offsets_since(client: AdminClient, topic: str, moment: float, ends: Sequence
     # A negative number is not a time, but stands for an end of the partition.
     since = OffsetSpec.for_timestamp(max(0, round(moment * 1000)))
     name = f"first offsets since {moment:.3f}"
-    found = _offsets(client, topic, len(ends), since, name, SEARCH_SECONDS, visible=True)
+    found = _offsets(client, topic, len(ends), since, name, visible=True)
     young = [last if offset == NONE else offset for offset, last in zip(found, stable, strict=True)]
     return [min(offset, end) for offset, end in zip(young, ends, strict=True)]
 
@@ -187,21 +187,20 @@ def _offsets(
     partitions: int,
     which: OffsetSpec,
     name: str,
-    timeout: float,
     *,
     visible: bool = False,
 ) -> list[int]:
     """Ask the leaders of the partitions. A new client may lose its first question (decision 0009)."""
-    what = f"reading the {name} of {topic}"
+    what, by_time = f"reading the {name} of {topic}", which not in (EARLIEST, LATEST)
     with explained(what, client, f"Describe the topic {topic}"):
         futures = client.list_offsets(
             {TopicPartition(topic, p): which for p in range(partitions)},
             isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=timeout * patience.factor,
+            request_timeout=(SEARCH_SECONDS if by_time else ASK_SECONDS) * patience.factor,
         )
         found = [result_of(futures[partition]).offset for partition in sorted(futures)]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
-    if min(found) < (0 if which in (EARLIEST, LATEST) else NONE):
+    if min(found) < (NONE if by_time else 0):
         patience.ran_out()
         raise unanswered(what, outage_of(client))
     return found

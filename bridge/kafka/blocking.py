@@ -11,11 +11,13 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
 from bridge.formatting import format_duration
+from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.patience import patience
 
@@ -131,19 +133,26 @@ class CallTimeout:
 
 
 class BackgroundProbe:
-    """Asks Kafka on a separate thread, and leaves that behind, with its client, when a call hangs."""
+    """Asks Kafka on a separate thread, and leaves that behind, with its client, when a call hangs.
 
-    def __init__(self, name: str) -> None:
+    Only this thread holds the client. Where one is destroyed, it waits for librdkafka's threads, and they for
+    DNS.
+    """
+
+    def __init__(self, settings: KafkaSettings, name: str) -> None:
+        self._settings = settings
         self._name = name
+        self._client: AdminClient | None = None
         self._worker = Worker(name)
         self._left: list[Worker] = []
 
-    async def run(self, call: Callable[[], T]) -> T:
-        """Make the call. Raises what it raises, and KafkaUnavailable after HANG_SECONDS.
+    async def run(self, ask: Callable[[AdminClient], T]) -> T:
+        """Ask with the client; after an error the next run has another one.
 
-        While MOST_LEFT threads hang already, a further one is kept, and its call awaited.
+        Raises as `ask`, and KafkaUnavailable after HANG_SECONDS. While MOST_LEFT threads hang already, a
+        further one is kept, and its call awaited.
         """
-        answer = asyncio.wrap_future(self._worker.submit(call))
+        answer = asyncio.wrap_future(self._worker.submit(partial(self._ask, ask)))
         try:
             async with asyncio.timeout(HANG_SECONDS):
                 return await answer
@@ -158,10 +167,23 @@ class BackgroundProbe:
             what = f"Kafka's client has not returned in {format_duration(HANG_SECONDS)}"
             raise KafkaUnavailable(what) from None
 
-    def close(self, last: Callable[[], object]) -> None:
-        """End the thread after a last call, without waiting for it."""
-        self._worker.submit(last)
+    def renew(self) -> None:
+        """Have the next run make another client, without waiting for the end of this one."""
+        self._worker.submit(self._let_go)
+
+    def close(self) -> None:
+        """End the thread and the client, without waiting for that."""
+        self.renew()
         self._worker.close(0)
+
+    def _ask(self, ask: Callable[[AdminClient], T]) -> T:
+        client, self._client = self._client or clients.admin(self._settings), None
+        answer = ask(client)
+        self._client = client
+        return answer
+
+    def _let_go(self) -> None:
+        self._client = None
 
 
 def destroy_in_background(producer: Producer) -> None:
@@ -172,9 +194,11 @@ def destroy_in_background(producer: Producer) -> None:
 class Clients:
     """The clients of one attempt to read."""
 
-    def __init__(self, admin: AdminClient, consumer: Consumer) -> None:
-        self.admin = admin
-        self.consumer = consumer
+    def __init__(self, settings: Settings, *, committed: bool = True) -> None:
+        """Create them. Raises as `clients.reader`."""
+        name = f"{settings.topics.prefix}.reader"
+        self.consumer = clients.reader(settings.kafka, name=name, prompt=True, committed=committed)
+        self.admin = clients.admin(settings.kafka)
 
     def close(self) -> None:
         """Close and destroy both, which may block, on another thread; wait at most CLOSE_SECONDS.

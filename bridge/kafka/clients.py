@@ -53,46 +53,44 @@ _CREATES_NOTHING = {"allow.auto.create.topics": False}
 """A deleted topic would be made anew, with the brokers' defaults. Consumers never ask for that."""
 
 
-class Brokers:
-    """Whether a client has lost all its brokers, by its statistics: it never asks again (decision 0009)."""
+class Signs:
+    """What a client reports of itself, and whether it has to be replaced for that.
 
-    def __init__(self) -> None:
-        self._without = 0
-        """Statistics in a row without a broker to ask: one, where the client just starts over."""
-
-    @property
-    def lost(self) -> bool:
-        """Whether the client is of no use any more."""
-        return self._without > 1
-
-    def on_statistics(self, statistics: str) -> None:
-        """Take the client's statistics, in librdkafka's JSON."""
-        sources = {broker["source"] for broker in orjson.loads(statistics)["brokers"].values()}
-        self._without = 0 if sources & {"configured", "learned"} else self._without + 1
-
-
-class Credentials:
-    """Whether brokers refuse a client for secrets or certificates that have been replaced since it was made.
-
-    librdkafka reads passwords, keys and certificates once, and goes on with them for ever.
+    One that has lost all its brokers, by its statistics, never asks again (decision 0009). And librdkafka
+    reads passwords, keys and certificates once, and goes on with them for ever, also where brokers refuse the
+    client because they have been replaced.
     """
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._used = _digest(settings)
         self._refused_at = -inf
+        self._without = 0
+        """Statistics in a row without a broker to ask: one, where the client just starts over."""
 
     @property
-    def outdated(self) -> bool:
-        """Whether the client is of no use any more. Reads the files, if a broker has refused it just now."""
-        if time.monotonic() > self._refused_at + REFUSED_SECONDS:
-            return False
-        return _digest(self._settings) not in (self._used, None)
+    def stranded(self) -> str:
+        """Return why the client is of no use any more, "" if it is.
+
+        Reads the files of secrets, if a broker has refused it just now.
+        """
+        if self._without > 1:
+            return "it has lost all its brokers"
+        refused = time.monotonic() <= self._refused_at + REFUSED_SECONDS
+        if refused and _digest(self._settings) not in (self._used, None):
+            return "brokers refuse it, and its secrets have changed"
+        return ""
+
+    def on_statistics(self, statistics: str) -> None:
+        """Take the client's statistics, in librdkafka's JSON."""
+        sources = {broker["source"] for broker in orjson.loads(statistics)["brokers"].values()}
+        self._without = 0 if sources & {"configured", "learned"} else self._without + 1
 
     def on_error(self, error: KafkaError) -> None:
         """Take an error of the client."""
         if lacks_trust(error):
             self._refused_at = time.monotonic()
+        outage_of(self._settings).on_error(error)
 
 
 def _digest(settings: KafkaSettings) -> bytes | None:
@@ -114,25 +112,15 @@ def _files(properties: Mapping[str, Any]) -> Iterator[Path]:
 class WatchedConsumer(Consumer):
     """A consumer that knows, from being polled, whether its client has to be replaced."""
 
-    def __init__(
-        self, properties: dict[str, Any], *, outage: Outage, credentials: Credentials, **options: Any
-    ) -> None:
-        # Neither is a method of this object, which would keep itself alive.
-        self._brokers, self._credentials = Brokers(), credentials
-        statistics = {"statistics.interval.ms": STATISTICS_MS, "stats_cb": self._brokers.on_statistics}
-
-        def on_error(error: KafkaError) -> None:
-            credentials.on_error(error)
-            outage.on_error(error)
-
-        super().__init__({**properties, **statistics, "error_cb": on_error}, **options)
+    def __init__(self, properties: dict[str, Any], *, signs: Signs, **options: Any) -> None:
+        self._signs = signs  # a callback of this object would keep it alive
+        statistics = {"statistics.interval.ms": STATISTICS_MS, "stats_cb": signs.on_statistics}
+        super().__init__({**properties, **statistics, "error_cb": signs.on_error}, **options)
 
     @property
     def stranded(self) -> str:
-        """Return why it is of no use any more, "" if it is: it reads nothing, and may report no error."""
-        if self._brokers.lost:
-            return "it has lost all its brokers"
-        return "brokers refuse it, and its secrets have changed" if self._credentials.outdated else ""
+        """As `Signs.stranded`: it reads nothing then, and may report no error."""
+        return self._signs.stranded
 
 
 def producer(
@@ -263,7 +251,7 @@ def _consumer(
         settings,
         defaults=defaults,
         ours={**_BY_HAND, **ours},
-        options={"outage": outage_of(settings), "credentials": Credentials(settings)},
+        options={"signs": Signs(settings)},  # the secrets as they are before they are read
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -33,19 +33,6 @@ class TooMuch(BridgeError):
     def __init__(self, reason: str, delivered: float, seconds: float) -> None:
         super().__init__(reason)
         self.delivered, self.seconds = delivered, seconds
-
-
-class Stalled(KafkaUnavailable):
-    """A reader receives nothing although it has not reached its end. The text gives the likely cause."""
-
-
-class BlockedByOpenTransaction(Stalled):
-    """An open transaction hides what is to be read. `places` are topic, partition and offset of its start."""
-
-    def __init__(self, topic: str, places: Sequence[tuple[int, int]]) -> None:
-        where = ", ".join(f"partition {partition} from offset {offset}" for partition, offset in places)
-        super().__init__(f"an open transaction hides what is in {topic}: {where}")
-        self.places = [(topic, *place) for place in places]
 
 
 _RIGHTS = {
@@ -145,9 +132,8 @@ def explained(what: str, client: AdminClient, right: str = "do this") -> Iterato
             raise unanswered(what, outage, error.str()) from None
         if lacks_right(error):
             raise TopologyError(f"{what}: {denied(error, right)}") from None
-        if error.code() in _SETTING_REFUSED:
-            raise SettingRefused(f"{what}: {error.str()}") from None
-        raise TopologyError(f"{what}: {error.str()}") from None
+        kind = SettingRefused if error.code() in _SETTING_REFUSED else TopologyError
+        raise kind(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None
     except TimeoutError:  # raised by `admin.result_of`; librdkafka's time-outs are KafkaExceptions

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from bridge.clock import Clock, Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
 from bridge.formatting import format_utc
-from bridge.kafka import admin, clients
+from bridge.kafka import admin
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.blocking import Clients
 
@@ -107,53 +108,37 @@ def first_times(settings: Settings, places: Sequence[RecordPlace]) -> dict[Recor
     """Return the timestamps of the records at these places, Unix seconds, as far as they can be read soon."""
     wanted = {(place.topic, place.partition): place for place in places}
     found: dict[RecordPlace, float] = {}
-    try:
-        reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", committed=False)
-        reading = Clients(clients.admin(settings.kafka), reader)
-    except BridgeError:  # including a certificate that is just being replaced
-        return found
-    try:
-        reader.assign([TopicPartition(*place) for place in places])
+    # A certificate may be away that is just being replaced; what is not known by then is not needed.
+    with suppress(BridgeError, KafkaException), closing(Clients(settings, committed=False)) as reading:
+        reading.consumer.assign([TopicPartition(*place) for place in places])
         for _ in range(PEEKS):
-            for message in reader.consume(100, PEEK_SECONDS):
+            for message in reading.consumer.consume(100, PEEK_SECONDS):
                 place = wanted.get((message.topic() or "", message.partition() or 0))
                 if message.error() is None and place is not None and message.offset() == place.offset:
                     if (at := message.timestamp()[1]) > 0:  # or the record has none
                         found[place] = at / 1000
-                    reader.pause([TopicPartition(place.topic, place.partition)])
+                    reading.consumer.pause([TopicPartition(place.topic, place.partition)])
             if len(found) == len(wanted):
                 break
-    except KafkaException:  # what is not known by now is not needed
-        return found
-    finally:
-        del reader
-        reading.close()
     return found
 
 
 class TransactionWatch:
-    """Remembers from look to look which transactions stay open. `look` and `close` block."""
+    """Remembers from look to look which transactions stay open."""
 
     def __init__(self, settings: Settings, topics: Sequence[str], clock: Clock) -> None:
         self._settings = settings
         self._topics = topics
         self._clock = clock
-        self._client: AdminClient | None = None
         self._seen: Mapping[RecordPlace, Instant] = {}
         """When each place was first seen."""
         self._times: Mapping[RecordPlace, float] = {}
         """The timestamps of the first records, as far as they could be read."""
 
-    def look(self) -> Look:
-        """Look for the transactions that are open now and were at the last look.
-
-        Raises as `hidden`. The next look uses a new client unless all topics have answered this one.
-        """
-        client, self._client = self._client or clients.admin(self._settings.kafka), None
+    def look(self, client: AdminClient) -> Look:
+        """Find the transactions that are open now and were at the last look. Blocks. Raises as `hidden`."""
         asked = self._clock()
         places, look = hidden(client, self._topics)
-        if not look.unknown:
-            self._client = client
         answered = self._clock()
         lasting = [place for place in places if place in self._seen]
         seen = {place: self._seen.get(place, answered) for place in places}
@@ -165,10 +150,6 @@ class TransactionWatch:
         began = {place: min(times.get(place, inf), seen[place].wall) for place in lasting}
         ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
         return look._replace(open=tuple(OpenTransaction(it, began[it], ages[it]) for it in lasting))
-
-    def close(self) -> None:
-        """Destroy the client, which may block."""
-        self._client = None
 
 
 def show_producer(settings: KafkaSettings, place: RecordPlace) -> str:

@@ -24,7 +24,7 @@ from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.cursor import Cursor
-from bridge.kafka.errors import BlockedByOpenTransaction, KafkaUnavailable, Stalled, denied, lacks_right
+from bridge.kafka.errors import KafkaUnavailable, denied, lacks_right
 from bridge.kafka.open_transactions import RecordPlace, first_times, what_to_do
 from bridge.kafka.outage import outage_of
 from bridge.log import get
@@ -45,11 +45,15 @@ OffsetProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of offsets passed and the total."""
 
 
-def reading_clients(settings: Settings, *, committed: bool = True) -> Clients:
-    """Create the clients of one attempt. Raises as `clients.reader`."""
-    name = f"{settings.topics.prefix}.reader"
-    reader = clients.reader(settings.kafka, name=name, prompt=True, committed=committed)
-    return Clients(clients.admin(settings.kafka), reader)
+class Stalled(KafkaUnavailable):
+    """A reader receives nothing although it has not reached its end. The text gives the likely cause.
+
+    `hidden` is what an open transaction hides, if that is the cause.
+    """
+
+    def __init__(self, reason: str, hidden: tuple[RecordPlace, ...] = ()) -> None:
+        super().__init__(reason)
+        self.hidden = hidden
 
 
 def reports_progress(on_status: Callable[[str], None], topic: str = "") -> OffsetProgress:
@@ -77,18 +81,17 @@ def with_fresh_clients(
     while not give_up():
         if stalled:
             get().warning("reader stalled, recreating Kafka clients", reason=reason)
-        attempt, hidden = None, list[RecordPlace]()
+        attempt, hidden = None, tuple[RecordPlace, ...]()
         try:
-            attempt = reading_clients(settings, committed=committed)
+            attempt = Clients(settings, committed=committed)
             read(attempt.admin, attempt.consumer)
             return ""
         except (KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
             reason, stalled = str(error), isinstance(error, Stalled)
             if not isinstance(error, RegistryUnavailable):
                 reason = outage_of(settings.kafka).explain(error.args[0])
-            if isinstance(error, BlockedByOpenTransaction):
-                hidden = [RecordPlace(*place) for place in error.places]
-            else:
+            hidden = error.hidden if isinstance(error, Stalled) else ()
+            if not hidden:
                 on_status(reason)
         finally:
             if attempt is not None:
@@ -259,9 +262,9 @@ class TopicScan:
             least = self._least_stall_seconds
             self.stall_seconds = min(self.stall_seconds + least, MAX_STALL_FACTOR * least)
             return Stalled(f"the broker has more of {self.topic} than its client gets")
-        return BlockedByOpenTransaction(
-            self.topic, [(place.partition, stable[place.partition]) for place in cursor.left]
-        )
+        hidden = tuple(RecordPlace(self.topic, it.partition, stable[it.partition]) for it in cursor.left)
+        where = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in hidden)
+        return Stalled(f"an open transaction hides what is in {self.topic}: {where}", hidden)
 
     def _report(self, cursor: Cursor, reached: int) -> None:
         if self.progress is not None:

@@ -34,7 +34,6 @@ from bridge import clock
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
-from bridge.kafka.blocking import BackgroundProbe
 from bridge.kafka.errors import KafkaUnavailable, denied, explained, is_transient, lacks_right
 from bridge.kafka.patience import ASK_SECONDS, patience
 from bridge.log import get
@@ -199,7 +198,8 @@ class LeaderElection:
         self._refused: str | None = None
         self._refusal = Refusal()
         self._question = _Question()
-        self._term = 0
+        self.term = 0
+        """The number of assignments so far. Work of an earlier term must not write in this one."""
         self._metadata: Any = None
         """The group's, as of the last poll; one that a rebalance has made stale aborts the transaction."""
         self._make = partial(clients.member, settings, group=group, committed=self._committed, name=name)
@@ -211,11 +211,6 @@ class LeaderElection:
     def is_owner(self) -> bool:
         """Whether the partition is assigned to this process, as far as it knows."""
         return self._owner.is_set()
-
-    @property
-    def term(self) -> int:
-        """The number of assignments so far. Work of an earlier term must not write in this one."""
-        return self._term
 
     def check(self) -> None:
         """Raise TopologyError when Kafka does not let this process into the group."""
@@ -229,7 +224,7 @@ class LeaderElection:
 
     def holds(self, term: int) -> bool:
         """Whether this process has been the owner since that term began."""
-        return self.is_owner and self._term == term
+        return self.is_owner and self.term == term
 
     def offsets(self) -> tuple[list[TopicPartition], Any]:
         """Return arguments of `send_offsets_to_transaction` with which a stale owner cannot commit."""
@@ -273,7 +268,7 @@ class LeaderElection:
     def close(self) -> None:
         """Leave the group, so that a standby is assigned at once. Waits at most CLOSE_SECONDS."""
         self._closing.set()
-        self.released(self._term)
+        self.released(self.term)
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
@@ -285,7 +280,7 @@ class LeaderElection:
                 self._poll()
         except Exception as error:  # noqa: BLE001  # any error ends the membership
             self._refuse(f"the membership in {self.group} has ended: {error}")
-            self._handover.wait_for(self._term, self._closing)
+            self._handover.wait_for(self.term, self._closing)
         self._owner.clear()
         self._consumer.close()
 
@@ -357,7 +352,7 @@ class LeaderElection:
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)
         if self._partition in partitions:
-            self._term += 1
+            self.term += 1
             self._metadata = consumer.consumer_group_metadata()
             self._owner.set()
             self._changed()
@@ -370,37 +365,4 @@ class LeaderElection:
     def _end_term(self) -> None:
         self._owner.clear()
         self._changed()
-        self._handover.wait_for(self._term, self._closing)
-
-
-class GroupProbe:
-    """Looks at the group of an election, with a client that only the thread `name` holds.
-
-    Where a client is destroyed, it waits for librdkafka's threads, and they for DNS.
-    """
-
-    def __init__(self, settings: KafkaSettings, election: LeaderElection, name: str) -> None:
-        self._settings = settings
-        self._election = election
-        self._client: AdminClient | None = None
-        self._probe = BackgroundProbe(name)
-
-    async def run(self) -> Group | None:
-        """Return the group; None if Kafka refuses. After an error the next run has a new client.
-
-        Raises KafkaUnavailable when no broker answers, or the call does not return.
-        """
-        return await self._probe.run(self._look)
-
-    def close(self) -> None:
-        """Destroy the client, without waiting for that."""
-        self._probe.close(self._let_go)
-
-    def _look(self) -> Group | None:
-        client, self._client = self._client or clients.admin(self._settings), None
-        group = self._election.look(client)
-        self._client = client
-        return group
-
-    def _let_go(self) -> None:
-        self._client = None
+        self._handover.wait_for(self.term, self._closing)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
@@ -285,10 +283,13 @@ def _create(
 ) -> None:
     new = NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=copies, config=config)
     with explained(f"creating {topic.name}", client, f"Create the topic {topic.name}"):
-        _settle(
-            client.create_topics([new], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate),
-            unless="TOPIC_ALREADY_EXISTS",
-        )
+        made = client.create_topics([new], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate)
+        try:
+            admin.result_of(made[topic.name])
+        except KafkaException as exception:
+            # Two bridges that start together both find the topic missing.
+            if exception.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
 
 
 def _alter(client: AdminClient, name: str, config: dict[str, str], only_validate: bool) -> None:
@@ -297,11 +298,10 @@ def _alter(client: AdminClient, name: str, config: dict[str, str], only_validate
     ]
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
     with explained(f"altering {name}", client, f"AlterConfigs the topic {name}"):
-        _settle(
-            client.incremental_alter_configs(
-                [resource], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate
-            )
+        altered = client.incremental_alter_configs(
+            [resource], request_timeout=TIMEOUT_SECONDS, validate_only=only_validate
         )
+        admin.result_of(altered[resource])
 
 
 def _await_listed(client: AdminClient, names: set[str]) -> None:
@@ -420,16 +420,6 @@ def _satisfied(name: str, actual: str | None, wanted: str) -> bool:
     if name in ("min.compaction.lag.ms", "max.message.bytes") and actual is not None:
         return int(actual) >= int(wanted)
     return actual == wanted
-
-
-def _settle(futures: dict[Any, Future[Any]], *, unless: str = "") -> None:
-    for future in futures.values():
-        try:
-            admin.result_of(future)
-        except KafkaException as exception:
-            # Two bridges that start together both find the topic missing.
-            if exception.args[0].name() != unless:
-                raise
 
 
 def _words(config: dict[str, str]) -> str:

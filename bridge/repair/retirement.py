@@ -21,7 +21,7 @@ from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
 from bridge.repair.ownership import members, owning, refuse_members, report
 from bridge.repair.position import operator
-from bridge.stored.checkpoint_reader import RETIRED, SUCCEEDS
+from bridge.stored.checkpoint_reader import RETIRED, SUCCEEDS, CheckpointReader
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,8 @@ def retire(settings: Settings, name: str, *, position: str, confirm: Callable[[s
         if last is None or owned.checkpoints.is_retired(owned.lost, report):
             raise BridgeError(f"the feed {name} has already been retired: there is nothing to do")
         own = read_checkpoint(settings)
-        is_over = own is not None and owned.checkpoints.of_feed(settings).is_retired(owned.lost, report)
+        others = CheckpointReader(settings, owned.topics, owned.codecs.checkpoints.schema_by_id)
+        is_over = own is not None and others.is_retired(owned.lost, report)
         succession = hand_over(
             settings.feed.name,
             own,

@@ -30,7 +30,8 @@ from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records.checkpoint import Checkpoint, State
-from bridge.service import last_bets, memory
+from bridge.service import memory
+from bridge.service.checkpointer import SHOWN_BETS
 from bridge.service.gap_history import GapHistory
 from bridge.service.interfaces import Dependencies
 from bridge.service.members import Members
@@ -61,13 +62,6 @@ def run(settings: Settings, tell: Callable[[BridgeError], object]) -> None:
     service.pulse.tell = tell
     with service.pulse.watched():
         asyncio.run(service.serve())
-
-
-class _Provider:
-    """The provider at the address in the settings (`bridge.service.interfaces.Provider`)."""
-
-    connect = staticmethod(client.connect)
-    ask_time = staticmethod(provider_clock.ask)
 
 
 class _Service:
@@ -114,7 +108,7 @@ class _Service:
             settings_file=self._settings.file and str(self._settings.file),
             compiled=compiled(),
         )
-        show = lru_cache(2 * last_bets.MOST)(self._decode_and_show)
+        show = lru_cache(2 * SHOWN_BETS)(self._decode_and_show)
         app = make_app(
             {"feed": feed.name},
             lambda now: judge(self._snapshot, now),
@@ -173,7 +167,8 @@ class _Service:
             writer=lambda on_error: BatchWriter(
                 self._settings, leadership, found.stored.refuse_other_feeds, on_error, guard
             ),
-            provider=_Provider(),
+            connect=client.connect,
+            ask_time=provider_clock.ask,
             clock=self._clock,
         )
         watch = asyncio.create_task(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from bridge.clock_skew import Skew
 from bridge.kafka.batch import BACKLOG, Batch, Reached, Record, batch_linger
@@ -15,20 +17,25 @@ from bridge.records.checkpoint import Checkpoint, State, checkpoint_record
 from bridge.records.dead_letter import is_sample
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
-from bridge.service.last_bets import LastBets
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
+
+SHOWN_BETS = 10
+LARGEST_SHOWN_BYTES = 4 * 1024
+"""A larger bet is passed over: ten of them are decoded for the page each second."""
 
 
 class VisibilityDelays:
     """How long what was committed took to become visible, and the last bets of it."""
 
     def __init__(self, bets: str, *, show_bets: bool) -> None:
+        self._bets = bets
         self.receipt = DurationHistogram()
         """Of the first message of a transaction, from its receipt."""
         self.settlement = DurationHistogram(bounds=LAG_BOUNDS)
         """From the newest settlementTime of a transaction, by the provider's clock."""
-        self.last_bets = LastBets(bets) if show_bets else None
+        self.last_bets: deque[bytes] | None = deque(maxlen=SHOWN_BETS) if show_bets else None
+        """The Avro values of the last bets, oldest first; None if the page may not show them."""
 
     def observe(self, batch: Batch, now: float, skew: Skew | None) -> None:
         """Take note of a batch that was committed just now."""
@@ -36,6 +43,10 @@ class VisibilityDelays:
             self.receipt.observe(now - batch.received_at)
         if batch.settled_at is not None:
             self.settlement.observe(now + (skew.seconds if skew else 0.0) - batch.settled_at)
+        if self.last_bets is not None:  # a few steps a commit, none for a message
+            values = (record.value for record in reversed(batch.records) if record.topic == self._bets)
+            shown = (value for value in values if value and len(value) <= LARGEST_SHOWN_BYTES)
+            self.last_bets.extend([*islice(shown, SHOWN_BETS)][::-1])
 
 
 @dataclass(eq=False, repr=False)
@@ -53,7 +64,6 @@ class Checkpointer:
         """The last checkpoint, committed or being committed."""
         self._committing: Batch | None = None
         """What is being committed."""
-        self._commits = 0
         self._rewound = False
         """Whether its checkpoint takes the position back."""
         self._produced = 0
@@ -117,17 +127,16 @@ class Checkpointer:
         while not committed:
             head = self._take_head()
             self._start(head, check_generation=check_generation)
-            before = self._commits
-            await self._finish()
-            committed = head is None and self._commits > before
+            committed = await self._finish() and head is None
 
-    async def _finish(self) -> None:
+    async def _finish(self) -> bool:
+        """Wait for the running commit. Return whether it was not too much."""
         try:
             await self.committer.finish()
         except TooMuch as error:
             self._take_back(error)
-        else:
-            self._collect()
+            return False
+        return self._collect()
 
     @property
     def _is_large(self) -> bool:
@@ -156,13 +165,10 @@ class Checkpointer:
         if self._committing is not None:
             assert committed is not None
             self.term.topics = committed.topics
-            self._commits += 1
             self.visibility.observe(self._committing, self._clock().wall, self.term.timekeeper.skew)
             pace.took(self._committing.bytes, self.committer.took, now)
             self.pipeline.transaction_bytes = pace.bytes
             self._committing = None
-        if self.visibility.last_bets is not None:
-            self.visibility.last_bets.committed()
         return True
 
     def _take_back(self, error: TooMuch) -> None:
@@ -193,8 +199,6 @@ class Checkpointer:
             checkpoint, batch = self._covering(head, self._latest), head
         self._produced = 0
         self._latest, self._committing = checkpoint, batch
-        if self.visibility.last_bets is not None:
-            self.visibility.last_bets.sent(batch)
         is_large = len(batch.records) > 1 and batch.bytes > 2 * LEAST_BYTES
         divisible = self.term.committed is not None and is_large
         complete = partial(self._complete, checkpoint)

@@ -99,7 +99,7 @@ class FeedLoop:
             queue_messages=self._connection.waiting if self._connection else 0,
         )
         delivery = DeliveryStatus(
-            last_bets=visibility.last_bets.values if visibility.last_bets else None,
+            last_bets=None if visibility.last_bets is None else tuple(visibility.last_bets),
             batch_records=self.checkpointer.uncommitted,
             transaction_bytes=pipeline.transaction_bytes,
             kafka_rate=self.committer.writer.pace.slow_rate(now.monotonic),

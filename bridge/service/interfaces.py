@@ -7,7 +7,7 @@ which days pass in seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -22,11 +22,12 @@ from bridge.feed.protocol import HandshakeRequest
 from bridge.feed.received import Received
 from bridge.kafka.batch import Batch
 from bridge.kafka.pace import KafkaPace
-from bridge.ownership.batch_writer import Complete
+from bridge.ownership.batch_writer import Complete, ReadMarker
 from bridge.records.checkpoint import Checkpoint
 from bridge.records.reach import TopicReach
 from bridge.records.topics import Topics
 from bridge.service.status import Status
+from bridge.service.timekeeper import AskTime
 
 T = TypeVar("T")
 GiveUp = Callable[[], bool]
@@ -111,47 +112,25 @@ class Ownership(Protocol):
         """Ask the coordinator whether this process still is the owner. May block."""
 
 
-class Provider(Protocol):
-    """The provider of the feed, as `bridge.feed`."""
-
-    async def connect(
-        self, settings: FeedSettings, request: HandshakeRequest, wake: Callable[[], None], clock: Clock, /
-    ) -> FeedConnection:
-        """Open a connection in one attempt; the clock stamps its messages. Raises FeedError."""
-
-    async def ask_time(self, settings: FeedSettings, /) -> Skew | None:
-        """Ask for the time, without connecting to the feed. Raises FeedError."""
+Connect = Callable[[FeedSettings, HandshakeRequest, Callable[[], None], Clock], Awaitable[FeedConnection]]
+"""Opens a connection in one attempt, as `bridge.feed.client.connect`; the clock stamps its messages."""
 
 
-class StoredState(Protocol):
-    """What is in the topics, and how it is read: on the writer's thread.
+@dataclass(frozen=True)
+class StoredState:
+    """How what is in the topics is read: on the writer's thread.
 
-    A method returns early once `give_up` returns true; `on_delay` receives the reason of each delay.
+    Each returns early once its GiveUp returns true; its OnDelay receives the reason of each delay.
     """
 
-    def judge_topics(self, give_up: GiveUp, on_delay: OnDelay) -> object:
-        """Raise TopologyError if topics would lose data: they may have changed during a standby."""
-
-    def agree_on_topics(
-        self, committed: Checkpoint | None, give_up: GiveUp, on_delay: OnDelay
-    ) -> tuple[TopicReach, ...]:
-        """Return the topics with which the feed goes on, as `ReachReader.agree`."""
-
-    def restore(self, since: float, give_up: GiveUp, on_delay: OnDelay) -> Deduplicator:
-        """Return a deduplicator that knows what was received since then, Unix seconds."""
-
-    def refuse_other_feeds(self, give_up: GiveUp, on_delay: OnDelay) -> object:
-        """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""
-
-
-class OwnerChecks(Protocol):
-    """What must hold before a connection is opened, and before it is used."""
-
-    async def still_owner(self) -> bool:
-        """Ask the group's coordinator whether this process still owns the feed."""
-
-    async def refuse_other_feeds(self) -> object:
-        """Raise TopologyError if another feed goes before this one on the same topics."""
+    judge_topics: Callable[[GiveUp, OnDelay], object]
+    """Raises TopologyError if topics would lose data: they may have changed during a standby."""
+    agree_on_topics: Callable[[Checkpoint | None, GiveUp, OnDelay], tuple[TopicReach, ...]]
+    """Returns the topics with which the feed goes on, as `ReachReader.agree`."""
+    restore: Callable[[float, GiveUp, OnDelay], Deduplicator]
+    """Returns a deduplicator that knows what was received since then, Unix seconds."""
+    refuse_other_feeds: ReadMarker
+    """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,5 +149,6 @@ class Dependencies:
     """Set when leadership may have changed."""
     writer: Callable[[OnDelay], Writer]
     """Creates a writer; its argument is called with what blocks a job."""
-    provider: Provider
+    connect: Connect
+    ask_time: AskTime
     clock: AnchoredClock

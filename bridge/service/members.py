@@ -8,10 +8,11 @@ from typing import NoReturn
 from bridge.clock import Clock
 from bridge.config import KafkaSettings
 from bridge.kafka import clients
+from bridge.kafka.blocking import BackgroundProbe
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
-from bridge.ownership.election import GroupProbe, LeaderElection
-from bridge.ownership.group import Group, StandbyWait
+from bridge.ownership.election import LeaderElection
+from bridge.ownership.group import Group, StandbyWait, WaitEstimate
 from bridge.records.checkpoint import State
 from bridge.service import memory
 from bridge.service.status import Status
@@ -40,25 +41,22 @@ class Members:
 
     async def watch_as_standby(self, leadership: LeaderElection) -> NoReturn:
         """Keep the state current: whom this process stands by for, or that Kafka is unreachable."""
-        probe = GroupProbe(self._settings, leadership, "standby")
+        probe = BackgroundProbe(self._settings, "standby")
         standby = StandbyWait(self.owner_id, clients.session_seconds(self._settings))
         try:
             while True:
                 try:
-                    self.group = group = await probe.run()
+                    self.group = group = await probe.run(leadership.look)
                 except KafkaUnavailable as error:
                     self.group = None
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
                     self.refusal = leadership.refusal
                     self.succeeded |= bool(group and group.owner_hosts)
-                    if self.refusal:
-                        self._status.become(State.STANDBY, self.refusal)
-                    elif group is not None:
+                    wait = WaitEstimate(self.refusal)  # an earlier reason may be outdated
+                    if group is not None and not self.refusal:
                         wait = standby.estimate(group, self._clock())
-                        self._status.become(State.STANDBY, wait.reason, until=wait.until)
-                    else:  # an earlier reason may be outdated
-                        self._status.become(State.STANDBY)
+                    self._status.become(State.STANDBY, wait.reason, until=wait.until)
                 memory.release_free_memory()
                 await asyncio.sleep(STANDBY_SECONDS)
         finally:
@@ -68,12 +66,12 @@ class Members:
     async def watch_as_owner(self, leadership: LeaderElection) -> NoReturn:
         """Keep the members current while this process owns the feed."""
         self.succeeded = False
-        probe = GroupProbe(self._settings, leadership, "group")
+        probe = BackgroundProbe(self._settings, "group")
         told = set[type[Exception]]()
         try:
             while True:
                 try:
-                    self.group = await probe.run()
+                    self.group = await probe.run(leadership.look)
                     told.clear()
                 except Exception as error:  # noqa: BLE001  # whatever it is, the feed goes on
                     self.group = None

@@ -62,7 +62,7 @@ class FeedOwner:
         self._ending = False
         self._other_topics = ""
         """Why the topics are not those that this term has written."""
-        self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.provider.ask_time)
+        self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.ask_time)
         outage = outage_of(dependencies.settings.kafka)
         self._committer = Committer(
             dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away, outage
@@ -170,7 +170,8 @@ class FeedOwner:
         deduplicator = await committer.run(restore, "restoring the published bets")
         pipeline = Pipeline(term, dependencies.topics, dependencies.codecs, deduplicator)
         checkpointer = Checkpointer(dependencies, term, pipeline, committer)
-        connector = Connector(dependencies.provider, term, pipeline, checkpointer, self)
+        checks = self.still_owner, self.refuse_other_feeds
+        connector = Connector(dependencies.connect, term, pipeline, checkpointer, *checks)
         get().info(
             "owning the feed",
             feed=self._feed.name,

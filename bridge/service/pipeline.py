@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -47,34 +48,15 @@ class _Records:
     """Makes the records of a feed."""
 
     def __init__(self, feed: str, topics: Topics, gaps: Codec, reaches: Sequence[TopicReach]) -> None:
-        self._feed = feed
-        self._topics = topics
+        used, letters = used_partitions(reaches), topics.deadletters.name
         self._bets = topics.bets.name
-        self._gaps = gaps
-        used = used_partitions(reaches)
-        self._bets_partitions = used[topics.bets.name]
-        self._letters_partitions = used[topics.deadletters.name]
+        self._partitions = used[topics.bets.name]
+        self.letter = partial(dead_letter, letters, feed=feed, partitions=used[letters])
+        self.gap = partial(gap_record, topics.gaps.name, gaps)
 
     def bet(self, key: bytes, value: bytes, at: float) -> Record:
         """Return that of a bet received at `at`."""
-        partition = partition_of(key, self._bets_partitions)
-        return Record(self._bets, key, value, int(at * 1000), None, partition)
-
-    def letter(self, message: Received, kind: DeadLetterKind, reason: str, revision: int) -> Record:
-        """Return a dead letter, received while the position was at this revision."""
-        return dead_letter(
-            self._topics.deadletters.name,
-            message,
-            kind,
-            reason,
-            feed=self._feed,
-            revision=revision,
-            partitions=self._letters_partitions,
-        )
-
-    def gap(self, gap: FeedGap) -> Record:
-        """Return that of a gap."""
-        return gap_record(self._topics.gaps.name, self._gaps, gap)
+        return Record(self._bets, key, value, int(at * 1000), None, partition_of(key, self._partitions))
 
 
 class _Conversion:
@@ -321,4 +303,4 @@ class Pipeline:
         self._position.invalid(at)
 
     def _write_dead_letter(self, message: Received, kind: DeadLetterKind, reason: str) -> None:
-        self.batch.add(self._records.letter(message, kind, reason, self._position.revision))
+        self.batch.add(self._records.letter(message, kind, reason, revision=self._position.revision))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from bridge.avro.codec import Codecs
@@ -11,16 +12,16 @@ from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, IdsChanged
 from bridge.kafka import clients
-from bridge.kafka.blocking import Worker, destroy_in_background
+from bridge.kafka.blocking import Clients, Worker, destroy_in_background
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage_of
-from bridge.kafka.reader import reading_clients, with_fresh_clients
+from bridge.kafka.reader import with_fresh_clients
 from bridge.log import get
 from bridge.ownership.batch_writer import transactional
 from bridge.records import topics
 from bridge.records.checkpoint import State
 from bridge.registry import Registry, RegistryUnavailable, confirm_ids
-from bridge.service.interfaces import GiveUp, OnDelay
+from bridge.service.interfaces import StoredState
 from bridge.service.status import Status
 from bridge.stored.checkpoint_reader import CheckpointReader
 from bridge.stored.reach_reader import ReachReader
@@ -71,27 +72,21 @@ class SchemaIds:
             worker.close(0)
 
 
-class KafkaState:
-    """What is in Kafka (`bridge.service.interfaces.StoredState`)."""
-
-    def __init__(
-        self, settings: Settings, declared: topics.Topics, registry: Registry, codecs: Codecs, ids: SchemaIds
-    ) -> None:
-        self._settings = settings
-        schema = registry.schema_by_id
-        self.refuse_other_feeds = CheckpointReader(settings, declared, schema).refuse_other_feeds
-        self.agree_on_topics = ReachReader(settings, declared, schema, confirm=ids.confirm_unless).agree
-        self.restore = PublishedReader(settings, declared, codecs.bets).deduplicator
-
-    def judge_topics(self, give_up: GiveUp, on_delay: OnDelay) -> object:
-        """Raise TopologyError if topics would lose data."""
-        settings = self._settings
-        return with_fresh_clients(
+def stored_state(
+    settings: Settings, declared: topics.Topics, registry: Registry, codecs: Codecs, ids: SchemaIds
+) -> StoredState:
+    """Return how what is in Kafka is read."""
+    schema = registry.schema_by_id
+    return StoredState(
+        judge_topics=partial(
+            with_fresh_clients,
             settings,
             lambda client, _: topics.ensure(client, settings, topics.Topics.of_feed),
-            give_up,
-            on_delay,
-        )
+        ),
+        agree_on_topics=ReachReader(settings, declared, schema, confirm=ids.confirm_unless).agree,
+        restore=PublishedReader(settings, declared, codecs.bets).deduplicator,
+        refuse_other_feeds=CheckpointReader(settings, declared, schema).refuse_other_feeds,
+    )
 
 
 class Prepared(NamedTuple):
@@ -100,7 +95,7 @@ class Prepared(NamedTuple):
     topics: topics.Topics
     codecs: Codecs
     ids: SchemaIds
-    stored: KafkaState
+    stored: StoredState
 
 
 async def prepare(settings: Settings, status: Status, clock: Clock) -> Prepared:
@@ -132,8 +127,7 @@ async def prepare(settings: Settings, status: Status, clock: Clock) -> Prepared:
 
     try:
         declared = await patiently(
-            KAFKA,
-            lambda: topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed),
+            KAFKA, lambda: topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.of_feed)
         )
         registry = Registry(settings.registry)
         codecs = await patiently(
@@ -143,10 +137,10 @@ async def prepare(settings: Settings, status: Status, clock: Clock) -> Prepared:
         # Created only to validate their settings now: a later failure then means that a file is missing.
         for validate in (
             lambda: destroy_in_background(transactional(settings)),
-            lambda: reading_clients(settings).close(),
+            lambda: Clients(settings).close(),
         ):
             await asyncio.wrap_future(worker.submit(validate))
     finally:
         worker.close(0)
     ids = SchemaIds(settings, codecs, clock)
-    return Prepared(declared, codecs, ids, KafkaState(settings, declared, registry, codecs, ids))
+    return Prepared(declared, codecs, ids, stored_state(settings, declared, registry, codecs, ids))

@@ -50,7 +50,7 @@ class TransactionMonitor:
 
         `on_other` is told why the topics are not those that are `known` before a look.
         """
-        probe = BackgroundProbe("transactions")
+        probe = BackgroundProbe(self._settings.kafka, "transactions")
         names = [topic.name for topic in declared.of_feed()]
         watch = TransactionWatch(self._settings, names, self._clock)
 
@@ -60,6 +60,8 @@ class TransactionMonitor:
                 before = known()
                 try:
                     look = await probe.run(watch.look)
+                    if look.unknown:
+                        probe.renew()
                     guard.note_stable(look.stable)
                     other = differences(before, {n: t for n, t in look.seen.items() if t is not None})
                     if other and suspected:  # one look is the word of one broker
@@ -71,7 +73,7 @@ class TransactionMonitor:
                 self.report(look)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            probe.close(watch.close)
+            probe.close()
 
     def report(self, look: Look) -> None:
         """Log what has changed: transactions that hang or have ended, and why there is none to see."""

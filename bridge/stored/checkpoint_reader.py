@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from copy import copy
 from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, Message
@@ -119,12 +118,6 @@ class CheckpointReader:
         """Return whether the feed is over (`bridge checkpoint retire`)."""
         own = self._search(give_up, on_status, visible=False).get(self._key)
         return own is not None and retired(own.last)
-
-    def of_feed(self, settings: Settings) -> CheckpointReader:
-        """Return a reader of another feed on the same topics."""
-        other = copy(self)
-        other._settings = settings
-        return other
 
     @property
     def _key(self) -> bytes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from confluent_kafka import Consumer, Message
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
 from bridge.config import Settings
@@ -33,9 +33,5 @@ def gaps_since(settings: Settings, codec: Codec, since: float, give_up: Callable
             found.append(gap)
 
     scan = TopicScan(declare(settings).gaps.name, take, start=since)
-
-    def read(client: AdminClient, consumer: Consumer) -> None:
-        scan.resume(client, consumer, give_up)
-
-    with_fresh_clients(settings, read, give_up)
+    with_fresh_clients(settings, partial(scan.resume, give_up=give_up), give_up)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message
@@ -65,10 +66,7 @@ class PublishedReader:
         Raises SchemaError, with the record's place, for other records that cannot be read.
         """
         deduplicator, foreign = Deduplicator(), SkippedRecords()
-
-        def take_other(message: Message) -> None:
-            self._take_bet(message, deduplicator, foreign)
-
+        take_other = partial(self._take_bet, deduplicator=deduplicator, foreign=foreign)
         take_bet = Restored(
             deduplicator, self._bets.header, Decoder(self._bets.schema, self._versions.schema), take_other
         ).take
@@ -109,10 +107,7 @@ class PublishedReader:
         Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
         """
         found, foreign = Deduplicator(), SkippedRecords()
-
-        def take(message: Message) -> None:
-            self._take_bet(message, found, foreign)
-
+        take = partial(self._take_bet, deduplicator=found, foreign=foreign)
         name, now = self._topics.bets.name, self._clock().wall
         TopicScan(name, take, start=now, least=count, visible=True, clock=self._clock).read(self._settings)
         return len(found), foreign

@@ -17,6 +17,7 @@ from bridge.doctor.aborted import check_aborted
 from bridge.doctor.finding import Verdict
 from bridge.feed.rate_limits import Attempt
 from bridge.kafka import reader
+from bridge.kafka.blocking import Clients
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.records.checkpoint import Checkpoint, State
 from bridge.records.counters import Counters
@@ -77,10 +78,7 @@ async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
 def test_a_cluster_that_shows_what_was_aborted_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_at(place, {})
     assert check_aborted(settings).outcome is Verdict.OK
-    clients = reader.reading_clients
-    monkeypatch.setattr(
-        reader, "reading_clients", lambda s, *, committed: clients(s, committed=not committed)
-    )
+    monkeypatch.setattr(reader, "Clients", lambda s, *, committed: Clients(s, committed=not committed))
     found = check_aborted(settings)
     assert (found.outcome, f"{place.prefix}.doctor" in found.message) == (Verdict.TROUBLE, True), found
     while any(f"{place.prefix}.doctor" in name for name in place.admin().list_topics(timeout=10).topics):

@@ -14,7 +14,7 @@ from bridge.ownership.election import LeaderElection, group_of
 from bridge.ownership.lost_record_guard import LostRecordGuard
 from bridge.records import topics
 from bridge.registry import Registry
-from bridge.service.startup import KafkaState, SchemaIds
+from bridge.service.startup import SchemaIds, stored_state
 from tests.contracts.log import FEED, LogContract, Owner
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
@@ -40,7 +40,7 @@ class Real:
         election = LeaderElection(self.settings.kafka, group, topic, lambda: None)
         await until(lambda: election.is_owner, "leadership")
         ids = SchemaIds(self.settings, self.codecs, AnchoredClock())
-        stored = KafkaState(self.settings, self.topics, self.registry, self.codecs, ids)
+        stored = stored_state(self.settings, self.topics, self.registry, self.codecs, ids)
         acknowledged = LostRecordGuard(self.settings, [topic.name for topic in self.topics.of_messages()])
         writer = BatchWriter(self.settings, election, stored.refuse_other_feeds, print, acknowledged)
         self._owners.append((election, writer))

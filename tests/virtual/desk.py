@@ -81,11 +81,12 @@ class Desk:
             owner_id="me",
             topics=topics,
             codecs=CODECS,
-            stored=self.kafka,
+            stored=self.kafka.stored,
             leadership=Leadership(),
             leadership_changed=asyncio.Event(),
             writer=lambda _: MemoryWriter(self.kafka),
-            provider=self.provider,
+            connect=self.provider.connect,
+            ask_time=self.provider.ask_time,
             clock=self.clock,
         )
         wake = asyncio.Event()
@@ -96,7 +97,8 @@ class Desk:
         self.pipeline = Pipeline(self.term, topics, CODECS, Deduplicator())
         self.committer = Committer(dependencies.writer, self.clock, wake, lambda _: None, Outage())
         self.checkpointer = Checkpointer(dependencies, self.term, self.pipeline, self.committer)
-        self.connector = Connector(self.provider, self.term, self.pipeline, self.checkpointer, self)
+        connect, checks = self.provider.connect, (self.still_owner, self.refuse_other_feeds)
+        self.connector = Connector(connect, self.term, self.pipeline, self.checkpointer, *checks)
 
     async def refuse_other_feeds(self) -> None:
         """There are none."""

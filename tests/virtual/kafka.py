@@ -33,7 +33,7 @@ from bridge.records.checkpoint import Checkpoint
 from bridge.records.gap import FeedGap
 from bridge.records.reach import TopicReach, as_seen
 from bridge.records.topics import Topics
-from bridge.service.interfaces import GiveUp, OnDelay
+from bridge.service.interfaces import GiveUp, OnDelay, StoredState
 from bridge.stored.restore import LETTERS, SAMPLE
 
 T = TypeVar("T")
@@ -119,7 +119,10 @@ class Kafka:
         """Return the end offset of each partition."""
         return [len(self._log[topic][partition]) for partition in range(PARTITIONS)]
 
-    # As it is read (`bridge.service.interfaces.StoredState`).
+    @property
+    def stored(self) -> StoredState:
+        """How it is read."""
+        return StoredState(self.judge_topics, self.agree_on_topics, self.restore, self.refuse_other_feeds)
 
     def judge_topics(self, *_: object) -> None:
         """They are as they must be."""

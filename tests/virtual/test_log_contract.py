@@ -21,7 +21,7 @@ class Memory:
 
     async def owner(self) -> Owner:
         """A process with a writer of its own."""
-        return Owner(self, MemoryWriter(self._kafka), self._kafka)
+        return Owner(self, MemoryWriter(self._kafka), self._kafka.stored)
 
 
 class TestMemory(LogContract):

@@ -172,11 +172,12 @@ class World:
             owner_id="me",
             topics=self.kafka.topics,
             codecs=CODECS,
-            stored=self.kafka,
+            stored=self.kafka.stored,
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka, self._refuse_other_feeds),
-            provider=self.feed,
+            connect=self.feed.connect,
+            ask_time=self.feed.ask_time,
             clock=clock,
         )
         self.owner = FeedOwner(dependencies, self.committed)

@@ -13,7 +13,8 @@ from queue import SimpleQueue
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from bridge.kafka import blocking
+from bridge.config import KafkaSettings, Settings
+from bridge.kafka import blocking, clients
 from bridge.kafka.blocking import MOST_LEFT, BackgroundProbe, CallTimeout, Clients, Worker, checked
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, triage
 from tests.unit.kafka.fake_producer import raises_no_exception
@@ -30,12 +31,17 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
     calls.close()
 
 
+@pytest.fixture(autouse=True)
+def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "admin", lambda _: object())
+
+
 async def test_looks_that_never_return_are_left_behind_up_to_a_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    release, threads, probe = threading.Event(), set(), BackgroundProbe("looks")
+    release, threads, probe = threading.Event(), set(), BackgroundProbe(KafkaSettings(), "looks")
 
-    def hang() -> None:
+    def hang(_: object) -> None:
         threads.add(threading.get_ident())
         release.wait(30)
 
@@ -47,27 +53,27 @@ async def test_looks_that_never_return_are_left_behind_up_to_a_number(
 
     for _ in range(MOST_LEFT):
         await hung()
-    assert await probe.run(lambda: 1) == 1
+    assert await probe.run(lambda _: 1) == 1
     await hung()
-    waits = asyncio.create_task(probe.run(lambda: 2))
+    waits = asyncio.create_task(probe.run(lambda _: 2))
     assert await asyncio.wait({waits}, timeout=0.2) == (set(), {waits})
     assert len(threads) == MOST_LEFT + 1
     release.set()
     assert await waits == 2
     release.clear()
     await hung()
-    assert await probe.run(lambda: 3) == 3
+    assert await probe.run(lambda _: 3) == 3
     release.set()
-    probe.close(lambda: None)
+    probe.close()
 
 
 async def test_an_answer_that_comes_while_the_loop_stands_still_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(blocking, "HANG_SECONDS", 0.5)
-    probe, began = BackgroundProbe("looks"), threading.Event()
+    probe, began = BackgroundProbe(KafkaSettings(), "looks"), threading.Event()
 
-    def answer() -> int:
+    def answer(_: object) -> int:
         began.set()
         time.sleep(0.05)
         return 7
@@ -76,19 +82,37 @@ async def test_an_answer_that_comes_while_the_loop_stands_still_counts(
     await asyncio.to_thread(began.wait)
     time.sleep(0.8)  # noqa: ASYNC251  # nothing else of the loop has its turn
     assert await look == 7
-    probe.close(lambda: None)
+    probe.close()
 
 
 async def test_an_error_of_a_look_is_its_result() -> None:
-    probe = BackgroundProbe("looks")
+    probe = BackgroundProbe(KafkaSettings(), "looks")
     for error in (TimeoutError("its own"), KafkaUnavailable("no broker")):
 
-        def fail(error: Exception = error) -> None:
+        def fail(_: object, error: Exception = error) -> None:
             raise error
 
         with pytest.raises(type(error), match=str(error)):
             await probe.run(fail)
-    probe.close(lambda: None)
+    probe.close()
+
+
+async def test_a_client_is_kept_until_it_fails_or_another_is_wanted() -> None:
+    probe, seen = BackgroundProbe(KafkaSettings(), "looks"), list[object]()
+
+    def fail(client: object) -> None:
+        seen.append(client)
+        raise KafkaUnavailable("no broker")
+
+    for _ in range(2):
+        await probe.run(seen.append)
+    with pytest.raises(KafkaUnavailable):
+        await probe.run(fail)
+    await probe.run(seen.append)
+    probe.renew()
+    await probe.run(seen.append)
+    probe.close()
+    assert [seen.index(client) for client in seen] == [0, 0, 0, 3, 4]
 
 
 class Job:
@@ -178,8 +202,8 @@ class Stuck:
 def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocking, "CLOSE_SECONDS", 0.05)
     release, events = threading.Event(), SimpleQueue[str]()
-    clients = Clients(object(), Stuck(what, release, events))  # type: ignore[arg-type]
-    clients.close()
+    monkeypatch.setattr(clients, "reader", lambda *_, **__: Stuck(what, release, events))
+    Clients(Settings()).close()
     assert events.get(timeout=30) == "asked"
     assert events.empty(), "it was waited for"
     release.set()

@@ -239,13 +239,12 @@ def test_a_mechanism_that_librdkafka_lacks_is_a_setting(given: dict[str, str]) -
 
 
 def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> None:
-    brokers = clients.Brokers()
-    lost = []
+    signs, stranded = clients.Signs(NOWHERE), list[str]()
     for sources in (["learned"], ["logical"], ["configured"], ["logical"], [], ["learned", "logical"]):
         known = {f"broker-{number}": {"source": source} for number, source in enumerate(sources)}
-        brokers.on_statistics(json.dumps({"brokers": known}))
-        lost.append(brokers.lost)
-    assert lost == [False, False, False, False, True, False]
+        signs.on_statistics(json.dumps({"brokers": known}))
+        stranded.append(signs.stranded)
+    assert stranded == ["", "", "", "", "it has lost all its brokers", ""]
 
 
 @pytest.mark.parametrize("what", ["sasl_password_file", "ssl_certificate_location", "ssl_ca_location"])
@@ -265,16 +264,16 @@ def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
     tmp_path: Path, what: str, refusal: KafkaError
 ) -> None:
     (file := tmp_path / "file").write_text("old")
-    used = clients.Credentials(KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)}))
+    used = clients.Signs(KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)}))
     used.on_error(refusal)
-    assert not used.outdated
+    assert not used.stranded
     file.write_text("new")
-    assert used.outdated
+    assert used.stranded
     file.unlink()
     # The last password is used on; a certificate that is away makes no client.
-    assert used.outdated == (what == "sasl_password_file")
+    assert bool(used.stranded) == (what == "sasl_password_file")
     file.write_text("old")
-    assert not used.outdated
+    assert not used.stranded
 
 
 def test_a_client_that_is_not_refused_is_not_outdated(
@@ -284,14 +283,14 @@ def test_a_client_that_is_not_refused_is_not_outdated(
     settings = KafkaSettings.model_validate(
         {"ssl_keystore_location": str(file), "ssl_ca_location": str(tmp_path), "https_ca_location": "probe"}
     )
-    used = clients.Credentials(settings)
+    used = clients.Signs(settings)
     file.write_text("new")
     used.on_error(error(KafkaError._TRANSPORT))
-    assert not used.outdated
+    assert not used.stranded
     used.on_error(error(KafkaError._SSL))
-    assert used.outdated
+    assert used.stranded
     monkeypatch.setattr(clients, "REFUSED_SECONDS", 0.0)
-    assert not used.outdated
+    assert not used.stranded
 
 
 def test_every_client_hears_of_quotas() -> None:

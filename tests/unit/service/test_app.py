@@ -42,9 +42,7 @@ class Apart(LeaderElection):
 
     refusal = ""
 
-    @property
-    def term(self) -> int:
-        return 1
+    term = 1
 
     def taken(self) -> None: ...
 

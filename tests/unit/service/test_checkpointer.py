@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,8 +15,8 @@ from bridge.feed.received import Received
 from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
 from bridge.records.checkpoint import State
 from bridge.records.gap import Cause, FeedGap
+from bridge.service.checkpointer import LARGEST_SHOWN_BYTES, SHOWN_BETS, VisibilityDelays
 from bridge.service.committer import REST_SECONDS
-from bridge.service.last_bets import LARGEST_BYTES, MOST, LastBets
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.world import EPOCH, settled
 
@@ -201,24 +202,24 @@ async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
 async def test_the_last_bets_are_those_that_are_committed(desk: Desk) -> None:
     last = desk.checkpointer.visibility.last_bets
     assert last is not None
-    for count in (3, MOST + 5):
+    for count in (3, SHOWN_BETS + 5):
         receive(desk, count)
-        sent, before = [record.value for record in desk.pipeline.batch.records], last.values
+        sent, before = [record.value for record in desk.pipeline.batch.records], [*last]
         await asyncio.sleep(1)
-        assert last.values == before
+        assert [*last] == before
         await desk.checkpointer.commit()
         await desk.checkpointer.commit()  # an empty one
-        assert list(last.values) == sent[-MOST:]
+        assert [*last] == sent[-SHOWN_BETS:]
 
 
 def test_neither_dead_letters_nor_huge_bets_are_shown() -> None:
-    last, batch = LastBets("bets"), Batch()
-    values = [("bets", b"a"), ("deadletters", b"b"), ("bets", b"c" * (LARGEST_BYTES + 1)), ("bets", b"d")]
+    visibility, batch = VisibilityDelays("bets", show_bets=True), Batch()
+    large = b"c" * (LARGEST_SHOWN_BYTES + 1)
+    values = [("bets", b"a"), ("deadletters", b"b"), ("bets", large), ("bets", b"d")]
     for topic, value in values:
         batch.add(Record(topic, b"key", value, 0))
-    last.sent(batch)
-    last.committed()
-    assert last.values == (b"a", b"d")
+    visibility.observe(batch, 0.0, None)
+    assert visibility.last_bets == deque([b"a", b"d"])
 
 
 async def written(desk: Desk) -> list[int]:

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.kafka import blocking
+from bridge.kafka import blocking, clients
 from bridge.kafka.admin import TopicSeen
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.open_transactions import Look, OpenTransaction, RecordPlace
@@ -29,6 +29,7 @@ async def watched(
     *looks: Callable[[], Look],
     known: tuple[TopicReach, ...] = (),
     on_other: Callable[[str], object] = lambda _: None,
+    client: Callable[[object], object] = lambda _: object(),
 ) -> tuple[list[tuple[Any, float | None]], list[Any]]:
     """Watch as long as there are looks; return what is known after each one, and the log."""
     left, settings = list(looks), Settings()
@@ -38,10 +39,8 @@ async def watched(
     class Watch:
         def __init__(self, *_: object) -> None: ...
 
-        def look(self) -> Look:
+        def look(self, _: object) -> Look:
             return left.pop(0)()
-
-        def close(self) -> None: ...
 
     report = monitor.report
 
@@ -53,6 +52,7 @@ async def watched(
 
     monkeypatch.setattr(monitor, "report", reported)
     monkeypatch.setattr(transaction_monitor, "TransactionWatch", Watch)
+    monkeypatch.setattr(clients, "admin", client)
     monkeypatch.setattr(transaction_monitor, "LOOK_SECONDS", 0.001)
     monkeypatch.setattr(blocking, "HANG_SECONDS", 0.2)
     with capture_logs() as logged:
@@ -135,3 +135,16 @@ async def test_what_one_topic_hides_is_told_while_another_one_does_not_answer(
         "open transactions unknown",
         "open transaction hides records",
     ]
+
+
+async def test_a_client_is_used_until_a_topic_does_not_answer_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    well, partial = Look((), {}), Look((), {"t.gaps": "no leader"})
+    looks = [lambda: well, lambda: well, lambda: partial, lambda: well]
+
+    def make(_: object) -> object:
+        made.append(object())
+        return made[-1]
+
+    await watched(monkeypatch, *looks, client=make)
+    assert len(made) == 2
