@@ -7,7 +7,7 @@ ours, is in `bridge.feed.backoff`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.clock import Instant
@@ -32,7 +32,7 @@ from bridge.records.checkpoint import State
 from bridge.records.gap import Cause, FeedGap
 from bridge.service.attempts import Attempts
 from bridge.service.checkpointer import Checkpointer
-from bridge.service.interfaces import Connect, FeedConnection
+from bridge.service.interfaces import Connect, FeedConnection, OwnerChecks
 from bridge.service.pipeline import Pipeline
 from bridge.service.term import Term
 
@@ -56,9 +56,7 @@ class Connector:
     term: Term
     pipeline: Pipeline
     checkpointer: Checkpointer
-    still_owner: Callable[[], Awaitable[bool]]
-    refuse_other_feeds: Callable[[], Awaitable[object]]
-    """Both as of the `FeedOwner`."""
+    checks: OwnerChecks
 
     def __post_init__(self) -> None:
         self._feed = self.term.settings.feed
@@ -96,7 +94,7 @@ class Connector:
                 self._status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect
             if not self.term.counters.received:  # one that began at the same time was not there before
-                await self.refuse_other_feeds()
+                await self.checks.refuse_other_feeds()
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("checkpoint commit took too long, asking the limiter again")
                 self.term.limiter.withdraw()  # its decision may be outdated
@@ -253,7 +251,7 @@ class Connector:
         """Begin to use an accepted connection. Raises if what the attempt relied on no longer holds."""
         suspended = self._suspended_since(decided)
         # A process that was paused may have lost the feed without knowing it yet.
-        if not await self.still_owner():
+        if not await self.checks.still_owner():
             raise NotOwner("leadership was lost while connecting")
         if suspended:
             raise FeedLost("this process was suspended while it connected: the limiter's decision is too old")

@@ -133,6 +133,16 @@ class StoredState:
     """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""
 
 
+class OwnerChecks(Protocol):
+    """What must hold before a connection is opened, and before it is used."""
+
+    async def still_owner(self) -> bool:
+        """Ask the group's coordinator whether this process still owns the feed."""
+
+    async def refuse_other_feeds(self) -> object:
+        """Raise TopologyError if another feed goes before this one on the same topics."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
     """What a term of leadership depends on."""

@@ -170,8 +170,7 @@ class FeedOwner:
         deduplicator = await committer.run(restore, "restoring the published bets")
         pipeline = Pipeline(term, dependencies.topics, dependencies.codecs, deduplicator)
         checkpointer = Checkpointer(dependencies, term, pipeline, committer)
-        checks = self.still_owner, self.refuse_other_feeds
-        connector = Connector(dependencies.connect, term, pipeline, checkpointer, *checks)
+        connector = Connector(dependencies.connect, term, pipeline, checkpointer, self)
         get().info(
             "owning the feed",
             feed=self._feed.name,

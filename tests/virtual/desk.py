@@ -97,8 +97,7 @@ class Desk:
         self.pipeline = Pipeline(self.term, topics, CODECS, Deduplicator())
         self.committer = Committer(dependencies.writer, self.clock, wake, lambda _: None, Outage())
         self.checkpointer = Checkpointer(dependencies, self.term, self.pipeline, self.committer)
-        connect, checks = self.provider.connect, (self.still_owner, self.refuse_other_feeds)
-        self.connector = Connector(connect, self.term, self.pipeline, self.checkpointer, *checks)
+        self.connector = Connector(self.provider.connect, self.term, self.pipeline, self.checkpointer, self)
 
     async def refuse_other_feeds(self) -> None:
         """There are none."""
