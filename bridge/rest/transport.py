@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from bridge.config import ApiSettings, address_error, proxy_of, tls
+from bridge.config import ApiSettings, proxy_of, tls
 from bridge.formatting import format_duration, plain_error
 from bridge.masking import concealed
 
@@ -150,12 +150,7 @@ def _base(settings: ApiSettings) -> str:
     assert settings.base_url is not None
     url = urlsplit(settings.base_url)
     host = url.netloc.rpartition("@")[2]  # credentials before the @ would replace the token
-    base = f"{url.scheme}://{host}{url.path.rstrip('/')}"
-    try:
-        httpx2.URL(base)
-    except httpx2.InvalidURL:
-        raise address_error("api") from None
-    return base
+    return f"{url.scheme}://{host}{url.path.rstrip('/')}"
 
 
 def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClient:

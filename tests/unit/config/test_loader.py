@@ -100,6 +100,8 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
         ("feed.base_url", "https://☃.example", "must be ASCII: write an internationalized name"),
         ("feed.base_url", "https://provider.example/\x01", "must be ASCII"),
         ("feed.base_url", "https://[::1", "must be an address"),
+        ("feed.base_url", "https://[v1.x]", "must be an address"),
+        ("api.base_url", "https://300.1.1.1", "must be an address"),
         ("feed.base_url", f"https://{'a' * 64}.example", "must be an address"),
         ("feed.name", "a b", "must match"),
         ("feed.name", "translations", "is reserved"),  # it would share a transactional id with the job,
@@ -195,6 +197,9 @@ def test_a_field_that_cannot_be_omitted_is_named_with_the_nearest(
         "proxy.example:3128",
         "http://u:s3cret@p:99999",
         "http://u:s3cret@[::",
+        "http://u:s3cret@300.1.1.1:3128",
+        "http://u:s3cret@[v1.x]",
+        "http://u:s3cret@[::1][]",
         "nonsense",
     ],
 )
