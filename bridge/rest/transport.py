@@ -59,8 +59,8 @@ class Answer:
 class Transport:
     """Keeps connections to the provider alive between requests. Does not follow redirects.
 
-    Raises SettingsError if the base address, the proxy or the CA file cannot be used. `network` replaces the
-    real network in tests.
+    Raises SettingsError if the proxy or the CA file cannot be used. `network` replaces the real network in
+    tests.
     """
 
     def __init__(self, settings: ApiSettings, network: Network | None = None) -> None:
