@@ -167,6 +167,13 @@ def test_settings_that_are_unknown_or_contradict_each_other_are_named(
     assert said.format(name=f"(BRIDGE_{name})", feed="BRIDGE_FEED__") in complaint()
 
 
+@pytest.mark.parametrize("host", ["[::1]:8080", "u:p%5D@[fd00::1]", "127.0.0.1:80", "127.1", "1.example"])
+@pytest.mark.parametrize("name", ["FEED__BASE_URL", "FEED__PROXY"])
+def test_an_address_may_have_an_ip_address(name: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"BRIDGE_{name}", f"http://{host}")
+    load()
+
+
 @pytest.mark.parametrize(
     ("path", "nearest"),
     [
