@@ -31,7 +31,7 @@ from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import BridgeError, FeedError, SettingsError
 from bridge.feed.provider_clock import ask
 from bridge.formatting import format_duration
-from bridge.kafka.blocking import Worker
+from bridge.kafka.blocking import in_background
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.registry import RegistryUnavailable
 
@@ -119,9 +119,8 @@ def run_checks(
 
 
 def _run(check: Check, settings: Settings, patience: float) -> Finding:
-    worker = Worker(check.name)  # a daemon: a call that never returns does not block the doctor
     try:
-        return worker.submit(partial(check.run, settings)).result(patience)
+        return in_background(check.name, partial(check.run, settings)).result(patience)
     except TimeoutError:
         return Finding(Verdict.TROUBLE, f"no answer in {format_duration(patience)}")
     except AWAITED as error:
@@ -131,5 +130,3 @@ def _run(check: Check, settings: Settings, patience: float) -> Finding:
     except Exception as error:  # noqa: BLE001  # whatever it is, the other checks still run
         # No failure: a defect here says nothing about `bridge run`.
         return Finding(Verdict.TROUBLE, f"unexpected: {error!r}", "Please report it.")
-    finally:
-        worker.close(0)
