@@ -10,7 +10,6 @@ from wsgiref.types import WSGIApplication
 from bridge.clock import MICROS, Instant
 from bridge.config import WebSettings
 from bridge.feed.rate_limits import LimitUsage
-from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import Page, make_app
 from bridge.observability.health import judge
 from bridge.observability.http_server import WsgiServer
@@ -18,7 +17,7 @@ from bridge.observability.metrics import collect
 from bridge.observability.rates import Rates
 from bridge.observability.status import StatusSnapshot
 from bridge.observability.status_page import status_page
-from bridge.observability.view import View
+from bridge.observability.view import ShownBet, View, shown
 from bridge.ownership.group import Group, Member
 from bridge.records.checkpoint import State
 from bridge.records.counters import Counters

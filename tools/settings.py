@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from bridge.config import env_name
-from bridge.config.described import Setting, as_comment, as_toml, prose, sections, settings
+from bridge.config.described import as_comment, as_toml, prose, sections, settings
+from bridge.config.fields import LONGEST_SECONDS
 
 PAGE_HEAD = """\
 # Settings
@@ -49,12 +52,23 @@ EXAMPLE_HEAD = """\
 """
 
 
+class Row(NamedTuple):
+    """A setting as the page shows it."""
+
+    name: str
+    default: str
+    allowed: str
+    meaning: str
+
+
 def page() -> str:
     """The Markdown page docs/configuration.md. What sections share is in a table of its own, at the end."""
-    parts, shared = [PAGE_HEAD.rstrip()], defaultdict[Setting, list[str]](list)
+    parts, shared = [PAGE_HEAD.rstrip()], defaultdict[Row, list[str]](list)
     for section, model in sections():
+        defaults, properties = _defaults(model), model.model_json_schema()["properties"]
         for one in settings(model):
-            shared[replace(one, default=_shown(one), example=None)].append(section)
+            allowed = " or ".join(map(_allowed, _branches(properties[one.name])))
+            shared[Row(one.name, _shown(one.name, defaults[one.name]), allowed, one.meaning)].append(section)
     for section, model in sections():
         own = {one: where for one, where in shared.items() if where == [section]}
         parts += [f"\n## `[{section}]`\n\n{prose(model.__doc__)}\n", _table(own)]
@@ -62,18 +76,53 @@ def page() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _table(rows: Mapping[Setting, Sequence[str]]) -> str:
+def _table(rows: Mapping[Row, Sequence[str]]) -> str:
     """A table of settings, with the sections that have each."""
     lines = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
     for one, where in rows.items():
         names = ", ".join(f"`{section}.{one.name}`" for section in where)
-        cells = (names, one.default, one.allowed, one.meaning)
+        cells = (names, *one[1:])
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
 
 
-def _shown(one: Setting) -> str:
-    return "–" if one.default is None else f"`{as_toml(one.default)}`{_size(one)}"
+def _shown(name: str, default: Any) -> str:
+    if default is None:
+        return "–"
+    size = f" ({default >> 20} MiB)" if name.endswith("_bytes") else ""
+    return f"`{as_toml(default)}`{size}"
+
+
+def _defaults(model: type[BaseModel]) -> dict[str, Any]:
+    """The default of each setting, as JSON has it; a set in order."""
+    return {
+        name: sorted(value) if isinstance(getattr(model(), name), frozenset) else value
+        for name, value in model().model_dump(mode="json").items()
+    }
+
+
+def _branches(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    """The type, choices and bounds of a value, in words."""
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if schema["type"] == "array":
+        return f"list of {_allowed(schema['items'])}"
+    if schema["type"] == "object":
+        return "table"
+    if "pattern" in schema:
+        return f"`{schema['pattern']}`"
+    words = {"integer": "integer", "number": "number", "string": "text", "boolean": "boolean"}
+    named = {"path": "path", "password": "secret"}.get(schema.get("format", ""), words[schema["type"]])
+    bounds = [
+        f"{sign} {schema[key]:,.12g}"
+        for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"))
+        if key in schema and schema[key] != LONGEST_SECONDS
+    ]
+    return ", ".join(bounds if bounds and named == "number" else [named, *bounds])
 
 
 def example() -> str:
@@ -83,16 +132,13 @@ def example() -> str:
         first = next(settings(model)).name
         intro = f"{prose(model.__doc__)} Environment: {env_name(section, first)} and so on."
         lines += ["", "", *as_comment(intro), f"[{section}]"]
+        defaults = _defaults(model)
         for one in settings(model):
-            no_default = " No default." if one.default is None else ""
-            value = one.example if one.default is None else one.default
+            default = defaults[one.name]
+            no_default = " No default." if default is None else ""
+            value = one.example if default is None else default
             lines += ["", *as_comment(one.meaning + no_default), f"#{one.name} = {as_toml(value)}"]
         for others in model.model_json_schema().get("examples", []):
             lines += ["", "# Other properties, as an example. No defaults."]
             lines += [f"#{name} = {as_toml(value)}" for name, value in others.items()]
     return "\n".join(lines) + "\n"
-
-
-def _size(setting: Setting) -> str:
-    """What a number of bytes is in MiB."""
-    return f" ({setting.default >> 20} MiB)" if setting.name.endswith("_bytes") else ""

@@ -103,12 +103,9 @@ def retire_feed(
 
     with _unknown_if_interrupted():
         succession = retire(settings, name, position=position, confirm=confirm)
-    text = f"{name} is retired; {succession.text}"
-    if not json:
-        print_text(text)
-        return
-    print_note(text)
-    print_json({"retired": name, "successor": checkpoint_as_json(succession.checkpoint)})
+    print_text(f"{name} is retired; {succession.text}", err=json)
+    if json:
+        print_json({"retired": name, "successor": checkpoint_as_json(succession.checkpoint)})
 
 
 @contextmanager

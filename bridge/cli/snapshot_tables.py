@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -19,39 +20,31 @@ from bridge.snapshots.wanted import Estimate
 LINE_SECONDS: Final = 15.0
 
 
-class Bars:
-    """Shows the progress of a run. A context manager."""
+@contextmanager
+def bars(clock: Clock, console: Console) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that shows how many things of a step of a run are done, of so many."""
+    logged_at = clock().monotonic
+    tasks: dict[str, TaskID] = {}
 
-    def __init__(self, clock: Clock, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
-        self._clock = clock
-        self._logged_at = clock().monotonic
-        self._tasks: dict[str, TaskID] = {}
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=self._console,
-            disable=not self._console.is_terminal,
-        )
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show that `done` of `total` things of a step are done."""
-        if self._console.is_terminal:
-            if what not in self._tasks:
-                self._tasks[what] = self._progress.add_task(what)
-            self._progress.update(self._tasks[what], completed=done, total=total)
-        elif (now := self._clock().monotonic) - self._logged_at >= LINE_SECONDS:
-            self._logged_at = now
+    def advance(what: str, done: int, total: int) -> None:
+        nonlocal logged_at
+        if console.is_terminal:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what)
+            progress.update(tasks[what], completed=done, total=total)
+        elif (now := clock().monotonic) - logged_at >= LINE_SECONDS:
+            logged_at = now
             get().info("snapshot in progress", doing=what, done=done, of=total)
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+        disable=not console.is_terminal,
+    ) as progress:
+        yield advance
 
 
 def report_as_table(report: Report) -> Group:

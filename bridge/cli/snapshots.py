@@ -130,7 +130,7 @@ def _do(
     if seconds is not None:
         log.never_wait()
     rate = settings.api.requests_per_second
-    with _stoppable() as stop, snapshot_tables.Bars(clock.now) as bars:
+    with _stoppable() as stop, snapshot_tables.bars(clock.now, Console(stderr=True)) as bars:
         if seconds is not None:
             with suppress(KeyboardInterrupt):  # the normal end
                 scheduler.run_every(settings, task, seconds, bars, stop)

@@ -2,7 +2,6 @@
 
 from bridge.config.api import ApiSettings as ApiSettings
 from bridge.config.feed import FeedSettings as FeedSettings
-from bridge.config.fields import address_error as address_error
 from bridge.config.kafka import KafkaSettings as KafkaSettings
 from bridge.config.loader import Settings as Settings
 from bridge.config.loader import load as load

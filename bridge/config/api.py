@@ -32,6 +32,7 @@ LISTED: Final[tuple[Listed, ...]] = get_args(Listed)
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 ListEndpoint = Literal["sports", "regions", "leagues", "competitors", "markets", "all-markets"]
+Queries = dict[ListEndpoint, dict[str, str | list[str]]]
 PLACEHOLDERS: Final[dict[ListEndpoint, frozenset[str]]] = {
     "sports": frozenset({"language"}),
     "regions": frozenset({"language", "sportId"}),
@@ -158,9 +159,7 @@ class ApiNames(Section):
 class ApiForm(Section):
     """What the interface leaves open: the parameters of requests."""
 
-    query: dict[ListEndpoint, dict[str, str | list[str]]] = Field(
-        default={}, examples=[{"leagues": {"active": "true"}}]
-    )
+    query: Queries = Field(default={}, examples=[{"leagues": {"active": "true"}}])
     """Query parameters to add, by endpoint: `sports`, `regions`, `leagues`, `competitors`, `markets`,
     `all-markets`. Values, or lists of them, may contain `{language}` (not in `all-markets`), `{eventId}`
     (`markets`, `all-markets`) and `{sportId}` (not in `sports`; lists are then fetched for each sport);
@@ -183,9 +182,7 @@ class ApiForm(Section):
 
     @field_validator("query")
     @classmethod
-    def _has_known_placeholders(
-        cls, value: dict[ListEndpoint, dict[str, str | list[str]]]
-    ) -> dict[ListEndpoint, dict[str, str | list[str]]]:
+    def _has_known_placeholders(cls, value: Queries) -> Queries:
         for endpoint, parameters in value.items():
             known = PLACEHOLDERS[endpoint]
             for name, given in parameters.items():

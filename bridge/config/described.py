@@ -13,27 +13,21 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bridge.config.fields import LONGEST_SECONDS
 from bridge.config.loader import Settings
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its name, meaning, default or an example of a value, and what it may be."""
+    """One setting: its name, its meaning and an example of a value."""
 
     name: str
     meaning: str
-    default: Any
     example: Any
-    allowed: str
 
 
-def sections() -> Iterator[tuple[str, type[BaseModel]]]:
+def sections() -> list[tuple[str, type[BaseModel]]]:
     """Name and model of each section, in order."""
-    for name, field in Settings.model_fields.items():
-        assert isinstance(field.annotation, type)
-        assert issubclass(field.annotation, BaseModel)
-        yield name, field.annotation
+    return [(name, type(field.default)) for name, field in Settings.model_fields.items()]
 
 
 def settings(model: type[BaseModel]) -> Iterator[Setting]:
@@ -41,40 +35,8 @@ def settings(model: type[BaseModel]) -> Iterator[Setting]:
     meanings: dict[str, str] = {}
     for one in model.__mro__[: model.__mro__.index(BaseModel)]:
         meanings |= _docstrings(one)
-    defaults, properties = model().model_dump(mode="json"), model.model_json_schema()["properties"]
-    for name in sorted(properties, key=list(meanings).index):
-        default, schema = defaults[name], properties[name]
-        if model.model_fields[name].annotation in _UNORDERED:
-            default = sorted(default)
-        allowed = " or ".join(_allowed(one) for one in _branches(schema))
-        yield Setting(name, meanings[name], default, next(iter(schema.get("examples", [])), None), allowed)
-
-
-_UNORDERED = (frozenset[int], frozenset[str])
-
-
-def _branches(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
-
-
-def _allowed(schema: dict[str, Any]) -> str:
-    """The type, choices and bounds of a value, in words."""
-    if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
-    if schema["type"] == "array":
-        return f"list of {_allowed(schema['items'])}"
-    if schema["type"] == "object":
-        return "table"
-    if "pattern" in schema:
-        return f"`{schema['pattern']}`"
-    words = {"integer": "integer", "number": "number", "string": "text", "boolean": "boolean"}
-    named = {"path": "path", "password": "secret"}.get(schema.get("format", ""), words[schema["type"]])
-    bounds = [
-        f"{sign} {schema[key]:,.12g}"
-        for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"))
-        if key in schema and schema[key] != LONGEST_SECONDS
-    ]
-    return ", ".join(bounds if bounds and named == "number" else [named, *bounds])
+    for name in sorted(model.model_fields, key=list(meanings).index):
+        yield Setting(name, meanings[name], (model.model_fields[name].examples or [None])[0])
 
 
 def as_toml(value: Any) -> str:

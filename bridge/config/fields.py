@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
@@ -91,6 +92,9 @@ def has_host(address: str) -> bool:
     try:
         parts = urlsplit(address)
         (parts.hostname or "").encode("idna")
+        host = re.sub(r":[0-9]*$", "", parts.netloc.rpartition("@")[2])
+        if "[" in host or re.fullmatch(r"([0-9]+\.){3}[0-9]+", host):  # else the HTTP client refuses it
+            ip_address(host.removeprefix("[").removesuffix("]"))
         is_port = parts.port != 0
     except ValueError:
         return False
@@ -122,14 +126,6 @@ def check_proxy(value: str) -> str:
     if scheme.startswith("socks") and missing:
         raise ValueError(f"SOCKS needs the package {' and the package '.join(missing)}")
     return value
-
-
-def address_error(section: str) -> SettingsError:
-    """Return the error for a base address that the HTTP client refuses."""
-    return SettingsError(
-        f"{section}.base_url ({env_name(section, 'base_url')}) is not an address. Give one such as "
-        "https://provider.example."
-    )
 
 
 def proxy_error(section: str) -> SettingsError:

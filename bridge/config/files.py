@@ -1,6 +1,7 @@
 """Reads files that settings name, none of which may hang the event loop (decision 0049).
 
-To open a FIFO waits for a writer, and to read a file on a server that is gone waits for the server.
+To open a FIFO waits for a writer, and to read a file on a server that is gone waits for the server. While a
+file cannot be used, its last usable content counts: a rotation replaces it in steps.
 """
 
 from __future__ import annotations
@@ -9,8 +10,15 @@ import errno
 import os
 import stat
 import threading
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, TypeVar
+
+from bridge.errors import SettingsError
+from bridge.log import get
+
+T = TypeVar("T")
 
 READ_SECONDS = 2.0
 _NO_FILE = "it is not a regular file but a pipe or the like"
@@ -52,14 +60,33 @@ def hazard(file: Path) -> str:
 
 
 def _read(file: Path) -> bytes:
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
-        if not stat.S_ISREG(mode):
+    with open(file, "rb", opener=_without_waiting) as opened:  # Path.open takes no opener
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise OSError(errno.EINVAL, _NO_FILE, str(file))
-        with open(descriptor, "rb", closefd=False) as opened:
-            return opened.read()
-    finally:
-        os.close(descriptor)
+        return opened.read()
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+_last: dict[Hashable, Any] = {}
+_warned: set[Hashable] = set()
+
+
+def last_good(of: Hashable, read: Callable[[], T], event: str, **named: str) -> T:
+    """Return what `read` returns, or what it returned last for these files while it raises SettingsError.
+
+    Logs the event once until it succeeds. Raises SettingsError if it never has.
+    """
+    try:
+        _last[of] = found = read()
+        _warned.discard(of)
+    except SettingsError as error:
+        if of not in _last:
+            raise
+        found = _last[of]
+        if of not in _warned:
+            get().warning(event, reason=str(error), **named)
+        _warned.add(of)
+    return found

@@ -161,16 +161,11 @@ class KafkaSettings(BaseModel):
 
     def properties(self) -> dict[str, str | int | float | bool]:
         """Return librdkafka's names and values, with the secrets. Raises SettingsError like `Secret.read`."""
-        secrets = {_property(it.setting): it.read() for it in self.secrets()}
+        secrets = {it.setting.removeprefix("kafka.").replace("_", "."): it.read() for it in self.secrets()}
         return self.public_properties() | secrets
 
     def _given(self) -> dict[str, Any]:
         return self.model_extra or {}
-
-
-def _property(setting: str) -> str:
-    """Return librdkafka's name of a setting: `kafka.sasl_password` is `sasl.password`."""
-    return setting.removeprefix("kafka.").replace("_", ".")
 
 
 def _key(name: str) -> str:

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from bridge.config.files import read_bytes
-from bridge.config.last_good import last_good
+from bridge.config.files import last_good, read_bytes
 from bridge.config.names import env_name
 from bridge.errors import SettingsError
 from bridge.masking import conceal

@@ -6,8 +6,7 @@ import ssl
 from pathlib import Path
 
 from bridge.config.fields import TlsSection
-from bridge.config.files import hazard
-from bridge.config.last_good import last_good
+from bridge.config.files import hazard, last_good
 from bridge.config.names import env_name
 from bridge.errors import SettingsError
 from bridge.formatting import plain_error

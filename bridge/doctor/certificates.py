@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +22,7 @@ from bridge.doctor.addresses import HostAddress, addresses
 from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import SettingsError
 from bridge.formatting import format_duration, format_utc, plain_error, plural
-from bridge.kafka.blocking import Worker
+from bridge.kafka.blocking import in_background
 
 SOON_SECONDS: Final = 14 * 86_400.0
 """A certificate that ends within this time is worth a warning."""
@@ -44,7 +43,8 @@ def check_certificates(settings: Settings, now: float) -> Finding:
     found, unread = dict[str, Validity](), dict[str, str]()
     reads = _own(settings)
     reads |= {str(address): partial(of_server, address) for address in addresses(settings) if address.is_tls}
-    for name, future in {name: _started(read) for name, read in reads.items()}.items():
+    futures = {name: in_background("certificate", read) for name, read in reads.items()}
+    for name, future in futures.items():
         try:
             found[name] = future.result()
         except (OSError, ValueError, SettingsError) as error:
@@ -52,14 +52,6 @@ def check_certificates(settings: Settings, now: float) -> Finding:
             if not (isinstance(error, IsADirectoryError) and name.endswith(_OF_AUTHORITIES)):
                 unread[name] = plain_error(error)
     return assess_certificates(found, unread, now)
-
-
-def _started(read: Callable[[], Validity]) -> Future[Validity]:
-    """Call it on a thread that the doctor does not wait for at its end."""
-    worker = Worker("certificate")
-    future = worker.submit(read)
-    worker.close(0)
-    return future
 
 
 def assess_certificates(found: Mapping[str, Validity], unread: Mapping[str, str], now: float) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from urllib.parse import urlsplit
 
 from bridge.config import ApiSettings, Settings
@@ -27,8 +28,5 @@ def check_rest(settings: Settings) -> Finding:
 
 
 async def _knock(settings: ApiSettings) -> int:
-    transport = Transport(settings)
-    try:
+    async with aclosing(Transport(settings)) as transport:
         return await transport.knock()
-    finally:
-        await transport.aclose()

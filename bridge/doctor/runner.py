@@ -31,7 +31,7 @@ from bridge.doctor.finding import Finding, Verdict
 from bridge.errors import BridgeError, FeedError, SettingsError
 from bridge.feed.provider_clock import ask
 from bridge.formatting import format_duration
-from bridge.kafka.blocking import Worker
+from bridge.kafka.blocking import in_background
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.registry import RegistryUnavailable
 
@@ -46,10 +46,8 @@ class Check(NamedTuple):
 
     name: str
     run: Callable[[Settings], Finding]
-    settings: tuple[str, ...] = ()
-    """Settings that it needs."""
-    after: tuple[str, ...] = ()
-    """Checks that it depends on."""
+    needs: tuple[str, ...] = ()
+    """Settings, such as `feed.base_url`, and checks that it depends on."""
     writes: bool = False
     """Whether it changes anything."""
 
@@ -62,7 +60,9 @@ def _provider(settings: Settings) -> Finding:
     return feed_checks.assess_clock(settings.feed, skew and skew.by(AnchoredClock().offset))
 
 
-_KAFKA = ("kafka.bootstrap_servers",)
+_KAFKA = ("kafka.bootstrap_servers", "kafka")
+_ADDRESSES = ("kafka.bootstrap_servers", "registry.url")
+_STORED = (*_ADDRESSES, "kafka", "registry")
 CHECKS = (
     Check("settings", local_checks.check_settings),
     Check("encryption", check_encryption),
@@ -72,23 +72,18 @@ CHECKS = (
     ),
     Check("tokens", lambda s: local_checks.check_tokens(s, clock.now().wall)),
     Check("certificates", lambda s: certificates.check_certificates(s, clock.now().wall)),
-    Check("kafka", kafka_checks.check_brokers, _KAFKA),
-    Check("topics", kafka_checks.check_topics, _KAFKA, ("kafka",)),
-    Check("replicas", kafka_checks.check_replicas, _KAFKA, ("kafka",)),
-    Check("transactions", kafka_checks.check_transactions, _KAFKA, ("kafka",)),
-    Check("rights", kafka_checks.check_rights, _KAFKA, ("kafka",)),
+    Check("kafka", kafka_checks.check_brokers, ("kafka.bootstrap_servers",)),
+    Check("topics", kafka_checks.check_topics, _KAFKA),
+    Check("replicas", kafka_checks.check_replicas, _KAFKA),
+    Check("transactions", kafka_checks.check_transactions, _KAFKA),
+    Check("rights", kafka_checks.check_rights, _KAFKA),
     Check("registry", kafka_checks.check_registry, ("registry.url",)),
-    Check("bounds", bounds.check_bounds, _KAFKA, ("kafka",)),
-    Check("aborted", aborted.check_aborted, _KAFKA, ("kafka",), writes=True),
-    Check("leadership", kafka_checks.check_leadership, _KAFKA, ("kafka",)),
-    Check("feeds", feed_checks.check_feeds, (*_KAFKA, "registry.url"), ("kafka", "registry")),
-    Check(
-        "checkpoint",
-        lambda s: feed_checks.check_checkpoint(s, clock.now().wall),
-        (*_KAFKA, "registry.url"),
-        ("kafka", "registry"),
-    ),
-    Check("published", kafka_checks.check_published, (*_KAFKA, "registry.url"), ("topics", "registry")),
+    Check("bounds", bounds.check_bounds, _KAFKA),
+    Check("aborted", aborted.check_aborted, _KAFKA, writes=True),
+    Check("leadership", kafka_checks.check_leadership, _KAFKA),
+    Check("feeds", feed_checks.check_feeds, _STORED),
+    Check("checkpoint", lambda s: feed_checks.check_checkpoint(s, clock.now().wall), _STORED),
+    Check("published", kafka_checks.check_published, (*_ADDRESSES, "topics", "registry")),
     Check("provider", _provider, ("feed.base_url",)),
     Check("rest", network_checks.check_rest, ("api.base_url",)),
 )
@@ -112,8 +107,8 @@ def run_checks(
         return
     unmet: set[str] = set()
     for check in checks:
-        missing = [name for name in check.settings if not attrgetter(name)(settings)]
-        missing += [name for name in check.after if name in unmet]
+        unset = {name for name in check.needs if "." in name and not attrgetter(name)(settings)}
+        missing = [name for name in check.needs if name in unset | unmet]
         if missing:
             finding = Finding(Verdict.SKIPPED, f"needs {' and '.join(missing)}")
         else:
@@ -124,9 +119,8 @@ def run_checks(
 
 
 def _run(check: Check, settings: Settings, patience: float) -> Finding:
-    worker = Worker(check.name)  # a daemon: a call that never returns does not block the doctor
     try:
-        return worker.submit(partial(check.run, settings)).result(patience)
+        return in_background(check.name, partial(check.run, settings)).result(patience)
     except TimeoutError:
         return Finding(Verdict.TROUBLE, f"no answer in {format_duration(patience)}")
     except AWAITED as error:
@@ -136,5 +130,3 @@ def _run(check: Check, settings: Settings, patience: float) -> Finding:
     except Exception as error:  # noqa: BLE001  # whatever it is, the other checks still run
         # No failure: a defect here says nothing about `bridge run`.
         return Finding(Verdict.TROUBLE, f"unexpected: {error!r}", "Please report it.")
-    finally:
-        worker.close(0)

@@ -9,7 +9,7 @@ import httpx2
 
 from bridge import clock
 from bridge.clock_skew import Skew, from_dates, must_be_near
-from bridge.config import FeedSettings, address_error, http_scheme, proxy_of, tls
+from bridge.config import FeedSettings, http_scheme, proxy_of, tls
 from bridge.errors import FeedLost
 from bridge.formatting import format_duration, plain_error
 
@@ -39,8 +39,6 @@ async def ask(settings: FeedSettings) -> Skew | None:
     except TimeoutError:
         limit = format_duration(settings.connect_timeout_seconds)
         raise FeedLost(f"the provider did not answer in {limit}") from None
-    except httpx2.InvalidURL:
-        raise address_error("feed") from None
     except httpx2.HTTPError as error:
         raise FeedLost(f"the provider at {root} cannot be reached: {plain_error(error)}") from None
     except Exception as error:  # noqa: BLE001  # an odd header, such as a Location, ends this request only

@@ -96,6 +96,14 @@ class Worker:
             del job, future
 
 
+def in_background(name: str, job: Callable[[], T]) -> Future[T]:
+    """Do one job on a daemon thread of its own, which does not keep the process from ending either."""
+    worker = Worker(name)
+    future = worker.submit(job)
+    worker.close(0)
+    return future
+
+
 def _without_frames(error: BridgeError | KafkaException) -> BaseException:
     """Strip an error of its frames, which hold clients.
 

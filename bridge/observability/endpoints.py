@@ -26,7 +26,9 @@ from bridge.observability.hosts import is_ours
 from bridge.observability.http_server import WsgiServer
 
 _TEXT = "text/plain; charset=utf-8"
-_SECURITY = [
+_HEADERS = [
+    ("Allow", "GET, HEAD"),
+    ("Cache-Control", "no-store"),
     (
         "Content-Security-Policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -110,22 +112,14 @@ def make_app(
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         status, content_type, body = answer(environ)
-        start_response(f"{status.value} {status.phrase}", _headers(content_type, body))
+        length = [("Content-Length", str(len(body)))] if isinstance(body, bytes) else []
+        headers = [("Content-Type", content_type), *length, *_HEADERS]
+        start_response(f"{status.value} {status.phrase}", headers)
         if environ["REQUEST_METHOD"] == "HEAD":
             return []
         return [body] if isinstance(body, bytes) else body
 
     return app
-
-
-def _headers(content_type: str, body: bytes | Iterator[bytes]) -> list[tuple[str, str]]:
-    return [
-        ("Content-Type", content_type),
-        *([("Content-Length", str(len(body)))] if isinstance(body, bytes) else []),
-        ("Cache-Control", "no-store"),
-        ("Allow", "GET, HEAD"),
-        *_SECURITY,
-    ]
 
 
 @contextmanager

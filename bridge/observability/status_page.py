@@ -50,7 +50,9 @@ def status_page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(duration=format_duration, utc=_utc, count=_count, rate=_rate, short=_short)
+    environment.filters.update(
+        duration=format_duration, utc=_utc, count="{:,}".format, rate=_rate, short=_short
+    )
     template = environment.get_template(f"{name}.html")
     slots = threading.Semaphore(max_connections() // 4 if streams is None else streams)
 
@@ -103,10 +105,6 @@ def _utc(seconds: float) -> str:
 def _short(text: str, most: int = 200) -> str:
     """Shorten a text and mask secrets: a provider may quote the request with its token."""
     return shortened(concealed(text), most)
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
 
 
 def _rate(rate: float) -> str:

@@ -6,14 +6,15 @@ metrics are made of. All lists are bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+from bridge.clock import MICROS
 from bridge.feed.rate_limits import LimitUsage
 from bridge.formatting import format_duration, format_utc, plural
-from bridge.observability.bets import ShownBet
 from bridge.observability.health import LOOP_SECONDS, healthy
 from bridge.observability.status import StatusSnapshot
+from bridge.reader.money import format_payout, format_stake
 from bridge.records.checkpoint import State
 from bridge.records.dead_letter import DeadLetterCause
 from bridge.records.gap import FeedGap
@@ -23,6 +24,7 @@ WIDTH = 1000
 NARROWEST = 4
 """Width of the shortest gap on it, so that it can be seen."""
 MOST_CAUSES = 10
+MOST_EVENTS = 3
 MOST_MEMBERS = 20
 SOON = 6
 """A position older than all but this part of what the provider can replay is worth a notice."""
@@ -136,6 +138,36 @@ class MemberRow(NamedTuple):
     name: str
     host: str
     role: str
+
+
+class ShownBet(NamedTuple):
+    """A bet, in words."""
+
+    settled_at: float
+    """Its settlementTime, Unix seconds."""
+    bet_id: str
+    version: int
+    result: str
+    stake: str
+    payout: str
+    events: str
+    """The names of its events as the provider sent them, where it did."""
+
+
+def shown(bet: Mapping[str, Any]) -> ShownBet:
+    """Return what is shown of a datum of the Avro record `SettledBet`."""
+    events = [item["event"] for item in bet["selections"] or ()]
+    names = list(dict.fromkeys(event["name"] for event in events if event and event["name"]))
+    more = f" and {len(names) - MOST_EVENTS} more" if len(names) > MOST_EVENTS else ""
+    return ShownBet(
+        settled_at=bet["settlementTime"] / MICROS,
+        bet_id=bet["betId"],
+        version=bet["settlementVersion"],
+        result=bet["betSettlement"],
+        stake=format_stake(bet["amount"]),
+        payout=format_payout(bet["payout"], bet["amount"]),
+        events=", ".join(names[:MOST_EVENTS]) + more,
+    )
 
 
 class View:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -116,10 +116,8 @@ def owning(settings: Settings, *, ignoring: str = "") -> Iterator[OwnedFeed]:
         checkpoints = CheckpointReader(settings, topics, registry.schema_by_id)
         published = PublishedReader(settings, topics, codecs.bets)
         changed = threading.Event()
-        election = LeaderElection(
-            settings.kafka, group_of(settings), topics.checkpoints.name, changed.set, owner_id
-        )
-        try:
+        name, topic = group_of(settings), topics.checkpoints.name
+        with closing(LeaderElection(settings.kafka, name, topic, changed.set, owner_id)) as election:
             _wait_for_feed(settings, election, client, changed, owner_id)
             guard = LostRecordGuard(settings, [topic.name for topic in topics.of_messages()])
             writer = BatchWriter(settings, election, checkpoints.last, report, guard)
@@ -133,8 +131,6 @@ def owning(settings: Settings, *, ignoring: str = "") -> Iterator[OwnedFeed]:
                 done = True
             finally:
                 writer.close(abandon=not done)
-        finally:
-            election.close()
 
 
 def members(settings: Settings) -> Group | None:

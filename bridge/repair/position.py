@@ -74,7 +74,6 @@ class MovePlan:
     """The committed one."""
     revision: int
     """The new position."""
-    at: float
     since: float
     """The oldest time of receipt that the deduplicator restores at the next start."""
     records: int
@@ -91,18 +90,16 @@ class MovePlan:
     @property
     def lost_gap(self) -> FeedGap | None:
         """What the topics lack; None if that is nothing of what was received."""
-        if self.lost is None or self.lost.revision >= self.checkpoint.revision:
-            return None
-        start, end = self.lost.revision, self.checkpoint.revision
-        return FeedGap(self.checkpoint.feed, start, end, Cause.RECORDS_LOST, self.at)
+        lost = self.lost
+        return lost and self._gap(lost.revision, self.checkpoint.revision, Cause.RECORDS_LOST)
 
     @property
     def gap(self) -> FeedGap | None:
         """The interval that is skipped; None when moving back."""
-        start, end = self.checkpoint.revision, self.revision
-        if end <= start:
-            return None
-        return FeedGap(self.checkpoint.feed, start, end, Cause.MOVED_BY_OPERATOR, self.at)
+        return self._gap(self.checkpoint.revision, self.revision, Cause.MOVED_BY_OPERATOR)
+
+    def _gap(self, start: int, end: int, cause: Cause) -> FeedGap | None:
+        return FeedGap(self.checkpoint.feed, start, end, cause, self.forecast.at) if end > start else None
 
     @property
     def changes(self) -> bool:
@@ -147,11 +144,12 @@ def plan_move(settings: Settings, checkpoint: Checkpoint, revision: int, now: fl
             f"than {lag_days:g} days ago (topics.min_compaction_lag_days), so the deduplicator could not "
             "tell what is published"
         )
-    reaches, lost = _compare_topics(settings, checkpoint)
+    with Registry(settings.registry) as registry:
+        reader = ReachReader(settings, topics.declare(settings), registry.schema_by_id)
+        reaches, lost = reader.compare(clients.admin(settings.kafka), checkpoint)
     return MovePlan(
         checkpoint,
         revision,
-        now,
         since,
         _records_since(settings, since),
         forecast,
@@ -160,12 +158,6 @@ def plan_move(settings: Settings, checkpoint: Checkpoint, revision: int, now: fl
         reaches,
         lost,
     )
-
-
-def _compare_topics(settings: Settings, checkpoint: Checkpoint) -> tuple[tuple[TopicReach, ...], Lost | None]:
-    with Registry(settings.registry) as registry:
-        reader = ReachReader(settings, topics.declare(settings), registry.schema_by_id)
-        return reader.compare(clients.admin(settings.kafka), checkpoint)
 
 
 def _records_since(settings: Settings, since: float) -> int:

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from bridge.config import ApiSettings, address_error, proxy_of, tls
+from bridge.config import ApiSettings, proxy_of, tls
 from bridge.formatting import format_duration, plain_error
 from bridge.masking import concealed
 
@@ -59,8 +59,8 @@ class Answer:
 class Transport:
     """Keeps connections to the provider alive between requests. Does not follow redirects.
 
-    Raises SettingsError if the base address, the proxy or the CA file cannot be used. `network` replaces the
-    real network in tests.
+    Raises SettingsError if the proxy or the CA file cannot be used. `network` replaces the real network in
+    tests.
     """
 
     def __init__(self, settings: ApiSettings, network: Network | None = None) -> None:
@@ -155,9 +155,4 @@ def _base(settings: ApiSettings) -> str:
     assert settings.base_url is not None
     url = urlsplit(settings.base_url)
     host = url.netloc.rpartition("@")[2]  # credentials before the @ would replace the token
-    base = f"{url.scheme}://{host}{url.path.rstrip('/')}"
-    try:
-        httpx2.URL(base)
-    except httpx2.InvalidURL:
-        raise address_error("api") from None
-    return base
+    return f"{url.scheme}://{host}{url.path.rstrip('/')}"

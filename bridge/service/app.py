@@ -19,13 +19,12 @@ from bridge.config import Settings
 from bridge.errors import BridgeError, IdsChanged, NotOwner
 from bridge.feed import client, provider_clock
 from bridge.log import dropped, get
-from bridge.observability.bets import ShownBet, shown
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import healthy, judge
 from bridge.observability.metrics import collect
 from bridge.observability.status import KnownStatus, ProcessStatus, StatusSnapshot, TermStatus
 from bridge.observability.status_page import status_page
-from bridge.observability.view import View
+from bridge.observability.view import ShownBet, View, shown
 from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, new_owner_id
 from bridge.ownership.lost_record_guard import LostRecordGuard

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from bridge.avro.codec import Codec
 from bridge.clock import MICROS
 from bridge.config import Settings
-from bridge.kafka.blocking import Worker
+from bridge.kafka.blocking import in_background
 from bridge.log import get
 from bridge.records.gap import FeedGap
 from bridge.service.pipeline import GAPS
@@ -25,18 +25,15 @@ class GapHistory:
 
     async def read(self, codec: Codec, since: float) -> None:
         """Read the gaps detected since then, Unix seconds. The page does without them until Kafka answers."""
-        worker = Worker("gaps")  # a daemon: reading may block
         ended = threading.Event()
         try:
-            gaps = await asyncio.wrap_future(
-                worker.submit(lambda: gaps_since(self._settings, codec, since, ended.is_set))
-            )
+            reading = in_background("gaps", lambda: gaps_since(self._settings, codec, since, ended.is_set))
+            gaps = await asyncio.wrap_future(reading)
             self._former = tuple(gaps)
         except Exception as error:  # noqa: BLE001  # whatever it is, the feed goes on
             get().warning("gaps of former owners are not shown", reason=str(error) or repr(error))
         finally:
             ended.set()
-            worker.close(0)
 
     def and_own(self, declared: Iterable[FeedGap]) -> tuple[FeedGap, ...]:
         """Return these gaps and those before them, in order, each once."""

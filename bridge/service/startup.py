@@ -12,7 +12,7 @@ from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, IdsChanged
 from bridge.kafka import clients
-from bridge.kafka.blocking import Clients, Worker, destroy_in_background
+from bridge.kafka.blocking import Clients, Worker, destroy_in_background, in_background
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage_of
 from bridge.kafka.reader import with_fresh_clients
@@ -60,16 +60,13 @@ class SchemaIds:
         """Ask again if that was long ago, and go on without an answer in time. Raises IdsChanged."""
         if self._clock().monotonic <= self._confirmed_at + CONFIRMED_SECONDS:
             return
-        worker = Worker("registry")  # a daemon thread, as at the start
         try:
             async with asyncio.timeout(CONFIRM_SECONDS):
-                await asyncio.wrap_future(worker.submit(self.confirm))
+                await asyncio.wrap_future(in_background("registry", self.confirm))
         except IdsChanged:
             raise
         except (TimeoutError, BridgeError) as error:
             get().debug("registry not asked again", reason=str(error))
-        finally:
-            worker.close(0)
 
 
 def stored_state(

@@ -74,7 +74,7 @@ GROUP = Group((member("a"), member("b")), True)
 BET = as_json(bet(payout=784.1062000000001, partialRefund=0.1 + 0.2), lambda _: [NAMES])
 FORECAST = looked(NOW, 3_000)
 PLAN = MovePlan(
-    CHECKPOINT, int(NOW) + 60, NOW, NOW - 90, 7, FORECAST, 3_600.0, GROUP, (), Lost("lost", int(NOW) - 60)
+    CHECKPOINT, int(NOW) + 60, NOW - 90, 7, FORECAST, 3_600.0, GROUP, (), Lost("lost", int(NOW) - 60)
 )
 FINDINGS = Findings()
 FINDINGS.violate(Violation(Proof.VERSION, "goes back", "settlement.bets", 3, 9, int(NOW) * 1000, "b"))

@@ -60,7 +60,6 @@ CORES = [
     "bridge.kafka.pace",
     "bridge.kafka.partitioner",
     "bridge.messages",
-    "bridge.observability.bets",
     "bridge.observability.health",
     "bridge.observability.hosts",
     "bridge.observability.rates",

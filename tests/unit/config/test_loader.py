@@ -100,6 +100,8 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
         ("feed.base_url", "https://☃.example", "must be ASCII: write an internationalized name"),
         ("feed.base_url", "https://provider.example/\x01", "must be ASCII"),
         ("feed.base_url", "https://[::1", "must be an address"),
+        ("feed.base_url", "https://[v1.x]", "must be an address"),
+        ("api.base_url", "https://300.1.1.1", "must be an address"),
         ("feed.base_url", f"https://{'a' * 64}.example", "must be an address"),
         ("feed.name", "a b", "must match"),
         ("feed.name", "translations", "is reserved"),  # it would share a transactional id with the job,
@@ -165,6 +167,13 @@ def test_settings_that_are_unknown_or_contradict_each_other_are_named(
     assert said.format(name=f"(BRIDGE_{name})", feed="BRIDGE_FEED__") in complaint()
 
 
+@pytest.mark.parametrize("host", ["[::1]:8080", "u:p%5D@[fd00::1]", "127.0.0.1:80", "127.1", "1.example"])
+@pytest.mark.parametrize("name", ["FEED__BASE_URL", "FEED__PROXY"])
+def test_an_address_may_have_an_ip_address(name: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"BRIDGE_{name}", f"http://{host}")
+    load()
+
+
 @pytest.mark.parametrize(
     ("path", "nearest"),
     [
@@ -195,6 +204,9 @@ def test_a_field_that_cannot_be_omitted_is_named_with_the_nearest(
         "proxy.example:3128",
         "http://u:s3cret@p:99999",
         "http://u:s3cret@[::",
+        "http://u:s3cret@300.1.1.1:3128",
+        "http://u:s3cret@[v1.x]",
+        "http://u:s3cret@[::1][]",
         "nonsense",
     ],
 )

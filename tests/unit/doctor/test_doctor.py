@@ -93,7 +93,7 @@ def test_a_secret_that_a_server_quotes_is_masked() -> None:
 
 @pytest.mark.parametrize("error", [KafkaUnavailable("away"), RegistryUnavailable("away"), FeedLost("away")])
 def test_what_a_bridge_waits_for_is_trouble_and_no_failure(error: BridgeError) -> None:
-    found = outcomes(Check("a", raising(error)), Check("b", lambda _: FINE, after=("a",)))
+    found = outcomes(Check("a", raising(error)), Check("b", lambda _: FINE, needs=("a",)))
     assert found == {"a": Finding(Verdict.TROUBLE, "away"), "b": Finding(Verdict.SKIPPED, "needs a")}
 
 
@@ -116,10 +116,10 @@ def test_a_check_is_skipped_when_something_that_it_needs_failed_was_skipped_or_i
     found = outcomes(
         Check("warns", lambda _: Finding(Verdict.WARN, "old")),
         Check("fails", raising(TopologyError("no"))),
-        Check("after both", never, after=("warns", "fails")),
-        Check("after that", never, after=("after both",)),
-        Check("after the warning", lambda _: FINE, after=("warns",)),
-        Check("not set", never, settings=("feed.base_url", "feed.ca_file")),
+        Check("after both", never, needs=("warns", "fails")),
+        Check("after that", never, needs=("after both",)),
+        Check("after the warning", lambda _: FINE, needs=("warns",)),
+        Check("not set", never, needs=("feed.base_url", "feed.ca_file")),
     )
     assert found["after both"] == Finding(Verdict.SKIPPED, "needs fails")
     assert found["after that"] == Finding(Verdict.SKIPPED, "needs after both")
@@ -142,7 +142,7 @@ def test_without_settings_nothing_else_is_checked() -> None:
 def test_a_check_runs_after_those_that_it_depends_on() -> None:
     names = [check.name for check in CHECKS]
     for check in CHECKS:
-        assert set(check.after) <= set(names[: names.index(check.name)])
+        assert {name for name in check.needs if "." not in name} <= set(names[: names.index(check.name)])
 
 
 def test_one_line_says_what_follows() -> None:

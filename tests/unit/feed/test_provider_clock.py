@@ -15,7 +15,7 @@ import pytest
 
 from bridge.clock import AnchoredClock
 from bridge.config import FeedSettings
-from bridge.errors import FeedLost, SettingsError
+from bridge.errors import FeedLost
 from bridge.feed.provider_clock import ask
 from tests.tls import Authority
 
@@ -116,11 +116,6 @@ async def test_a_provider_that_does_not_answer_is_reported() -> None:
         impatient = FeedSettings(base_url=f"http://{address}", connect_timeout_seconds=0.2)
         with pytest.raises(FeedLost, match=r"did not answer in 0\.2s"):
             await ask(impatient)
-
-
-async def test_an_address_that_is_none_is_named() -> None:
-    with pytest.raises(SettingsError, match=r"BRIDGE_FEED__BASE_URL.* https://provider\.example"):
-        await ask(FeedSettings(base_url="https://[v1.x]"))
 
 
 async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from bridge.feed.rate_limits import LimitUsage
 from bridge.kafka.open_transactions import OpenTransaction, RecordPlace
-from bridge.observability.bets import ShownBet, shown
 from bridge.observability.status import StatusSnapshot
-from bridge.observability.view import MOST_CAUSES, WIDTH, Stretch, View
+from bridge.observability.view import MOST_CAUSES, WIDTH, ShownBet, Stretch, View, shown
 from bridge.ownership.group import Group
 from bridge.records.checkpoint import State
 from bridge.records.dead_letter import DeadLetterCause
@@ -52,19 +51,19 @@ HANGING = OpenTransaction(RecordPlace("settlement.bets", 3, 7), NOW - 60, 60)
     ],
 )
 def test_each_state_is_a_sentence_and_what_to_do(name: str, tone: str, sentence: str, todo: str) -> None:
-    shown = View(STATES[name], NOW, show)
-    assert shown.headline.tone == tone
-    assert sentence in shown.headline.sentence
-    assert todo in shown.todo
-    assert bool(shown.todo) == bool(todo)
+    view = View(STATES[name], NOW, show)
+    assert view.headline.tone == tone
+    assert sentence in view.headline.sentence
+    assert todo in view.todo
+    assert bool(view.todo) == bool(todo)
 
 
 @pytest.mark.parametrize("state", [*State, None])
 def test_no_state_is_without_words(state: State | None) -> None:
-    shown = View(replace(LIVE, state=state, started_at=NOW), NOW, show)
-    assert shown.headline.sentence.endswith(".")
-    assert shown.state == ("Starting" if state is None else state.value)
-    assert shown.headline.todo or shown.headline.tone != "bad"
+    view = View(replace(LIVE, state=state, started_at=NOW), NOW, show)
+    assert view.headline.sentence.endswith(".")
+    assert view.state == ("Starting" if state is None else state.value)
+    assert view.headline.todo or view.headline.tone != "bad"
 
 
 STUCK = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
@@ -94,17 +93,17 @@ STUCK = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
 def test_a_state_has_its_reason_and_its_beginning(
     status: StatusSnapshot, state: str, tone: str, reason: str, since: float
 ) -> None:
-    shown = View(status, NOW, show)
-    assert (shown.state, shown.headline.tone, shown.reason, shown.since) == (state, tone, reason, since)
+    view = View(status, NOW, show)
+    assert (view.state, view.headline.tone, view.reason, view.since) == (state, tone, reason, since)
 
 
 def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
     assert View(LIVE, NOW, show).notices == []
-    shown = View(replace(GAP, open_transactions=(HANGING, HANGING._replace(age=1))), NOW, show)
-    assert len(shown.notices) == 2
-    assert shown.notices[0].startswith("1 gap declared")
-    assert "settlement.bets partition 3" in shown.notices[1]
-    assert shown.todo == ""
+    view = View(replace(GAP, open_transactions=(HANGING, HANGING._replace(age=1))), NOW, show)
+    assert len(view.notices) == 2
+    assert view.notices[0].startswith("1 gap declared")
+    assert "settlement.bets partition 3" in view.notices[1]
+    assert view.todo == ""
     old = replace(GAP, declared=(replace(GAP.known.declared[0], detected_at=NOW - 3.1 * DAY),))
     assert View(old, NOW, show).notices == []  # as it is on the line no more
 
@@ -123,17 +122,17 @@ def test_a_gap_and_a_hanging_transaction_are_noticed_in_any_state() -> None:
     ],
 )
 def test_no_state_hides_what_somebody_has_to_act_on(changes: dict[str, Any], words: str) -> None:
-    shown = View(replace(LIVE, **changes), NOW, show)
-    assert (shown.todo, [words in notice for notice in shown.notices]) == ("", [True])
+    view = View(replace(LIVE, **changes), NOW, show)
+    assert (view.todo, [words in notice for notice in view.notices]) == ("", [True])
 
 
 @pytest.mark.parametrize(
     ("age", "place"), [(0, WIDTH), (1.5 * DAY, WIDTH / 2), (3 * DAY, 0), (9 * DAY, 0), (-60, WIDTH)]
 )
 def test_the_position_is_on_the_line_by_its_age(age: float, place: float) -> None:
-    shown = View(replace(LIVE, skew=60.0, revision=int(NOW + 60 - age)), NOW, show)
-    assert shown.line.position == pytest.approx(place, abs=0.1)
-    assert shown.left == pytest.approx(3 * DAY - age, abs=1)
+    view = View(replace(LIVE, skew=60.0, revision=int(NOW + 60 - age)), NOW, show)
+    assert view.line.position == pytest.approx(place, abs=0.1)
+    assert view.left == pytest.approx(3 * DAY - age, abs=1)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +171,9 @@ def test_the_next_connection_attempt_is_told(status: StatusSnapshot, words: str)
 
 def test_the_most_frequent_causes_of_dead_letters_come_first() -> None:
     causes = {DeadLetterCause("data.betId", f"reason {number}"): number for number in range(1, 50)}
-    shown = View(replace(LIVE, dead_letters=causes), NOW, show)
-    assert [count for _, count in shown.causes] == list(range(49, 49 - MOST_CAUSES, -1))
-    assert shown.more_causes == 49 - MOST_CAUSES
+    view = View(replace(LIVE, dead_letters=causes), NOW, show)
+    assert [count for _, count in view.causes] == list(range(49, 49 - MOST_CAUSES, -1))
+    assert view.more_causes == 49 - MOST_CAUSES
 
 
 def test_owner_and_standbys_have_names() -> None:

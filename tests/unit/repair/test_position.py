@@ -54,7 +54,7 @@ def test_the_present_position_changes_something_only_behind_a_gap() -> None:
     def plan(state: State, revision: int) -> MovePlan:
         checkpoint = Checkpoint("f", 1_000, state, (), Counters(), NOW, "o")
         forecast = LimitForecast(Settings(), checkpoint, NOW, revision)
-        return MovePlan(checkpoint, revision, NOW, 0.0, 0, forecast, 3_600.0, None, (), None)
+        return MovePlan(checkpoint, revision, 0.0, 0, forecast, 3_600.0, None, (), None)
 
     assert not plan(State.STOPPED, 1_000).changes
     assert plan(State.STOPPED, 999).changes
@@ -68,7 +68,7 @@ def test_a_move_is_possible_after_a_rollback_from_a_version_that_counted_more() 
     )
     owned.counters.balance()
     forecast = LimitForecast(Settings(), planned, NOW, 900)
-    plan = MovePlan(planned, 900, NOW, 0.0, 0, forecast, 3_600.0, None, (), None)
+    plan = MovePlan(planned, 900, 0.0, 0, forecast, 3_600.0, None, (), None)
     committed: list[Checkpoint] = []
     owner: Any = SimpleNamespace(
         checkpoint=owned,

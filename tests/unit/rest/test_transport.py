@@ -10,7 +10,6 @@ import httpx2
 import pytest
 
 from bridge.config import ApiSettings
-from bridge.errors import SettingsError
 from bridge.rest.transport import EXCERPT_CHARACTERS, MAX_REFUSAL_BYTES, Answer, Transport, Unavailable
 from tests.tls import Authority
 from tests.unit.snapshots.provider import SPORTS, api
@@ -111,11 +110,6 @@ async def test_only_the_beginning_of_a_huge_refusal_is_kept() -> None:
     answer = await answered(api(), lambda _: httpx2.Response(400, text="." + "ж" * 10**6))
     assert len(answer.refusal) == MAX_REFUSAL_BYTES
     assert str(answer) == "HTTP 400: ." + "ж" * (EXCERPT_CHARACTERS - 1)
-
-
-def test_an_invalid_base_address_names_its_setting() -> None:
-    with pytest.raises(SettingsError, match=r"BRIDGE_API__BASE_URL.* https://provider\.example"):
-        Transport(api(base_url="https://[v1.x]"))
 
 
 async def test_it_identifies_itself_to_a_provider_that_asks(tmp_path: Path) -> None:
