@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
+
+from tests.tools import serves
 
 
 class Profile(NamedTuple):
@@ -200,14 +201,5 @@ def served(fake: FakeRegistry, tls: ssl.SSLContext | None = None) -> Iterator[st
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as inherited
             """Do not log requests."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if tls:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serves(ThreadingHTTPServer(("127.0.0.1", 0), Handler), tls) as address:
+        yield address

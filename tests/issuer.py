@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from urllib.parse import parse_qsl
 
 from bridge_sandbox.cluster.ports import HOST
 from tests.signing import token_of
+from tests.tools import serves
 
 Answer = tuple[int, Any]
 
@@ -66,10 +66,6 @@ def serving(password: str, tls: ssl.SSLContext | None = None, port: int = 0) -> 
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    with ThreadingHTTPServer((HOST, port), Handler) as server:
-        if tls:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        issuer.address = f"{'https' if tls else 'http'}://{HOST}:{server.server_port}/token"
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    with serves(ThreadingHTTPServer((HOST, port), Handler), tls) as address:
+        issuer.address = f"{address}/token"
         yield issuer
-        server.shutdown()

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.tools import serves
+
 LANGUAGES: Final = ("en", "sv", "de")
 TOKEN: Final = "independent-token"
 LISTED: Final = ("sport", "region", "league", "competitor")
@@ -340,12 +342,5 @@ def provided(truth: Truth | None = None) -> Iterator[Provider]:
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        provider.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield provider
-        finally:
-            server.shutdown()
-            thread.join()
+    with serves(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as provider.url:
+        yield provider

@@ -12,6 +12,7 @@ from contextlib import suppress
 import pytest
 
 from tests.storm.network import BUFFER_BYTES, Condition, Network, together
+from tests.tools import serves
 
 GENEROUS = 60.0
 """Seconds after which a socket that should answer is taken not to."""
@@ -43,10 +44,9 @@ class _Handler(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def echo() -> Iterator[Echo]:
-    with Echo() as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    server = Echo()
+    with serves(server):
         yield server
-        server.shutdown()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from bridge.errors import DevError
 from bridge_sandbox.cluster import maven
+from tests.tools import serves
 
 # jgo leaves the response of a broken transfer open.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -52,17 +52,12 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
     class Handler(_Repository):
         pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        remote = {"here": f"http://127.0.0.1:{server.server_port}"}
-        monkeypatch.setattr("jgo.maven._core.DEFAULT_REMOTE_REPOS", remote)
+    with serves(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as address:
+        monkeypatch.setattr("jgo.maven._core.DEFAULT_REMOTE_REPOS", {"here": address})
         monkeypatch.setenv("M2_REPO", str(tmp_path / "m2"))
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.setattr("bridge_sandbox.cluster.maven.time.sleep", lambda seconds: None)
         yield Handler
-        server.shutdown()
-        thread.join()
     gc.collect()  # here, where its warning is expected, and not in another test
 
 
