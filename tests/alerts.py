@@ -97,16 +97,17 @@ class Scrapes:
     is left is multiplied by `speed`, where the processes live that many times slower than the scraper.
     """
 
-    def __init__(self, epoch: float, speed: float = 1) -> None:
+    def __init__(self, epoch: float, speed: float = 1, interval: int = INTERVAL) -> None:
         self._epoch = epoch
         self._speed = speed
+        self._interval = interval
         self._values: dict[str, dict[int, float]] = {}
         self._expected: dict[str, dict[str, Sequence[Labels]]] = {}
         self._last = 0
 
     def take(self, seconds: float, labels: Labels, families: Iterable[Metric]) -> None:
         """Take the metrics of a process, which has these labels."""
-        number = round(seconds / INTERVAL)
+        number = round(seconds / self._interval)
         self._last = max(self._last, number)
         for family in families:
             for sample in family.samples:
@@ -121,7 +122,7 @@ class Scrapes:
 
     def expect(self, **alerts: Labels | Sequence[Labels]) -> None:
         """Expect, as of the last scrape, that these alerts fire with these labels, and that no other does."""
-        self._expected[f"{self._last * INTERVAL}s"] = {
+        self._expected[f"{self._last * self._interval}s"] = {
             name: [labels] if isinstance(labels, Mapping) else labels for name, labels in alerts.items()
         }
 
@@ -130,23 +131,23 @@ class Scrapes:
         *_, last = self._expected.values()
         assert not last, "an alert that has fired must clear in the end"
         alerts = [alert for alert in ALERTS if not names or alert["alert"] in names]
-        judge(directory, self._series(), self._expected, alerts)
+        judge(directory, self._series(), self._expected, alerts, self._interval)
 
     def answer(self, directory: Path, queries: Iterable[str]) -> None:
         """Assert that series give each query an answer, at one of the scrapes at least."""
         queries = [query.removesuffix(" or vector(0)") for query in queries]
         assert "vector(" not in "".join(queries)
-        time = f"{self._last * INTERVAL}s"
+        time = f"{self._last * self._interval}s"
         tests = [
             {
                 # What is not a number, as of an empty histogram, does not equal itself.
-                "expr": f"max_over_time((count(({query}) == ({query})))[{time}:{INTERVAL}s]) > bool 0",
+                "expr": f"max_over_time((count(({query}) == ({query})))[{time}:{self._interval}s]) > bool 0",
                 "eval_time": time,
                 "exp_samples": [{"labels": "{}", "value": 1}],
             }
             for query in queries
         ]
-        _evaluate(directory, self._series(), promql_expr_test=tests)
+        _evaluate(directory, self._series(), self._interval, promql_expr_test=tests)
 
     def _series(self) -> dict[str, str]:
         return {name: self._notation(values) for name, values in self._values.items()}

@@ -16,10 +16,12 @@ from bridge.errors import ApiError
 from bridge.snapshots.status import JobStatus, collect
 from bridge_sandbox.provider.rest.routes import Endpoint
 from bridge_sandbox.provider.world.entities import Event
-from tests.alerts import INTERVAL, Scrapes, run
+from tests.alerts import Scrapes, run
 from tests.unit.snapshots.world import LANGUAGES, NOW, WORLD, Provider, Runs, mention
 
 EVENTS = WORLD.events
+INTERVAL = 60
+"""As long as Prometheus has by default: seconds are hours here."""
 JOB = {"snapshot": "translations"}
 
 
@@ -28,7 +30,7 @@ class Hourly:
 
     def __init__(self) -> None:
         self.provider = Provider()
-        self.scrapes = Scrapes(NOW)
+        self.scrapes = Scrapes(NOW, interval=INTERVAL)
         self.runs = Runs()
         self.dies = False
         """Whether the process ends behind a run that has failed, a minute after its start."""
