@@ -13,6 +13,7 @@ from bridge_sandbox import cluster as dev
 from tests.brokers import broker_with, creating_topics
 from tests.harness import Place, simulate, until
 
+pytestmark = pytest.mark.xdist_group("creating")
 CREATED_SECONDS = 8.0
 """By then a producer that lets brokers create topics has made it anew, which took 4 s."""
 

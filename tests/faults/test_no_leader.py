@@ -21,7 +21,7 @@ from tests.faults.skipped_markers import BROKER, NONE, await_leader
 from tests.harness import Place
 from tests.unit.kafka.fake_producer import Owner
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("three brokers")]
 
 BETS, CHECKPOINTS = "p.bets", "p.checkpoints"
 SECONDS = 60.0
