@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.util import find_spec
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
@@ -93,8 +93,12 @@ def has_host(address: str) -> bool:
         parts = urlsplit(address)
         (parts.hostname or "").encode("idna")
         host = re.sub(r":[0-9]*$", "", parts.netloc.rpartition("@")[2])
-        if "[" in host or re.fullmatch(r"([0-9]+\.){3}[0-9]+", host):  # else the HTTP client refuses it
-            ip_address(host.removeprefix("[").removesuffix("]"))
+        # Else the HTTP client refuses it.
+        if "[" in host or "]" in host:
+            inner = re.fullmatch(r"\[([^][]*)\]", host)
+            IPv6Address(inner[1] if inner else "")
+        elif re.fullmatch(r"([0-9]+\.){3}[0-9]+", host):
+            IPv4Address(host)
         is_port = parts.port != 0
     except ValueError:
         return False

@@ -274,10 +274,13 @@ def check_transactions(settings: Settings) -> Finding:
     watch = TransactionWatch(
         settings, [topic.name for topic in topics.declare(settings).of_feed()], clock.now
     )
-    look = watch.look(clients.admin(settings.kafka))
+    client = clients.admin(settings.kafka)
+    look = watch.look(client)
     for _ in range(LOOKS):
         time.sleep(LOOK_SECONDS)
-        look = watch.look(clients.admin(settings.kafka))
+        if look.unknown:
+            client = clients.admin(settings.kafka)
+        look = watch.look(client)
         if not look.open and not look.unknown:
             break
     return assess_transactions(settings.kafka, look, clock.now().wall)

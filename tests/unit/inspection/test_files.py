@@ -19,6 +19,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.errors import SchemaError, SettingsError
 from bridge.inspection.files import AvroSink, ParquetSink, join_parquet, parquet_of_bets
+from bridge.reader import batches
 from bridge.reader.batches import RowBatch
 from bridge.reader.money import payout_of, stake_of
 from tests.bets import BARE_BET
@@ -112,6 +113,17 @@ def test_a_record_that_cannot_be_read_has_no_row(tmp_path: Path) -> None:
     sink.close()
     assert parquet.read_table(tmp_path / "f")["offset"].to_pylist() == [0, 1, 2]
     assert skipped.offsets == [5, 7, 6]
+
+
+def test_a_batch_is_full_by_rows_or_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = RowBatch(SCHEMA, CODEC, Skipped(), 2)
+
+    def full() -> list[bool]:
+        return [batch.is_full for n in range(2) if batch.add(message(n))]
+
+    assert (full(), len(batch.take())) == ([False, True], 2)
+    monkeypatch.setattr(batches, "MOST_BYTES", len(message().value() or b""))
+    assert (batch.is_full, full()) == (False, [True, True])
 
 
 def test_a_time_that_no_timestamp_holds_is_null(tmp_path: Path) -> None:

@@ -31,6 +31,12 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
     calls.close()
 
 
+def test_a_job_in_the_background_leaves_no_thread() -> None:
+    thread = blocking.in_background("one", threading.current_thread).result(10)
+    thread.join(10)
+    assert not thread.is_alive()
+
+
 @pytest.fixture(autouse=True)
 def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "admin", lambda _: object())

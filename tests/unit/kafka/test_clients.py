@@ -264,8 +264,11 @@ def test_a_client_that_is_refused_is_outdated_once_its_files_have_changed(
     tmp_path: Path, what: str, refusal: KafkaError
 ) -> None:
     (file := tmp_path / "file").write_text("old")
-    used = clients.Signs(KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)}))
+    given = KafkaSettings.model_validate({"bootstrap_servers": "b:1", what: str(file)})
+    used, outage = clients.Signs(given), outage_of(given)
+    outage.over()
     used.on_error(refusal)
+    assert outage.cause
     assert not used.stranded
     file.write_text("new")
     assert used.stranded

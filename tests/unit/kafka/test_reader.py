@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from math import inf
 from operator import itemgetter
 from typing import Any
@@ -185,7 +186,9 @@ def test_progress_is_reported_in_offsets(log: Log) -> None:
 # Clients that bring nothing, in virtual time.
 
 
-def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
+def read_on(
+    log: Log, taken: list[tuple[int, int]] | None = None, on_status: Callable[[str], None] = lambda _: None
+) -> list[str]:
     """Read everything, whatever it takes, each record once; returns why new clients were called for."""
     taken = [] if taken is None else taken
 
@@ -195,7 +198,10 @@ def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
     scan = TopicScan("t", take, clock=log.clock)
     with capture_logs() as lines:
         with_fresh_clients(
-            SETTINGS, lambda admin, consumer: scan.resume(admin, consumer, lambda: False), lambda: False
+            SETTINGS,
+            lambda admin, consumer: scan.resume(admin, consumer, lambda: False),
+            lambda: False,
+            on_status,
         )
     assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
     return [line["reason"] for line in lines if line["log_level"] == "warning"]
@@ -248,7 +254,8 @@ def test_a_client_that_is_deaf_is_replaced_in_the_end_however_many_were(log: Log
     assert log.now == pytest.approx(sum(30 * n for n in range(1, 10)) + 3 * 300, abs=20)
 
 
-def test_an_open_transaction_is_waited_for(log: Log) -> None:
+def test_an_open_transaction_is_waited_for(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "explain_hidden", lambda _, places: f" ({places[0].offset} of {len(places)})")
     log.written, log.stable, log.unseen = [8, 5], [7, 5], range(5, 8)
 
     def connected(number: int) -> None:
@@ -256,7 +263,9 @@ def test_an_open_transaction_is_waited_for(log: Log) -> None:
             log.stable = log.written  # it was aborted
 
     log.connected = connected
-    assert read_on(log) == ["an open transaction hides what is in t: partition 0 from offset 7"] * 3
+    said: list[str] = []
+    hidden = "an open transaction hides what is in t: partition 0 from offset 7 (7 of 1)"
+    assert read_on(log, on_status=said.append) == said == [hidden] * 3
     assert log.now == pytest.approx(90, abs=2)
 
 
