@@ -4,7 +4,7 @@ PYTHON ?= python3
 JOBS   ?= 2
 # Tests wait, those on Kafka most of the time, so they have more processes than cores. Each of Kafka's has a cluster.
 more       = $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + $(1)))
-KAFKA_JOBS := $(call more,3)
+KAFKA_JOBS := $(call more,2)
 OTHER_JOBS := $(call more,1)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -147,7 +147,7 @@ test: setup ## run the tests, on a real Kafka and a real registry; JOBS=1 runs o
 
 test-long: setup ## run the tests that take long, and those of compiled modules as plain Python
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing test-plain $(if $(ARGS),,WHICH='-m long') \
-		OTHER_JOBS=$(JOBS)
+		KAFKA_JOBS=$(call more,3) OTHER_JOBS=$(JOBS)  # most of them wait
 
 test-kafka: setup
 	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(WHICH) $(ARGS) $(OR_NONE)

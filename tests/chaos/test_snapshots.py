@@ -59,8 +59,9 @@ async def killed_at_random(place: Place, kills: int, seed: int) -> Datum:
     """Kill this many runs, half of them after the last request; names change in between. Returns figures."""
     random, began = Random(seed), time.monotonic()
     async with simulated(SIZES, bets=20, rate=5000) as provider:
-        jobs, topics = Jobs(place, provider, requests_per_second=5000), Topics(place)
-        bets = await jobs.fill()
+        # Where few runs reach their end, a list lacks the leagues of many changes at once.
+        jobs = Jobs(place, provider, requests_per_second=5000, max_shrink_share=1)
+        topics, bets = Topics(place), await jobs.fill()
         first = await jobs.run()
         states = {first.snapshot.id: topics.present("translations")}
         hidden = torn = 0

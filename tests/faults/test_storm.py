@@ -18,7 +18,6 @@ LASTING = {"topic-anew", "partitions-added", "lagging-mirror", "id-given-away"}
 """What is not over when it ends, and is for storms of five minutes."""
 
 
-@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 @pytest.mark.skipif(sys.platform != "linux", reason="the links need the addresses of 127.0.0.0/8")
 def test_a_storm(tmp_path: Path) -> None:
