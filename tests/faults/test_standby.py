@@ -74,7 +74,7 @@ async def test_a_term_that_was_lost_leaves_nothing_behind(cold: Place) -> None:
     At that rate a transaction is open when it is stopped.
     """
     settings = {"LIMITS__SCALE": "100"}
-    async with simulate(second="replace", limits_scale=100, rate=2000) as feed:
+    async with simulate(second="replace", limits_scale=100, rate=1000) as feed:
         owner = await cold.live(feed, **settings)
         other = cold.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: bool(standby_reasons(other)), "whom it waits for", so_far=other.text)
