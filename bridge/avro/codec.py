@@ -19,7 +19,7 @@ from bridge.avro.columns import Column
 from bridge.avro.decoder import Decoder
 from bridge.avro.encoder import Encoder, UnknownSchema
 from bridge.avro.mismatch import mismatch
-from bridge.avro.schemas import Schema, load, only, versions
+from bridge.avro.schemas import Fields, Schema, load, only, versions
 from bridge.errors import ForeignRecord, SchemaError, SchemaNotFound
 from bridge.formatting import shortened
 
@@ -260,9 +260,12 @@ class Codecs(NamedTuple):
     gaps: Codec
 
 
-def bets_with(*fields: str, schema_by_id: Callable[[int], Schema]) -> Codec:
-    """Return a codec that reads some fields of settled bets."""
-    return Codec(only(load("settled-bet"), {name: {} for name in fields}), READ_ONLY, schema_by_id)
+def reading(
+    name: str, schema_by_id: Callable[[int], Schema], fields: Fields | None = None, *, strict: bool = False
+) -> Codec:
+    """Return a codec that reads records of any version of a schema, or only these `fields`, as `Codec`."""
+    schema = load(name) if fields is None else only(load(name), fields)
+    return Codec(schema, READ_ONLY, schema_by_id, strict=strict)
 
 
 def schema_id_of(data: bytes) -> int:

@@ -196,7 +196,7 @@ class BackgroundProbe:
 
 def destroy_in_background(producer: Producer) -> None:
     """Destroy a producer, which may block too, on a thread that is not waited for."""
-    _end(producer.purge, 0)
+    in_background("kafka-end", producer.purge)
 
 
 class Clients:
@@ -213,14 +213,10 @@ class Clients:
 
         The thread holds the last references to them.
         """
-        _end(self._let_go, CLOSE_SECONDS)
+        end = Worker("kafka-end")
+        end.submit(self._let_go)
+        end.close(CLOSE_SECONDS)
 
     def _let_go(self) -> None:
         self.consumer.close()
         del self.consumer, self.admin
-
-
-def _end(call: Callable[[], object], seconds: float) -> None:
-    end = Worker("kafka-end")
-    end.submit(call)
-    end.close(seconds)

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 from confluent_kafka.schema_registry import Schema as RegistrySchema
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
-from bridge.avro.codec import READ_ONLY, Codec, Codecs
+from bridge.avro.codec import Codec, Codecs, reading
 from bridge.avro.evolution import differences, unlike
-from bridge.avro.schemas import TOPICS, Fields, Schema, load, only, subject
+from bridge.avro.schemas import TOPICS, Fields, Schema, load, subject
 from bridge.config import RegistrySettings, env_name, proxy_of, tls
 from bridge.config.files import hazard
 from bridge.config.secrets import digest
@@ -191,12 +191,8 @@ class Registry:
         return {(key := subject(topic_prefix, name)): self._compatibility(key, load(name)) for name in names}
 
     def codec(self, name: str, fields: Fields | None = None, *, strict: bool = False) -> Codec:
-        """Return a codec that reads records of any version of a schema, or only these `fields`, as `Codec`.
-
-        Asks nothing before the first one.
-        """
-        schema = load(name) if fields is None else only(load(name), fields)
-        return Codec(schema, READ_ONLY, self.schema_by_id, strict=strict)
+        """As `reading`; asks nothing before the first record."""
+        return reading(name, self.schema_by_id, fields, strict=strict)
 
     def codecs_of_owner(self, topic_prefix: str) -> Codecs:
         """Register the schemas of the records that the owner of a feed writes. Raises like `register`."""

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bridge import clock
-from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.schemas import load
+from bridge.avro.codec import Codec
 from bridge.config import Settings
 from bridge.errors import BridgeError
 from bridge.inspection.dead_letters import Filter, Letter, batches, read_letters, read_messages
@@ -43,7 +42,7 @@ def forecast(settings: Settings, wanted: Filter) -> RedriveReport:
     settings.require("kafka.bootstrap_servers", "registry.url")
     with Registry(settings.registry) as registry:
         # Its schema need not be registered: contents are compared in the schema of the published one.
-        codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
+        codec = registry.codec("settled-bet")
         published = PublishedReader(settings, topics.declare(settings), codec)
         work = _Work(settings, published, codec, wanted, visible=True)
         for batch in batches(work.letters, settings.batch):

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
-from bridge.avro.schemas import Schema, load
+from bridge.avro.codec import reading, schema_id_of
+from bridge.avro.schemas import Schema
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import ForeignRecord, SchemaError, TopologyError
@@ -54,7 +54,7 @@ class CheckpointReader:
     ) -> None:
         self._settings = settings
         self._topic = topics.checkpoints.name
-        self._codec = Codec(load("feed-checkpoint"), READ_ONLY, schema_by_id)
+        self._codec = reading("feed-checkpoint", schema_by_id)
         self._clock = clock
 
     def last(

@@ -10,7 +10,7 @@ from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.codec import bets_with
+from bridge.avro.codec import reading
 from bridge.avro.schemas import Schema
 from bridge.clock import MICROS, Clock
 from bridge.config import Settings
@@ -62,7 +62,7 @@ class ReachReader:
         self._confirm = confirm
         self._settings = settings
         self._topics = topics
-        self._times = bets_with("settlementTime", schema_by_id=schema_by_id)
+        self._times = reading("settled-bet", schema_by_id, {"settlementTime": {}})
 
     def compare(
         self, client: AdminClient, checkpoint: Checkpoint | None, *, final: bool = False

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.codec import Codec, bets_with
+from bridge.avro.codec import Codec, reading
 from bridge.avro.decoder import Decoder
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
@@ -52,7 +52,7 @@ class PublishedReader:
         self._settings = settings
         self._topics = topics
         self._bets = bets
-        self._versions = bets_with("settlementVersion", schema_by_id=bets.schema_by_id)
+        self._versions = reading("settled-bet", bets.schema_by_id, {"settlementVersion": {}})
         self._clock = clock
 
     def deduplicator(

@@ -15,7 +15,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bridge.avro.codec import bets_with
 from bridge.config import RegistrySettings, Settings
 from bridge.kafka import admin
 from bridge.kafka.partitioner import partition_of
@@ -203,7 +202,7 @@ async def test_a_copy_with_new_timestamps_is_judged_by_its_newest_bet(place: Pla
         assert await bridge.end() == 0
         assert mirror.run("topics", "apply").returncode == 0
         with Registry(RegistrySettings(url=place.cluster.registry_url)) as registry:
-            times = bets_with("settlementTime", schema_by_id=registry.schema_by_id)
+            times = registry.codec("settled-bet", {"settlementTime": {}})
             bets = sorted(place.read("bets"), key=lambda m: times.decode(m.value() or b"")["settlementTime"])
         producer = mirror.producer()
         for m in bets[:-40]:

@@ -17,7 +17,7 @@ from math import inf
 from typing import TypeVar
 from zlib import crc32
 
-from bridge.avro.codec import Codec, Codecs, bets_with
+from bridge.avro.codec import Codec, Codecs, reading
 from bridge.avro.schemas import load
 from bridge.config import BatchSettings
 from bridge.config.kafka import SESSION_MS
@@ -41,7 +41,7 @@ T = TypeVar("T")
 PARTITIONS = 6
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
-_VERSIONS = bets_with("settlementVersion", schema_by_id=lambda _: load("settled-bet"))
+_VERSIONS = reading("settled-bet", lambda _: load("settled-bet"), {"settlementVersion": {}})
 
 
 @lru_cache(maxsize=20_000)

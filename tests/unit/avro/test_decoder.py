@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from fastavro import parse_schema
 
-from bridge.avro.codec import Codec, bets_with
+from bridge.avro.codec import Codec, reading
 from bridge.avro.columns import Longs
 from bridge.avro.decoder import Decoder
-from bridge.avro.schemas import Schema, load
+from bridge.avro.schemas import Fields, Schema, load
 from bridge.errors import SchemaError
 from tests.bets import BARE_BET
 
@@ -37,7 +37,8 @@ def read(schema: Schema, body: bytes, *, strict: bool = False) -> int:
 
 def test_a_field_of_a_bet_is_read() -> None:
     whole = CODEC.encode(BARE_BET | {"betId": "a", "settlementTime": 2**50, "settlementVersion": 300})
-    fields = bets_with("settlementTime", "settlementVersion", schema_by_id=lambda _: load("settled-bet"))
+    wanted: Fields = {"settlementTime": {}, "settlementVersion": {}}
+    fields = reading("settled-bet", lambda _: load("settled-bet"), wanted)
     assert fields.decode(whole) == {"settlementTime": 2**50, "settlementVersion": 300}
     for cut in range(len(whole)):
         with pytest.raises(SchemaError):
