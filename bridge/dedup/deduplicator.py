@@ -23,6 +23,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
+from math import inf
 
 from bridge.avro.codec import HEADER_BYTES
 from bridge.dedup.digests import SEED, bet_digest, content_digest
@@ -89,7 +90,10 @@ def fingerprint(value: bytes) -> bytes:
 class Deduplicator:
     """Knows the last version of each bet, and the dead letters, as far back as a replay can reach."""
 
-    def __init__(self) -> None:
+    def __init__(self, unproven_since: float = inf) -> None:
+        """`unproven_since` is that of the last checkpoint, Unix seconds: what is restored from later shows
+        nothing of the next replay.
+        """
         self._table = DigestTable(_ROW.size)
         self._chains: dict[bytes, _Chain] = {}
         """Only of bets with several contents at their last version."""
@@ -101,6 +105,9 @@ class Deduplicator:
         """The first row of this connection."""
         self._witnesses_end = self._connected
         """The first row that does not show whether a replay is whole."""
+        self._unproven_since = unproven_since
+        self._brought: set[int] = set()
+        """Rows that the unproven replay of an earlier process has brought: they do not show it either."""
         self._found = _NONE
         """The last lookup, valid until a row changes: a bet is judged, then published."""
 
@@ -113,10 +120,13 @@ class Deduplicator:
         While the replay of the last one is unproven (`replay_unproven`), what that has brought itself shows
         nothing.
         """
+        if not replay_unproven or not self._connection:
+            self._witnesses_end = self._table.end
+        if not replay_unproven:
+            self._brought.clear()
+        self._unproven_since = inf
         self._connection += 1
         self._connected = self._table.end
-        if not replay_unproven:
-            self._witnesses_end = self._connected
         self._horizon.connected(revision)
 
     def rewind(self) -> None:
@@ -147,7 +157,7 @@ class Deduplicator:
         """Return whether the last version of a bet shows, when it comes again, that a replay is whole."""
         _, digest, row = self._find(key)
         chain = self._chain(digest)
-        return 0 < (row if chain is None else chain.rows[0]) < self._witnesses_end
+        return self._is_witness(row if chain is None else chain.rows[0])
 
     def publish(
         self, key: bytes, version: int, content: bytes, at: float, settled_at: float | None = None
@@ -169,7 +179,7 @@ class Deduplicator:
                 if chain is None:
                     chain = self._chains[digest] = _Chain(row)
                 chain.rows.append(self._table.end)
-        self._add(digest, _ROW.pack(content, version))
+        self._add(digest, _ROW.pack(content, version), at)
         self._horizon.published(self._table.end - 1, at, settled_at)
 
     def dead_letter_time(self, content: bytes) -> float | None:
@@ -180,11 +190,11 @@ class Deduplicator:
     def letter_proves_replay(self, content: bytes, since: float) -> bool:
         """Return, as `proves_replay`, whether a dead letter received since then shows a whole replay."""
         row = self._table.find(_of_dead_letter(content))
-        return 0 < row < self._witnesses_end and _DEAD_ROW.unpack(self._table.payload(row))[0] >= since
+        return self._is_witness(row) and _DEAD_ROW.unpack(self._table.payload(row))[0] >= since
 
     def record_dead_letter(self, content: bytes, at: float) -> None:
         """Add a published dead letter. `at` is its time of receipt, Unix seconds."""
-        self._add(_of_dead_letter(content), _DEAD_ROW.pack(at))
+        self._add(_of_dead_letter(content), _DEAD_ROW.pack(at), at)
         self._horizon.received(at)
 
     def evict(self, keep_from: float) -> None:
@@ -230,7 +240,12 @@ class Deduplicator:
                     return True
         return False
 
-    def _add(self, digest: bytes, payload: bytes) -> None:
+    def _is_witness(self, row: int) -> bool:
+        return 0 < row < self._witnesses_end and row not in self._brought
+
+    def _add(self, digest: bytes, payload: bytes, at: float) -> None:
+        if at >= self._unproven_since:
+            self._brought.add(self._table.end)
         self._table.put(digest, payload)
         self._found = _NONE
         if self._table.first < self._keep_row:

@@ -82,7 +82,8 @@ def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     datum = checkpoint.to_avro()
     datum["revisionTime"] = format_utc(checkpoint.revision)
     partitions = [partition for topic in datum["topics"] for partition in topic["partitions"]]
-    for place in (datum, *datum["connections"], *partitions, datum["catchUp"] or {}, datum["moved"] or {}):
+    parts = [datum[name] or {} for name in ("catchUp", "moved", "unproven")]
+    for place in (datum, *datum["connections"], *partitions, *parts):
         for name in _MOMENTS & place.keys():
             place[name] = None if place[name] is None else format_utc(place[name] / MICROS)
     return datum

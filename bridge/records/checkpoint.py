@@ -63,6 +63,18 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class UnprovenReplay:
+    """A replay that must repeat something, and has not yet."""
+
+    revision: int
+    """From after which something was published before."""
+    since: float
+    """When the first attempt to bring it again was made, Unix seconds: what came later shows nothing."""
+    newest: float
+    """The newest settlementTime published by then, Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The position of a feed. `revision` is in Unix seconds of the provider's clock.
 
@@ -96,6 +108,8 @@ class Checkpoint:
     """Whether the next attempt asks for revision 0: what that replays has not come yet."""
     bets_schema: int | None = None
     """The id of the schema with which the owner writes bets."""
+    unproven: UnprovenReplay | None = None
+    """What the next process must go on to await, or else declare a gap."""
 
     @property
     def has_received(self) -> bool:
@@ -157,6 +171,9 @@ _CATCH_UP: Final = AvroForm(
 _MOVE: Final = AvroForm(
     Move, at=TIME, by=PLAIN, start=REVISION.called("from"), end=REVISION.called("to"), reason=PLAIN
 )
+_UNPROVEN: Final = AvroForm(
+    UnprovenReplay, revision=REVISION, since=TIME, newest=TIME.called("newestSettlement")
+)
 _COUNTERS: Final = AvroForm(Counters, **{it.name: within(0, MOST_COUNTED) for it in fields(Counters)})
 _FORM: Final = AvroForm(
     Checkpoint,
@@ -175,6 +192,7 @@ _FORM: Final = AvroForm(
     until=TIME,
     newest=TIME.called("newestSettlement"),
     skew=within(-LONGEST_SECONDS, LONGEST_SECONDS).called("skewSeconds"),
+    unproven=_UNPROVEN.one,
     catch_up=_CATCH_UP.one,
     moved=_MOVE.one,
     topics=REACH.many,

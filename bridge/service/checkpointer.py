@@ -224,6 +224,7 @@ class Checkpointer:
             self._described(),
             revision=before.revision,
             newest=before.newest,
+            unproven=before.unproven,
             counters=counters,
             starting=before.starting,
         )
@@ -254,6 +255,7 @@ class Checkpointer:
             since=status.since,
             until=status.until,
             newest=self.pipeline.replay.newest,
+            unproven=self.pipeline.replay.unproven,
             skew=skew.seconds if skew else None,
             catch_up=term.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
             moved=term.start.moved,

@@ -89,6 +89,7 @@ class Connector:
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)
             self.term.limiter.attempt(now, revision)
+            self.pipeline.replay.asked(revision, now.wall)
             # Between attempts that reach nobody, the pauses are short: one state lasts through all of it.
             if not (self.attempts.unreached and self._status.state is State.BACKING_OFF):
                 self._status.become(State.CONNECTING, revision=revision or 0)

@@ -127,8 +127,8 @@ class StoredState:
     """Raises TopologyError if topics would lose data: they may have changed during a standby."""
     agree_on_topics: Callable[[Checkpoint | None, GiveUp, OnDelay], tuple[TopicReach, ...]]
     """Returns the topics with which the feed goes on, as `ReachReader.agree`."""
-    restore: Callable[[float, GiveUp, OnDelay], Deduplicator]
-    """Returns a deduplicator that knows what was received since then, Unix seconds."""
+    restore: Callable[[float, GiveUp, OnDelay, float], Deduplicator]
+    """As `PublishedReader.deduplicator`."""
     refuse_other_feeds: ReadMarker
     """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""
 

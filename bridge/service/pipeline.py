@@ -86,7 +86,7 @@ class Pipeline:
     """Turns messages into the current batch, for one term of leadership."""
 
     def __init__(self, term: Term, topics: Topics, codecs: Codecs, deduplicator: Deduplicator) -> None:
-        settings, start = term.settings, term.start
+        settings = term.settings
         self.term = term
         self._settings = settings
         self._position = term.position
@@ -94,8 +94,7 @@ class Pipeline:
         self._records = _Records(settings.feed.name, topics, codecs.gaps, term.topics)
         self._conversion = _Conversion(settings, codecs.bets)
         self.deduplicator = deduplicator
-        moved_from = min(start.moved.start, int(start.moved.at)) if start.moved else 0
-        self.replay = ReplayTracker(term.position, deduplicator, start.newest, moved_from)
+        self.replay = ReplayTracker(term.position, deduplicator, term.start)
         self.conversion_log = ConversionLog(settings.feed)
         self.batch = Batch()
         self.transaction_bytes = settings.batch.max_bytes
@@ -160,12 +159,14 @@ class Pipeline:
 
     def _declare_replay_gap(self, now: float) -> None:
         """Declare a gap: the position passed the revision, and the replay repeated nothing known."""
-        revision, self.replay.unproven_from = self.replay.unproven_from, None
-        assert revision is not None
+        unproven, self.replay.unproven = self.replay.unproven, None
+        assert unproven is not None
         settings, newest = self._settings.feed, self._position.newest
         # The replay began at the newest message or before it.
         resumed = now if newest is None else min(now, newest + settings.max_out_of_orderness_seconds)
-        self.missing_in_replay = FeedGap(settings.name, revision, resumed, Cause.MISSING_IN_REPLAY, now)
+        self.missing_in_replay = FeedGap(
+            settings.name, unproven.revision, resumed, Cause.MISSING_IN_REPLAY, now
+        )
         self.declare(self.missing_in_replay)
 
     def _handle(self, message: Received, now: float) -> str | None:
@@ -232,7 +233,7 @@ class Pipeline:
                 if replay.held.bets:
                     self._repeated(key)
         else:
-            if replay.since < inf or replay.unproven_from is not None:
+            if replay.since < inf or replay.unproven is not None:
                 replay.brought_new(identity(body))
             replay.news = replay.news + 1 if replay.since == inf else 0
             if replay.held.bets:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import partial
+from math import inf
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message
@@ -56,16 +57,21 @@ class PublishedReader:
         self._clock = clock
 
     def deduplicator(
-        self, since: float, give_up: Callable[[], bool], on_status: Callable[[str], None]
+        self,
+        since: float,
+        give_up: Callable[[], bool],
+        on_status: Callable[[str], None],
+        unproven_since: float = inf,
     ) -> Deduplicator:
         """Return a deduplicator with all bets and dead letters received since this time, Unix seconds.
 
-        The last ones are among these, however old: a replay may begin earlier than requested. Skips records
-        that no bridge can have written. Retries while Kafka is unavailable, and returns early only if
+        The last ones are among these, however old: a replay may begin earlier than requested. What came from
+        `unproven_since` on (`UnprovenReplay.since`) does not show that the next replay is whole. Skips
+        records that no bridge can have written. Retries while Kafka is unavailable, and returns early only if
         `give_up` returns true; `on_status` receives the reason of each delay, and how far it has come.
         Raises SchemaError, with the record's place, for other records that cannot be read.
         """
-        deduplicator, foreign = Deduplicator(), SkippedRecords()
+        deduplicator, foreign = Deduplicator(unproven_since), SkippedRecords()
         take_other = partial(self._take_bet, deduplicator=deduplicator, foreign=foreign)
         take_bet = Restored(
             deduplicator, self._bets.header, Decoder(self._bets.schema, self._versions.schema), take_other

@@ -90,7 +90,7 @@ def _requested(change: By) -> Rules:
 
 def _not_awaiting(connected: By, self: Pipeline, *arguments: Any, **named: Any) -> None:
     connected(self, *arguments, **named)
-    self.replay.unproven_from = None
+    self.replay.unproven = None
 
 
 def _twice(declare: By, self: Pipeline, gap: FeedGap) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import NamedTuple, Protocol, TypeVar
 
 import pytest
@@ -116,7 +117,7 @@ class LogContract:
         assert await owner.takes_over() is None
         topics = await owner.agrees(None)
         assert {topic.name for topic in topics} == {topic.name for topic in log.topics.of_messages()}
-        known = await owner.does(lambda: owner.stored.restore(NOW - 60, _never, _silent))
+        known = await owner.does(lambda: owner.stored.restore(NOW - 60, _never, _silent, inf))
         assert len(known) == 0
 
     async def test_the_next_owner_goes_on_from_what_was_committed(self, log: Log) -> None:
@@ -142,8 +143,10 @@ class LogContract:
         successor = await log.owner()
         assert await successor.takes_over() == written
         assert await successor.agrees(written) == written.topics
-        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent))
+        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, inf))
         known.connected(int(NOW) - 90)
+        assert known.proves_replay(b"a")
+        assert known.letter_proves_replay(identity(BROKEN), since=NOW)
 
         def judged(name: str, version: int, payout: float) -> DedupResult:
             content = fingerprint(value_of(log, name, version, payout))
@@ -153,6 +156,11 @@ class LogContract:
         assert judged("a", 1, 3.0) is DedupResult.CORRECTION
         assert judged("c", 1, 1.0) is DedupResult.NEW
         assert known.dead_letter_time(identity(BROKEN)) is not None
+
+        brought = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, NOW))
+        brought.connected(int(NOW) - 90, replay_unproven=True)
+        assert not brought.proves_replay(b"a")
+        assert not brought.letter_proves_replay(identity(BROKEN), since=NOW)
 
     async def test_a_checkpoint_says_how_far_the_topics_reach_with_it(self, log: Log) -> None:
         owner = await log.owner()
@@ -182,6 +190,6 @@ class LogContract:
         await successor.takes_over()
         with pytest.raises(NotOwner):
             await former.commits(_batch(log, ("b", 1, 1.0)), int(NOW), written.topics)
-        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent))
+        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, inf))
         assert len(known) == 1
         assert await (await log.owner()).takes_over() == written

@@ -20,7 +20,7 @@ LARGER = {
     # Records.
     "SettledBetItem": 21,
     "SettledBetItemModel": 21,
-    "Checkpoint": 17,
+    "Checkpoint": 18,
     # Cores.
     "Position": 22,
     "_Audit": 18,

@@ -165,9 +165,11 @@ class Kafka:
             FeedGap.from_avro(CODECS.gaps.decode(r.value or b"")) for r in self.records(self.topics.gaps.name)
         ]
 
-    def restore(self, since: float, _give_up: GiveUp, _on_delay: OnDelay) -> Deduplicator:
+    def restore(
+        self, since: float, _give_up: GiveUp, _on_delay: OnDelay, unproven_since: float
+    ) -> Deduplicator:
         """Restore the deduplicator as `bridge.stored.restore` does."""
-        deduplicator = Deduplicator()
+        deduplicator = Deduplicator(unproven_since)
         for record in self._since(self.topics.bets.name, since, KEPT):
             version, content = _identity(record.value or b"")
             deduplicator.publish(record.key or b"", version, content, record.timestamp / 1000)

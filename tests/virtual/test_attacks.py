@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import orjson
 import pytest
@@ -20,7 +21,6 @@ from bridge.feed.received import Oversized
 from bridge.kafka.batch import Record
 from bridge.records.checkpoint import State
 from bridge.records.gap import Cause
-from bridge.service.interfaces import GiveUp, OnDelay
 from bridge_sandbox.provider.bets import message
 from bridge_sandbox.provider.faults import Clear, Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge_sandbox.provider.feed import Policy
@@ -531,9 +531,9 @@ async def test_a_first_start_that_is_stopped_during_the_question_is_repeated(
 async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
     restored = world.kafka.restore
 
-    def restore(since: float, give_up: GiveUp, on_delay: OnDelay) -> Deduplicator:
+    def restore(*arguments: Any) -> Deduplicator:
         world.kafka.away(15)
-        return restored(since, give_up, on_delay)
+        return restored(*arguments)
 
     world.kafka.restore = restore  # type: ignore[method-assign,assignment]
     world.start()

@@ -10,7 +10,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
-from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.checkpoint import Checkpoint, Move, State, UnprovenReplay
 from bridge.records.counters import Counters
 from bridge.records.reach import PartitionReach, TopicReach
 
@@ -39,6 +39,7 @@ CHECKPOINT = Checkpoint(
     topics=(TopicReach("t.bets", "id", (PartitionReach(7, 1_790_000_000.5, 3), PartitionReach())),),
     starting=True,
     bets_schema=9,
+    unproven=UnprovenReplay(1_790_000_000, 1_789_999_999.5, 1_789_999_998.0),
 )
 
 

@@ -13,7 +13,7 @@ from bridge.clock_skew import Skew
 from bridge.config import BatchSettings
 from bridge.feed.received import Received
 from bridge.kafka.batch import BACKLOG, Batch, Record, batch_linger
-from bridge.records.checkpoint import State
+from bridge.records.checkpoint import State, UnprovenReplay
 from bridge.records.gap import Cause, FeedGap
 from bridge.service.checkpointer import LARGEST_SHOWN_BYTES, SHOWN_BETS, VisibilityDelays
 from bridge.service.committer import REST_SECONDS
@@ -237,8 +237,10 @@ async def written(desk: Desk) -> list[int]:
 
 @with_desk()
 async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Desk) -> None:
+    desk.pipeline.replay.unproven = UnprovenReplay(int(EPOCH) - 100, EPOCH, EPOCH - 1)
     await begun(desk, State.CATCHING_UP)
     first = desk.term.committed
+    desk.pipeline.replay.unproven = None  # the last part shows it
     receive(desk, 2_000)
     desk.pipeline.handle([Received(b"?", EPOCH)], 0.0)
     counts = await written(desk)
@@ -250,11 +252,13 @@ async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Des
     for part, count in zip(parts, counts, strict=False):
         total += count
         assert first is not None
-        assert (part.revision, part.newest) == (first.revision, first.newest)
+        assert part.unproven
+        for name in ("revision", "newest", "unproven"):
+            assert getattr(part, name) == getattr(first, name)
         assert part.counters.balanced
         assert part.counters.published == total
     assert last.counters == desk.term.counters
-    assert last.revision == desk.term.position.revision
+    assert (last.revision, last.unproven) == (desk.term.position.revision, None)
 
 
 @with_desk()

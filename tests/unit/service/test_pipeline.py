@@ -47,6 +47,12 @@ GAPS = Codec(load("feed-gap"), 9)
 SETTINGS = Settings(feed=FeedSettings(name="f", max_message_bytes=1000), batch=BatchSettings(max_records=3))
 
 
+def connect(pipeline: Pipeline, revision: int | None) -> None:
+    """Let an attempt succeed."""
+    pipeline.replay.asked(revision, NOW)
+    pipeline.connected(revision, skew=None)
+
+
 class Line:
     """A pipeline, and what came out of it."""
 
@@ -70,7 +76,7 @@ class Line:
         codecs = Codecs(bets, CHECKPOINTS, GAPS)
         known = Deduplicator() if deduplicator is None else deduplicator
         self.pipeline = Pipeline(self.term, topics, codecs, known)
-        self.pipeline.connected(revision, skew=None)
+        connect(self.pipeline, revision)
 
     def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
         """Take a message; every one keeps the counters in balance."""
@@ -311,7 +317,7 @@ def test_the_position_learns_of_a_stall_before_the_message() -> None:
 
 def test_a_replay_reaches_back_until_something_new_comes() -> None:
     line = live()
-    line.pipeline.connected(int(NOW) - 3600, skew=None)
+    connect(line.pipeline, int(NOW) - 3600)
     for body in (bet(2), bet(1), BROKEN, PING):
         line.handle(body)
         assert line.pipeline.replay.since == int(NOW) - 3600
@@ -399,7 +405,7 @@ def changed_back(line: Line, count: int) -> None:
         for number in range(count):
             line.handle(bet(bet_id=f"{number}", payout=payout))
     line.pipeline.take_batch()
-    line.pipeline.connected(int(NOW) - 3600, skew=None)
+    connect(line.pipeline, int(NOW) - 3600)
     for number in range(count):
         line.handle(bet(bet_id=f"{number}", payout=1.0))
 
@@ -445,7 +451,7 @@ def test_what_is_held_comes_again_with_the_next_connection() -> None:
     line = Line()
     changed_back(line, 1)
     received = line.counters.received
-    line.pipeline.connected(int(NOW) - 3600, skew=None)
+    connect(line.pipeline, int(NOW) - 3600)
     assert not line.term.position.held
     line.handle(bet(bet_id="0", payout=1.0))
     line.handle(bet(bet_id="0", payout=2.0))

@@ -10,11 +10,12 @@ from bridge.config import FeedSettings, Settings
 from bridge.dedup.deduplicator import Deduplicator, fingerprint
 from bridge.feed.position import WINDOW
 from bridge.feed.received import Received
+from bridge.records.checkpoint import UnprovenReplay
 from bridge.records.counters import Counters
 from bridge.records.dead_letter import identity
 from bridge.records.gap import Cause, FeedGap
 from bridge.service.pipeline import Pipeline
-from tests.unit.service.test_pipeline import BETS, BROKEN, GAPS, NOW, Line, bet
+from tests.unit.service.test_pipeline import BETS, BROKEN, GAPS, NOW, Line, bet, connect
 
 SETTINGS = Settings(feed=FeedSettings(name="f"))
 POSITION = int(NOW) - 7200
@@ -31,7 +32,7 @@ def pipeline(
 ) -> Pipeline:
     """One whose connection has just begun, from a position of two hours ago."""
     made = Line(bets, newest, SETTINGS, POSITION, deduplicator, moved_from).pipeline
-    made.connected(POSITION, skew=None)
+    connect(made, POSITION)
     return made
 
 
@@ -150,17 +151,26 @@ def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: byt
     made = pipeline(newest=POSITION + 600)
     handle(made, first, at=NOW + 1)
     for _ in range(2):
-        made.connected(POSITION, skew=None)
+        connect(made, POSITION)
         handle(made, second, at=NOW + 3)
     handle(made, *fresh(5), at=NOW + 3)
     assert len(gaps(made)) == 1
+
+
+@pytest.mark.parametrize("ahead", [0.0, 100.0])
+def test_what_an_attempt_awaits_does_not_change_until_it_comes(ahead: float) -> None:
+    made = pipeline(newest=POSITION + 600)
+    handle(made, *fresh(2), at=NOW + 1)
+    assert made.replay.newest == SETTLED
+    made.replay.asked(POSITION + 1, NOW + 2 - ahead)
+    assert made.replay.unproven == UnprovenReplay(POSITION + 1, min(NOW, NOW + 2 - ahead), POSITION + 600)
 
 
 def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:
     made = pipeline(newest=POSITION + 20)
     handle(made, *fresh(2), at=NOW + 1)
     made.term.position.skip(POSITION + 100)
-    made.connected(POSITION + 100, skew=None)
+    connect(made, POSITION + 100)
     handle(made, *fresh(5), at=NOW + 3)
     assert gaps(made) == []
 
@@ -171,7 +181,7 @@ def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> 
         handle(made, *fresh(5))
         assert gaps(made) == []
     made = pipeline(newest=POSITION + 600)
-    made.connected(None, skew=None)
+    connect(made, None)
     handle(made, *fresh(5))
     assert gaps(made) == []
 
