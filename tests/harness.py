@@ -136,8 +136,12 @@ class Bridge:
         self.process.wait()
 
     async def wait(self, seconds: float = PATIENCE) -> int:
-        """Its exit code. Raises TimeoutExpired."""
-        return await asyncio.to_thread(self.process.wait, seconds)
+        """Its exit code. Raises TimeoutExpired, with its stderr."""
+        try:
+            return await asyncio.to_thread(self.process.wait, seconds)
+        except subprocess.TimeoutExpired as late:
+            late.add_note(self.text())
+            raise
 
     async def end(self) -> int:
         """SIGTERM; returns its exit code."""

@@ -149,6 +149,24 @@ def test_bets_known_before_the_connection_are_distinguished_from_its_own() -> No
     assert deduplicator.proves_replay(KEY)
 
 
+def test_what_the_unproven_replay_of_an_earlier_process_has_brought_shows_nothing() -> None:
+    deduplicator = Deduplicator(unproven_since=10.0)
+    times = {b"before": 9.0, b"brought": 10.0, b"ours": 11.0}
+
+    def proving() -> list[bytes]:
+        return [key for key in times if deduplicator.proves_replay(key)]
+
+    for key in (b"brought", b"before"):  # partition after partition
+        deduplicator.publish(key, 1, A, times[key])
+    deduplicator.connected(replay_unproven=True)
+    assert proving() == [b"before"]
+    deduplicator.publish(b"ours", 1, A, times[b"ours"], settled_at=10.0)
+    deduplicator.connected(replay_unproven=True)
+    assert proving() == [b"before"]
+    deduplicator.connected()
+    assert proving() == [*times]
+
+
 def test_a_correction_leaves_a_bet_known_and_a_new_version_does_not() -> None:
     deduplicator = restored(A)
     assert offer(deduplicator, B) == [CORRECTION]
