@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from bridge.config import age_seconds
-from bridge_sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
+from bridge_sandbox.provider.faults import Clear, Drop, Forget, Garbage, Pause, Refuse, Slow
 from bridge_sandbox.provider.server import Simulator
 from bridge_sandbox.provider.settings import SimulatorSettings
 from tests.broken.fault import SOUND, Fault
@@ -441,13 +441,19 @@ async def _outage(ground: Ground) -> None:
 
 
 async def _forgotten(ground: Ground) -> None:
-    """What is published while the bridge is down is forgotten."""
+    """What is published while the bridge is down is forgotten, and the next one dies before that shows."""
     bridge = ground.bridge()
     await ground.live(bridge)
     await asyncio.sleep(2.0)
     ground.kill(bridge)
     await asyncio.sleep(3.0)
     ground.feed.inflict(Forget())
+    ground.feed.inflict(Slow(per_second=0.5, seconds=30))
+    bridge = ground.bridge()
+    await ground.connected(len(ground.feed.connections))
+    await asyncio.sleep(1.5)  # one bet is published
+    ground.kill(bridge)
+    ground.feed.inflict(Clear())
     bridge = ground.bridge()
     await ground.connected(len(ground.feed.connections))
     await ground.live(bridge)

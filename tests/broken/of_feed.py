@@ -15,6 +15,7 @@ from bridge.records.checkpoint import Checkpoint
 from bridge.records.gap import FeedGap, gap_record
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.connector import Connector
+from bridge.service.owner import FeedOwner
 from bridge.service.pipeline import Pipeline
 from tests.broken.fault import GOES_BACK, By, Fault, Rules
 from tests.judge import Anomaly
@@ -91,6 +92,11 @@ def _requested(change: By) -> Rules:
 def _not_awaiting(connected: By, self: Pipeline, *arguments: Any, **named: Any) -> None:
     connected(self, *arguments, **named)
     self.replay.unproven = None
+
+
+def _awaiting_nothing(accepted: By, self: FeedOwner, value: bytes | None) -> Checkpoint | None:
+    found: Checkpoint | None = accepted(self, value)
+    return found and replace(found, unproven=None)
 
 
 def _twice(declare: By, self: Pipeline, gap: FeedGap) -> None:
@@ -206,6 +212,7 @@ FAULTS = (
     ),
     _in_vain("each connection declares a gap", {Connector._accepted: _skipped_always}),
     _unnoticed("a replay that repeats nothing is taken for whole", {Pipeline.connected: _not_awaiting}),
+    _unnoticed("a new owner does not await what the last one did", {FeedOwner._accepted: _awaiting_nothing}),
     _unnoticed("gaps end after a second", _declared(lambda gap: replace(gap, end=gap.start + 1))),
     _in_vain(
         "bets that come again do not count as known", {Deduplicator.proves_replay: lambda _, self, key: False}
