@@ -44,9 +44,11 @@ class ReplayTracker:
         before = self.unproven
         self._deduplicator.connected(revision, replay_unproven=before is not None)
         newest = before.newest if before else self.newest
-        if revision is not None and newest is not None and newest > max(revision, self._moved_from):
+        # What revision 0 brings need not follow what is known: the next connection asks for what lies between.
+        begin = self._position.revision if revision is None else revision
+        if newest is not None and newest > max(begin, self._moved_from):
             since = min(before.since, at) if before else at  # a clock may have been set back
-            self.unproven = UnprovenReplay(revision, since, newest)
+            self.unproven = UnprovenReplay(begin, since, newest)
         else:
             self.unproven = None
 

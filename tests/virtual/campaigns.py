@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from bridge.records.checkpoint import State
-from bridge_sandbox.provider.faults import Drop, Garbage, HalfOpen, Refuse, Slow, Stall
+from bridge.records.gap import Cause
+from bridge_sandbox.provider.faults import Clear, Drop, Forget, Garbage, HalfOpen, Refuse, Slow, Stall
 from tests.virtual.world import HOUR, World, settled
 
 OUTAGES = (20.0, 300.0, HOUR, 6 * HOUR)
@@ -49,6 +50,34 @@ async def disconnections(world: World, count: int, seconds: float) -> int:
         _trouble(world, KINDS[number % len(KINDS)])
     await asyncio.sleep(seconds - moments[-1])
     return await world.check()
+
+
+async def forgetful(world: World, seconds: float) -> int:
+    """Let the provider forget what it has published at random moments, and connections and processes end."""
+    random, loop = world.random, asyncio.get_running_loop()
+    world.start()
+    await world.until(State.LIVE)
+    await asyncio.sleep(300)  # what was lost before anything was known cannot be noticed
+    end = loop.time() + seconds
+    while loop.time() < end:
+        await asyncio.sleep(random.choice((30, 300, 3000)) * random.random())
+        if random.random() < 0.5:
+            world.inflict(Forget())
+            world.inflict(Drop())
+            await asyncio.sleep(30 * random.random())
+        match random.randrange(4):
+            case 0 | 1:
+                await (world.kill() if random.random() < 0.7 else world.stop())
+                await asyncio.sleep(random.choice((1, 30, 900)) * random.random())
+                world.start()
+            case 2:
+                world.inflict(Slow(per_second=random.uniform(0.2, 1), seconds=random.uniform(0, 600)))
+            case _:
+                _trouble(world, random.choice(("drop", "stall", "unreachable")))
+    world.inflict(Clear())
+    await world.reached(lambda: world.feed.caught_up, "not caught up")
+    await asyncio.sleep(300)
+    return await world.check(*[Cause.MISSING_IN_REPLAY] * len(world.kafka.gaps))
 
 
 def _trouble(world: World, kind: str) -> None:

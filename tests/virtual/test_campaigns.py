@@ -1,4 +1,4 @@
-"""Hours of faults: nothing is lost, doubled or out of order, no gap is declared, no limit is broken."""
+"""Hours of faults: nothing is lost, doubled or out of order, no limit is broken, a gap has its reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from bridge.records.checkpoint import State
-from tests.virtual.campaigns import disconnections, everything, restarts
+from tests.virtual.campaigns import disconnections, everything, forgetful, restarts
 from tests.virtual.world import HOUR, World, play
 
 
@@ -23,6 +23,11 @@ def test_restarts_with_the_limits_as_they_are() -> None:
 @pytest.mark.parametrize("count", [26, pytest.param(260, marks=pytest.mark.long)])
 def test_faults_of_all_kinds_in_four_hours(count: int) -> None:
     assert play(partial(disconnections, count=count, seconds=4 * HOUR), rate=0.1) > 1400
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 11))])
+def test_whatever_a_provider_forgets_is_a_gap(seed: int) -> None:
+    assert play(partial(forgetful, seconds=6 * HOUR), rate=0.1, seed=seed) > 1000
 
 
 @pytest.mark.parametrize("ahead", [-5, 0, 5])

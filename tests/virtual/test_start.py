@@ -9,7 +9,8 @@ import pytest
 
 from bridge.errors import TopologyError
 from bridge.records.checkpoint import State
-from bridge_sandbox.provider.faults import Drop, Refuse
+from bridge.records.gap import Cause
+from bridge_sandbox.provider.faults import Drop, Forget, Refuse
 from bridge_sandbox.provider.feed import Policy
 from tests.virtual.kafka import Kafka
 from tests.virtual.world import EPOCH, HOUR, World, in_world, play
@@ -45,6 +46,28 @@ def test_a_first_start_that_is_killed(zero: Zero, lived: float) -> None:
         assert revisions.count(0) == (1 if lived == 300 or (lived == 60 and zero == "nothing") else 2)
 
     play(story, rate=0.2, history=HOUR / 2, policy=Policy(zero=zero, replay_rate=5))
+
+
+@pytest.mark.parametrize("zero", ["nothing", "everything"])
+@pytest.mark.parametrize("cut", ["drop", "kill"])
+def test_what_is_forgotten_between_two_connections_for_zero_is_a_gap(zero: Zero, cut: str) -> None:
+    """What the second one brings does not show that nothing is missing before it."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(12)
+        world.unreachable(60)
+        if cut == "kill":
+            await world.kill()
+        await asyncio.sleep(60)
+        world.inflict(Forget())
+        if cut == "kill":
+            world.start()
+        await world.until(State.LIVE)
+        await asyncio.sleep(300)
+        await world.check(Cause.MISSING_IN_REPLAY)
+
+    play(story, rate=0.2, policy=Policy(zero=zero))
 
 
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
