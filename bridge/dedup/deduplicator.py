@@ -9,7 +9,7 @@ before the last content is undecided until the replay has shown whether it repea
 A content is identified by the id of its schema and a hash of its bytes. Contents published with an earlier
 schema are compared in that schema.
 
-Memory: 44 bytes a publication and 12 to 24 a bet, in a `DigestTable`, and some hundred bytes for each of the
+Memory: 45 bytes a publication and 12 to 24 a bet, in a `DigestTable`, and some hundred bytes for each of the
 few bets with several contents at their last version, with 40 for each content whose row is still there. A bet
 is identified by a 128-bit hash of its id; two bets with the same hash would be treated as one. Bets and
 contents published before `keep_from` are evicted, as far as `EvictionHorizon` knows them and except for the
@@ -23,7 +23,6 @@ from bisect import bisect_left
 from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
-from math import inf
 
 from bridge.avro.codec import HEADER_BYTES
 from bridge.dedup.digests import SEED, bet_digest, content_digest
@@ -67,10 +66,11 @@ class _Chain:
 _ID_BYTES = HEADER_BYTES - 1
 """In wire format the schema id follows the first byte."""
 _HASH_BYTES = 16
-_ROW = struct.Struct(f"<{_ID_BYTES + _HASH_BYTES}sq")
-"""Payload of a bet: the fingerprint of its content, its version."""
-_DEAD_ROW = struct.Struct("<d20x")
-"""Payload of a dead letter: its time of receipt."""
+_ROW = struct.Struct(f"<{_ID_BYTES + _HASH_BYTES}sq?")
+"""Payload of a bet: the fingerprint of its content, its version, whether it was brought."""
+_DEAD_ROW = struct.Struct("<d20x?")
+"""Payload of a dead letter: its time of receipt, whether it was brought."""
+_BROUGHT = _ROW.size - 1
 _NONE: tuple[bytes | None, bytes, int] = (None, b"", 0)
 CROWDED = 500_000
 """Above this number of rows, 30 MB, eviction relies on settlementTimes too."""
@@ -90,10 +90,7 @@ def fingerprint(value: bytes) -> bytes:
 class Deduplicator:
     """Knows the last version of each bet, and the dead letters, as far back as a replay can reach."""
 
-    def __init__(self, unproven_since: float = inf) -> None:
-        """`unproven_since` is that of the last checkpoint, Unix seconds: what is restored from later shows
-        nothing of the next replay.
-        """
+    def __init__(self) -> None:
         self._table = DigestTable(_ROW.size)
         self._chains: dict[bytes, _Chain] = {}
         """Only of bets with several contents at their last version."""
@@ -105,9 +102,8 @@ class Deduplicator:
         """The first row of this connection."""
         self._witnesses_end = self._connected
         """The first row that does not show whether a replay is whole."""
-        self._unproven_since = unproven_since
-        self._brought: set[int] = set()
-        """Rows that the unproven replay of an earlier process has brought: they do not show it either."""
+        self._inherited = True
+        """Whether rows that are marked as brought by an unproven replay do not show it either."""
         self._found = _NONE
         """The last lookup, valid until a row changes: a bet is judged, then published."""
 
@@ -122,12 +118,15 @@ class Deduplicator:
         """
         if not replay_unproven or not self._connection:
             self._witnesses_end = self._table.end
-        if not replay_unproven:
-            self._brought.clear()
-        self._unproven_since = inf
+        self._inherited &= replay_unproven
         self._connection += 1
         self._connected = self._table.end
         self._horizon.connected(revision)
+
+    @property
+    def received_until(self) -> float:
+        """The latest time of receipt, Unix seconds; -inf before the first."""
+        return self._horizon.received_until
 
     def rewind(self) -> None:
         """Begin again with the first of what may be repeated."""
@@ -144,7 +143,7 @@ class Deduplicator:
         _, digest, row = self._find(key)
         if not row:
             return DedupResult.NEW
-        last, last_version = _ROW.unpack(self._table.payload(row))
+        last, last_version, _ = _ROW.unpack(self._table.payload(row))
         if version != last_version:
             return DedupResult.NEW if version > last_version else DedupResult.STALE
         chain = self._chain(digest)
@@ -160,16 +159,24 @@ class Deduplicator:
         return self._is_witness(row if chain is None else chain.rows[0])
 
     def publish(
-        self, key: bytes, version: int, content: bytes, at: float, settled_at: float | None = None
+        self,
+        key: bytes,
+        version: int,
+        content: bytes,
+        at: float,
+        settled_at: float | None = None,
+        *,
+        brought: bool = False,
     ) -> None:
         """Add a published bet, in the order of its partition.
 
         `at` is its time of receipt, Unix seconds. `settled_at` is the settlementTime of a bet just received,
-        so that all known bets were published before it; None for one that is restored from Kafka.
+        so that all known bets were published before it; None for one that is restored from Kafka. One that is
+        `brought` was received in a replay that an earlier process has left unproven.
         """
         _, digest, row = self._find(key)
         if row:
-            _, last_version = _ROW.unpack(self._table.payload(row))
+            _, last_version, _ = _ROW.unpack(self._table.payload(row))
             if version < last_version:
                 return
             if version > last_version:
@@ -179,7 +186,7 @@ class Deduplicator:
                 if chain is None:
                     chain = self._chains[digest] = _Chain(row)
                 chain.rows.append(self._table.end)
-        self._add(digest, _ROW.pack(content, version), at)
+        self._add(digest, _ROW.pack(content, version, brought))
         self._horizon.published(self._table.end - 1, at, settled_at)
 
     def dead_letter_time(self, content: bytes) -> float | None:
@@ -192,9 +199,9 @@ class Deduplicator:
         row = self._table.find(_of_dead_letter(content))
         return self._is_witness(row) and _DEAD_ROW.unpack(self._table.payload(row))[0] >= since
 
-    def record_dead_letter(self, content: bytes, at: float) -> None:
-        """Add a published dead letter. `at` is its time of receipt, Unix seconds."""
-        self._add(_of_dead_letter(content), _DEAD_ROW.pack(at), at)
+    def record_dead_letter(self, content: bytes, at: float, *, brought: bool = False) -> None:
+        """Add a published dead letter, received `at`, Unix seconds; `brought` as in `publish`."""
+        self._add(_of_dead_letter(content), _DEAD_ROW.pack(at, brought))
         self._horizon.received(at)
 
     def evict(self, keep_from: float) -> None:
@@ -234,18 +241,17 @@ class Deduplicator:
         if chain.rows[-1] < self._connected:
             # Includes the last match: a content may be repeated twice in a row.
             for place in range(max(0, chain.cursor - 1), len(chain.rows)):
-                known, _ = _ROW.unpack(self._table.payload(chain.rows[place]))
+                known, _, _ = _ROW.unpack(self._table.payload(chain.rows[place]))
                 if _same(known, content, rewrite):
                     chain.cursor = place + 1
                     return True
         return False
 
     def _is_witness(self, row: int) -> bool:
-        return 0 < row < self._witnesses_end and row not in self._brought
+        known_before = 0 < row < self._witnesses_end
+        return known_before and not (self._inherited and self._table.payload(row)[_BROUGHT])
 
-    def _add(self, digest: bytes, payload: bytes, at: float) -> None:
-        if at >= self._unproven_since:
-            self._brought.add(self._table.end)
+    def _add(self, digest: bytes, payload: bytes) -> None:
         self._table.put(digest, payload)
         self._found = _NONE
         if self._table.first < self._keep_row:

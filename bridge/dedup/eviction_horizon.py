@@ -46,7 +46,8 @@ class EvictionHorizon:
         """First row of the current block."""
         self._shown = -inf
         """The latest settlementTime at `RANK` of any block."""
-        self._received = -inf
+        self.received_until = -inf
+        """The latest time of receipt."""
         self._floor = -inf
         self._revision: float | None = None
         """The revision of this connection, until the lateness is measured."""
@@ -70,8 +71,8 @@ class EvictionHorizon:
 
     def received(self, at: float) -> None:
         """Note the time of receipt of an added row."""
-        if at > self._received:
-            self._received = at
+        if at > self.received_until:
+            self.received_until = at
 
     def published(self, row: int, at: float, settled_at: float | None) -> None:
         """Note the row of a bet that was received for the first time.
@@ -92,9 +93,9 @@ class EvictionHorizon:
         `keep_from` has passed no mark since the last call.
         """
         self._floor = keep_from
-        while self._receipts and self._receipts[-1][1] >= self._received:
+        while self._receipts and self._receipts[-1][1] >= self.received_until:
             self._receipts.pop()
-        self._receipts.append((end, self._received))
+        self._receipts.append((end, self.received_until))
         row = _popped(self._receipts, keep_from)
         if crowded and self._late is not None:
             settled = _popped(self._settlements, keep_from - self._late - LATE_SECONDS)

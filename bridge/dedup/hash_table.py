@@ -1,6 +1,6 @@
 """A hash table and a queue in one: rows of one size in insertion order, found by key.
 
-    rows     44 bytes each in `Deduplicator`, in blocks. A row never changes: a key that is put again gets a
+    rows     45 bytes each in `Deduplicator`, in blocks. A row never changes: a key that is put again gets a
              new row at the end, and its older row is skipped when it is dropped. A block is freed with its
              last row. Rows are never moved.
     index    key → row number. Open addressing with linear probing, 8 bytes a slot, in `SEGMENTS` arrays

@@ -14,15 +14,22 @@ class Restored:
     """Takes messages with bets, as Kafka has them.
 
     Those with the first bytes `header` are read here: `versions` reads their settlementVersion alone. All
-    others, and those that cannot be read so, are left to `other`.
+    others, and those that cannot be read so, are left to `other`. `brought` tells what an unproven replay
+    has brought.
     """
 
     def __init__(
-        self, deduplicator: Deduplicator, header: bytes, versions: Decoder, other: Callable[[Any], object]
+        self,
+        deduplicator: Deduplicator,
+        header: bytes,
+        versions: Decoder,
+        brought: Callable[[Any], bool],
+        other: Callable[[Any], object],
     ) -> None:
         self._deduplicator: Final = deduplicator
         self._header: Final = header
         self._versions: Final = versions
+        self._brought: Final = brought
         self._other: Final = other
 
     def take(self, message: Any) -> None:
@@ -39,4 +46,5 @@ class Restored:
                 self._other(message)
                 return
             at: int = message.timestamp()[1]
-            self._deduplicator.publish(key, version, fingerprint(value), at / 1000)
+            brought = self._brought(message)
+            self._deduplicator.publish(key, version, fingerprint(value), at / 1000, brought=brought)

@@ -67,9 +67,9 @@ class UnprovenReplay:
     """A replay that must repeat something, and has not yet."""
 
     revision: int
-    """From after which something was published before."""
+    """The one asked for last: something known was published after it."""
     since: float
-    """When the first attempt to bring it again was made, Unix seconds: what came later shows nothing."""
+    """When that was first asked for, Unix seconds: what was received from then on shows nothing."""
     newest: float
     """The newest settlementTime published by then, Unix seconds."""
 

@@ -65,6 +65,11 @@ def original_receipt(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+def first_received_at(message: Message) -> float:
+    """Return when the message of a record was received, Unix seconds; of a redriven one its dead letter's."""
+    return original_receipt(headers_of(message)) or received_at(message)
+
+
 def record_of(message: Message, codec: Codec, make: Callable[[dict[str, Any]], T]) -> T:
     """Return what `make` makes of the datum of a message.
 

@@ -192,6 +192,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> None:
         updated_at=now,
         owner=owned.owner_id,
         newest=None if plan.lost else before.newest,  # a replay need not repeat what is lost
+        unproven=None if plan.lost else before.unproven,
         catch_up=None,
         moved=move,
         topics=plan.topics,

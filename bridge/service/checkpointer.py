@@ -220,11 +220,13 @@ class Checkpointer:
             counters.published += record.topic == bets
             counters.dead_lettered += record.topic != bets and not is_sample(record)
         counters.balance()
+        gaps = self.dependencies.topics.gaps.name
+        before_gap = any(topic == gaps for topic, _ in self.pipeline.batch.placed)
         return replace(
             self._described(),
             revision=before.revision,
             newest=before.newest,
-            unproven=before.unproven,
+            unproven=before.unproven if before_gap else self.pipeline.replay.unproven,
             counters=counters,
             starting=before.starting,
         )

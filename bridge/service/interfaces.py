@@ -23,7 +23,7 @@ from bridge.feed.received import Received
 from bridge.kafka.batch import Batch
 from bridge.kafka.pace import KafkaPace
 from bridge.ownership.batch_writer import Complete, ReadMarker
-from bridge.records.checkpoint import Checkpoint
+from bridge.records.checkpoint import Checkpoint, UnprovenReplay
 from bridge.records.reach import TopicReach
 from bridge.records.topics import Topics
 from bridge.service.status import Status
@@ -127,7 +127,7 @@ class StoredState:
     """Raises TopologyError if topics would lose data: they may have changed during a standby."""
     agree_on_topics: Callable[[Checkpoint | None, GiveUp, OnDelay], tuple[TopicReach, ...]]
     """Returns the topics with which the feed goes on, as `ReachReader.agree`."""
-    restore: Callable[[float, GiveUp, OnDelay, float], Deduplicator]
+    restore: Callable[[float, GiveUp, OnDelay, UnprovenReplay | None], Deduplicator]
     """As `PublishedReader.deduplicator`."""
     refuse_other_feeds: ReadMarker
     """As `CheckpointReader.refuse_other_feeds`, with which the writer reads the checkpoint."""

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
-from math import inf
 from typing import Any, NoReturn, TypeVar
 
 from bridge.config import parse_start
@@ -167,8 +166,7 @@ class FeedOwner:
         )
         safe = term.safe_revision
         since = deduplicated_from(self._feed, start.revision if safe is None else safe)
-        unproven_since = start.unproven.since if start.unproven else inf
-        restore = partial(stored.restore, since, gone, report, unproven_since)
+        restore = partial(stored.restore, since, gone, report, start.unproven)
         deduplicator = await committer.run(restore, "restoring the published bets")
         pipeline = Pipeline(term, dependencies.topics, dependencies.codecs, deduplicator)
         checkpointer = Checkpointer(dependencies, term, pipeline, committer)

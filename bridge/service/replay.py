@@ -6,6 +6,7 @@ is known from after the revision; one that does not has lost what the provider n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 from bridge.dedup.deduplicator import Deduplicator
@@ -41,16 +42,17 @@ class ReplayTracker:
 
         Whoever goes on after a crash awaits the same, by what was received before `at`, Unix seconds.
         """
-        before = self.unproven
-        self._deduplicator.connected(revision, replay_unproven=before is not None)
-        newest = before.newest if before else self.newest
-        # What revision 0 brings need not follow what is known: the next connection asks for what lies between.
+        known, unproven = self._deduplicator, self.unproven
+        # What revision 0 brings need not follow what is known: the next one asks for what lies between.
         begin = self._position.revision if revision is None else revision
-        if newest is not None and newest > max(begin, self._moved_from):
-            since = min(before.since, at) if before else at  # a clock may have been set back
-            self.unproven = UnprovenReplay(begin, since, newest)
-        else:
-            self.unproven = None
+        after = max(begin, self._moved_from)
+        if unproven and unproven.newest <= after:
+            unproven = None  # a gap reaches beyond it: what came since is known as well
+        since = max(at, known.received_until + 0.001)  # the clock may have been set back
+        known.connected(revision, replay_unproven=unproven is not None)
+        if unproven is None and self.newest is not None and self.newest > after:
+            unproven = UnprovenReplay(begin, since, self.newest)
+        self.unproven = unproven and replace(unproven, revision=begin)
 
     def connected(self, revision: int | None, *, provisional: bool) -> None:
         """Begin a connection that replays from this revision, which was `asked` for."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import partial
-from math import inf
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message
@@ -20,8 +19,9 @@ from bridge.dedup.deduplicator import KEPT, Deduplicator, fingerprint
 from bridge.dedup.restored import Restored
 from bridge.errors import ForeignRecord, SchemaError
 from bridge.kafka.reader import TopicScan, reports_progress, with_fresh_clients
+from bridge.records.checkpoint import UnprovenReplay
 from bridge.records.dead_letter import DeadLetterKind
-from bridge.records.message import SkippedRecords, at, headers_of, key_of, original_receipt, received_at
+from bridge.records.message import SkippedRecords, at, first_received_at, key_of, received_at
 from bridge.records.topics import Topics
 
 LETTERS = 10_000
@@ -61,27 +61,27 @@ class PublishedReader:
         since: float,
         give_up: Callable[[], bool],
         on_status: Callable[[str], None],
-        unproven_since: float = inf,
+        unproven: UnprovenReplay | None = None,
     ) -> Deduplicator:
         """Return a deduplicator with all bets and dead letters received since this time, Unix seconds.
 
         The last ones are among these, however old: a replay may begin earlier than requested. What came from
-        `unproven_since` on (`UnprovenReplay.since`) does not show that the next replay is whole. Skips
-        records that no bridge can have written. Retries while Kafka is unavailable, and returns early only if
+        an `unproven` replay does not show that the next one is whole. Skips records that no bridge can have
+        written. Retries while Kafka is unavailable, and returns early only if
         `give_up` returns true; `on_status` receives the reason of each delay, and how far it has come.
         Raises SchemaError, with the record's place, for other records that cannot be read.
         """
-        deduplicator, foreign = Deduplicator(unproven_since), SkippedRecords()
-        take_other = partial(self._take_bet, deduplicator=deduplicator, foreign=foreign)
-        take_bet = Restored(
-            deduplicator, self._bets.header, Decoder(self._bets.schema, self._versions.schema), take_other
-        ).take
+        deduplicator, foreign = Deduplicator(), SkippedRecords()
+        brought = partial(_is_from, unproven) if unproven else _is_not
+        take_other = partial(self._take_bet, deduplicator=deduplicator, foreign=foreign, brought=brought)
+        versions = Decoder(self._bets.schema, self._versions.schema)
+        take_bet = Restored(deduplicator, self._bets.header, versions, brought, take_other).take
 
         def take_dead(message: Message) -> None:
             key = message.key()
             # A mark must not make a letter look younger: only what was received since can be repeated.
             if isinstance(key, bytes) and dict(message.headers() or []).get("kind") not in (SAMPLE, REDRIVE):
-                deduplicator.record_dead_letter(key, received_at(message))
+                deduplicator.record_dead_letter(key, received_at(message), brought=brought(message))
 
         # Retries resume where they stopped: the deduplicator needs the records in order.
         scans = [
@@ -113,7 +113,7 @@ class PublishedReader:
         Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
         """
         found, foreign = Deduplicator(), SkippedRecords()
-        take = partial(self._take_bet, deduplicator=found, foreign=foreign)
+        take = partial(self._take_bet, deduplicator=found, foreign=foreign, brought=_is_not)
         name, now = self._topics.bets.name, self._clock().wall
         TopicScan(name, take, start=now, least=count, visible=True, clock=self._clock).read(self._settings)
         return len(found), foreign
@@ -128,8 +128,8 @@ class PublishedReader:
         def take(message: Message) -> None:
             key = message.key()
             if isinstance(key, bytes) and key in keys:
-                self._take_bet(message, found.deduplicator, foreign)
-                found.received[key] = original_receipt(headers_of(message)) or received_at(message)
+                self._take_bet(message, found.deduplicator, foreign, _is_not)
+                found.received[key] = first_received_at(message)
 
         if keys:
             TopicScan(self._topics.bets.name, take, visible=visible, clock=self._clock).read(self._settings)
@@ -137,18 +137,33 @@ class PublishedReader:
         found.deduplicator.connected()  # all that is known may be repeated
         return found
 
-    def _take_bet(self, message: Message, deduplicator: Deduplicator, foreign: SkippedRecords) -> None:
+    def _take_bet(
+        self,
+        message: Message,
+        deduplicator: Deduplicator,
+        foreign: SkippedRecords,
+        brought: Callable[[Message], bool],
+    ) -> None:
         value = message.value()
         try:
             key = key_of(message)
             if value is not None:
                 version = self._versions.decode(value)["settlementVersion"]
                 content = fingerprint(self._bets.as_ours(value))
-                deduplicator.publish(key, version, content, received_at(message))
+                deduplicator.publish(key, version, content, received_at(message), brought=brought(message))
         except ForeignRecord as error:
             foreign.add(at(message, error))
         except SchemaError as error:
             raise at(message, error) from None
+
+
+def _is_from(unproven: UnprovenReplay, message: Message) -> bool:
+    """Return whether a record was received in that replay, not only redriven since."""
+    return first_received_at(message) >= unproven.since
+
+
+def _is_not(_: Message) -> bool:
+    return False
 
 
 def deduplicated_from(feed: FeedSettings, revision: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf
 from typing import NamedTuple, Protocol, TypeVar
 
 import pytest
@@ -17,7 +16,7 @@ from bridge.errors import NotOwner
 from bridge.feed.received import Received
 from bridge.kafka.batch import Batch, Reached, Record
 from bridge.kafka.partitioner import partition_of
-from bridge.records.checkpoint import Checkpoint, State, checkpoint_record
+from bridge.records.checkpoint import Checkpoint, State, UnprovenReplay, checkpoint_record
 from bridge.records.counters import Counters
 from bridge.records.dead_letter import DeadLetterKind, dead_letter, identity
 from bridge.records.reach import TopicReach
@@ -117,7 +116,7 @@ class LogContract:
         assert await owner.takes_over() is None
         topics = await owner.agrees(None)
         assert {topic.name for topic in topics} == {topic.name for topic in log.topics.of_messages()}
-        known = await owner.does(lambda: owner.stored.restore(NOW - 60, _never, _silent, inf))
+        known = await owner.does(lambda: owner.stored.restore(NOW - 60, _never, _silent, None))
         assert len(known) == 0
 
     async def test_the_next_owner_goes_on_from_what_was_committed(self, log: Log) -> None:
@@ -143,7 +142,7 @@ class LogContract:
         successor = await log.owner()
         assert await successor.takes_over() == written
         assert await successor.agrees(written) == written.topics
-        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, inf))
+        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, None))
         known.connected(int(NOW) - 90)
         assert known.proves_replay(b"a")
         assert known.letter_proves_replay(identity(BROKEN), since=NOW)
@@ -157,7 +156,8 @@ class LogContract:
         assert judged("c", 1, 1.0) is DedupResult.NEW
         assert known.dead_letter_time(identity(BROKEN)) is not None
 
-        brought = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, NOW))
+        unproven = UnprovenReplay(int(NOW) - 90, NOW, NOW - 1)
+        brought = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, unproven))
         brought.connected(int(NOW) - 90, replay_unproven=True)
         assert not brought.proves_replay(b"a")
         assert not brought.letter_proves_replay(identity(BROKEN), since=NOW)
@@ -190,6 +190,6 @@ class LogContract:
         await successor.takes_over()
         with pytest.raises(NotOwner):
             await former.commits(_batch(log, ("b", 1, 1.0)), int(NOW), written.topics)
-        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, inf))
+        known = await successor.does(lambda: successor.stored.restore(NOW - 60, _never, _silent, None))
         assert len(known) == 1
         assert await (await log.owner()).takes_over() == written

@@ -47,7 +47,7 @@ from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_a
 from bridge.inspection.readers import checkpoint_as_json, checkpoint_as_lines
 from bridge.kafka.batch import Header
 from bridge.reader.decoding import DEAD_LETTERS, GAPS
-from bridge.records.checkpoint import Checkpoint, Move, State
+from bridge.records.checkpoint import Checkpoint, Move, State, UnprovenReplay
 from bridge.records.counters import Counters
 from bridge.records.dead_letter import (
     DeadLetter,
@@ -94,6 +94,7 @@ CHECKPOINT = Checkpoint(
     newest=NOW - 2,
     skew=-0.5,
     catch_up=CatchUp(NOW - 3000, 1234.5, 60.5),
+    unproven=UnprovenReplay(1_789_999_970, NOW - 9, NOW - 20),
     moved=Move(NOW - 99, "me@host", 1_789_999_000, 1_789_999_900, "because"),
 )
 GAP = FeedGap("settlement-v4", NOW - 9, NOW - 1, Cause.TOO_OLD, NOW)

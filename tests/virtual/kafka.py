@@ -29,8 +29,9 @@ from bridge.kafka.errors import TooMuch
 from bridge.kafka.pace import KafkaPace
 from bridge.kafka.transactions import LONGEST_SECONDS
 from bridge.ownership.batch_writer import Complete
-from bridge.records.checkpoint import Checkpoint
+from bridge.records.checkpoint import Checkpoint, UnprovenReplay
 from bridge.records.gap import FeedGap
+from bridge.records.message import original_receipt
 from bridge.records.reach import TopicReach, as_seen
 from bridge.records.topics import Topics
 from bridge.service.interfaces import GiveUp, OnDelay, StoredState
@@ -42,6 +43,12 @@ PARTITIONS = 6
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
 _VERSIONS = reading("settled-bet", lambda _: load("settled-bet"), {"settlementVersion": {}})
+
+
+def _is_from(unproven: UnprovenReplay | None, record: Record) -> bool:
+    """Return whether a record was received in that replay."""
+    headers = {name: value for name, value in record.headers or [] if isinstance(value, str)}
+    return unproven is not None and (original_receipt(headers) or record.timestamp / 1000) >= unproven.since
 
 
 @lru_cache(maxsize=20_000)
@@ -166,16 +173,18 @@ class Kafka:
         ]
 
     def restore(
-        self, since: float, _give_up: GiveUp, _on_delay: OnDelay, unproven_since: float
+        self, since: float, _give_up: GiveUp, _on_delay: OnDelay, unproven: UnprovenReplay | None
     ) -> Deduplicator:
         """Restore the deduplicator as `bridge.stored.restore` does."""
-        deduplicator = Deduplicator(unproven_since)
+        deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since, KEPT):
             version, content = _identity(record.value or b"")
-            deduplicator.publish(record.key or b"", version, content, record.timestamp / 1000)
+            brought, at = _is_from(unproven, record), record.timestamp / 1000
+            deduplicator.publish(record.key or b"", version, content, at, brought=brought)
         for record in self._since(self.topics.deadletters.name, since, LETTERS):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():
-                deduplicator.record_dead_letter(record.key or b"", record.timestamp / 1000)
+                brought, at = _is_from(unproven, record), record.timestamp / 1000
+                deduplicator.record_dead_letter(record.key or b"", at, brought=brought)
         return deduplicator
 
     def _since(self, topic: str, since: float, least: int) -> Iterator[Record]:

@@ -199,6 +199,18 @@ async def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared(world: Wor
     await world.check()
 
 
+@in_world(rate=0.1)
+async def test_an_attempt_commits_what_it_awaits(world: World) -> None:
+    await outage(world, HOUR / 6)
+    before, world.network.answers_lost = world.last, 1
+    world.start()
+    await world.reached(lambda: len(world.provider.attempts) > 1, "no attempt")
+    unproven = world.last.unproven
+    assert unproven
+    assert (unproven.revision, unproven.newest) == (before.revision, before.newest)
+    assert before.updated_at < unproven.since <= world.provider.attempts[-1].at
+
+
 async def brings(world: World, bets: int) -> None:
     """Wait until so many more bets are published."""
     topic = world.kafka.topics.bets.name

@@ -150,21 +150,20 @@ def test_bets_known_before_the_connection_are_distinguished_from_its_own() -> No
 
 
 def test_what_the_unproven_replay_of_an_earlier_process_has_brought_shows_nothing() -> None:
-    deduplicator = Deduplicator(unproven_since=10.0)
-    times = {b"before": 9.0, b"brought": 10.0, b"ours": 11.0}
+    deduplicator, keys = Deduplicator(), (b"before", b"brought", b"ours")
 
     def proving() -> list[bytes]:
-        return [key for key in times if deduplicator.proves_replay(key)]
+        return [key for key in keys if deduplicator.proves_replay(key)]
 
-    for key in (b"brought", b"before"):  # partition after partition
-        deduplicator.publish(key, 1, A, times[key])
+    deduplicator.publish(b"brought", 1, A, at=10.0, brought=True)
+    deduplicator.publish(b"before", 1, A, at=9.0)  # in another partition
     deduplicator.connected(replay_unproven=True)
     assert proving() == [b"before"]
-    deduplicator.publish(b"ours", 1, A, times[b"ours"], settled_at=10.0)
+    deduplicator.publish(b"ours", 1, A, at=11.0, settled_at=10.0)
     deduplicator.connected(replay_unproven=True)
     assert proving() == [b"before"]
     deduplicator.connected()
-    assert proving() == [*times]
+    assert proving() == [*keys]
 
 
 def test_a_correction_leaves_a_bet_known_and_a_new_version_does_not() -> None:

@@ -16,7 +16,7 @@ from bridge.inspection.readers import (
 )
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.ownership.group import Group, Member
-from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.checkpoint import Checkpoint, State, UnprovenReplay
 from bridge.records.counters import Counters
 from tests.unit.stored.log import NEVER, Log
 
@@ -41,6 +41,7 @@ WAITING = replace(
     until=1_790_001_000.0,
     skew=-1.5,
     catch_up=CatchUp(1_789_996_400.0, 1234.5, 90.0),
+    unproven=UnprovenReplay(1_790_000_000, 1_790_000_280.0, 1_790_000_050.5),
 )
 NOWHERE = Settings(
     kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")

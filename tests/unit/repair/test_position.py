@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
 from bridge.inspection.limits import LimitForecast
-from bridge.records.checkpoint import Checkpoint, State
+from bridge.records import topics
+from bridge.records.checkpoint import Checkpoint, State, UnprovenReplay
 from bridge.records.counters import Counters
 from bridge.repair.position import MovePlan, commit_move, first_revision, parse_revision, plan_move
+from bridge.stored.reach_reader import Lost
 
 NOW = 1_790_000_000.5
 
@@ -62,21 +66,37 @@ def test_the_present_position_changes_something_only_behind_a_gap() -> None:
     assert plan(State.STOPPED_ON_GAP, 1_000).gap is None
 
 
-def test_a_move_is_possible_after_a_rollback_from_a_version_that_counted_more() -> None:
-    planned, owned = (
-        Checkpoint("f", 1_000, State.LIVE, (), Counters(received=107, published=100), NOW, "o") for _ in "po"
-    )
-    owned.counters.balance()
+def moved(planned: Checkpoint, owned: Checkpoint, lost: Lost | None = None) -> Checkpoint:
+    """Return the checkpoint of a move to 900."""
     forecast = LimitForecast(Settings(), planned, NOW, 900)
-    plan = MovePlan(planned, 900, 0.0, 0, forecast, 3_600.0, None, (), None)
+    plan = MovePlan(planned, 900, 0.0, 0, forecast, 3_600.0, None, (), lost)
     committed: list[Checkpoint] = []
     owner: Any = SimpleNamespace(
         checkpoint=owned,
         owner_id="me",
         commit=lambda batch, checkpoint, *_: committed.append(checkpoint),
+        topics=topics.declare(Settings()),
+        codecs=SimpleNamespace(gaps=Codec(load("feed-gap"), 1)),
     )
     commit_move(owner, plan, "why")
-    assert [one.revision for one in committed] == [900]
+    [found] = committed
+    return found
+
+
+def test_a_move_is_possible_after_a_rollback_from_a_version_that_counted_more() -> None:
+    planned, owned = (
+        Checkpoint("f", 1_000, State.LIVE, (), Counters(received=107, published=100), NOW, "o") for _ in "po"
+    )
+    owned.counters.balance()
+    assert moved(planned, owned).revision == 900
+
+
+@pytest.mark.parametrize("lost", [None, Lost("records are lost", 950)])
+def test_what_is_lost_is_not_awaited_after_a_move(lost: Lost | None) -> None:
+    unproven = UnprovenReplay(1_000, NOW - 1, NOW - 5)
+    before = Checkpoint("f", 1_000, State.STOPPED, (), Counters(), NOW, "o", newest=NOW, unproven=unproven)
+    found = moved(before, before, lost)
+    assert (found.newest, found.unproven) == ((None, None) if lost else (NOW, unproven))
 
 
 @pytest.mark.parametrize(("revision", "updated_at"), [(NOW + 86_400, NOW - 60), (NOW - 60, NOW + 86_400)])

@@ -237,10 +237,8 @@ async def written(desk: Desk) -> list[int]:
 
 @with_desk()
 async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Desk) -> None:
-    desk.pipeline.replay.unproven = UnprovenReplay(int(EPOCH) - 100, EPOCH, EPOCH - 1)
     await begun(desk, State.CATCHING_UP)
     first = desk.term.committed
-    desk.pipeline.replay.unproven = None  # the last part shows it
     receive(desk, 2_000)
     desk.pipeline.handle([Received(b"?", EPOCH)], 0.0)
     counts = await written(desk)
@@ -252,13 +250,32 @@ async def test_what_is_more_than_one_transaction_is_committed_in_parts(desk: Des
     for part, count in zip(parts, counts, strict=False):
         total += count
         assert first is not None
-        assert part.unproven
-        for name in ("revision", "newest", "unproven"):
-            assert getattr(part, name) == getattr(first, name)
+        assert (part.revision, part.newest) == (first.revision, first.newest)
         assert part.counters.balanced
         assert part.counters.published == total
     assert last.counters == desk.term.counters
-    assert (last.revision, last.unproven) == (desk.term.position.revision, None)
+    assert last.revision == desk.term.position.revision
+
+
+@pytest.mark.parametrize("is_gap", [False, True])
+def test_a_part_awaits_the_same_if_a_gap_follows_and_nothing_once_it_has_come(is_gap: bool) -> None:
+    @with_desk()
+    async def story(desk: Desk) -> None:
+        awaited = UnprovenReplay(int(EPOCH) - 100, EPOCH, EPOCH - 1)
+        desk.pipeline.replay.unproven = awaited
+        await begun(desk, State.CATCHING_UP)
+        desk.pipeline.replay.unproven = None
+        receive(desk, 2_000)
+        if is_gap:
+            desk.pipeline.declare(FeedGap("f", int(EPOCH) - 50, EPOCH, Cause.MISSING_IN_REPLAY, EPOCH))
+        await written(desk)
+        first, *parts, last = desk.kafka.checkpoints
+        assert first.unproven == awaited
+        assert [part.unproven for part in parts] == [awaited if is_gap else None] * len(parts)
+        assert len(parts) > 1
+        assert last.unproven is None
+
+    story()
 
 
 @with_desk()

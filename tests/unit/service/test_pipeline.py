@@ -50,7 +50,7 @@ SETTINGS = Settings(feed=FeedSettings(name="f", max_message_bytes=1000), batch=B
 def connect(pipeline: Pipeline, revision: int | None) -> None:
     """Let an attempt succeed."""
     pipeline.replay.asked(revision, NOW)
-    pipeline.connected(revision, skew=None)
+    pipeline.connected(revision, skew=None, provisional=revision is None)
 
 
 class Line:

@@ -157,13 +157,21 @@ def test_what_an_earlier_connection_has_brought_in_vain_is_no_witness(first: byt
     assert len(gaps(made)) == 1
 
 
-@pytest.mark.parametrize("ahead", [0.0, 100.0])
-def test_what_an_attempt_awaits_does_not_change_until_it_comes(ahead: float) -> None:
+def test_what_an_attempt_awaits_does_not_change_until_it_comes_or_lies_in_a_gap() -> None:
     made = pipeline(newest=POSITION + 600)
     handle(made, *fresh(2), at=NOW + 1)
     assert made.replay.newest == SETTLED
-    made.replay.asked(POSITION + 1, NOW + 2 - ahead)
-    assert made.replay.unproven == UnprovenReplay(POSITION + 1, min(NOW, NOW + 2 - ahead), POSITION + 600)
+    made.replay.asked(POSITION + 1, NOW + 2)
+    assert made.replay.unproven == UnprovenReplay(POSITION + 1, NOW, POSITION + 600)
+    made.replay.asked(POSITION + 600, NOW + 3)
+    assert made.replay.unproven == UnprovenReplay(POSITION + 600, NOW + 3, SETTLED)
+
+
+def test_all_that_is_known_may_come_again_even_if_the_clock_was_set_back_since() -> None:
+    made = pipeline(newest=None)
+    handle(made, *fresh(2), at=NOW + 1)
+    made.replay.asked(POSITION, NOW - 100)
+    assert made.replay.unproven == UnprovenReplay(POSITION, NOW + 1 + 0.001, SETTLED)
 
 
 def test_what_an_earlier_connection_has_brought_is_not_awaited() -> None:

@@ -21,7 +21,7 @@ from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.messages.parser import MessageParser
 from bridge.records import topics
-from bridge.records.checkpoint import Checkpoint, State
+from bridge.records.checkpoint import Checkpoint, State, UnprovenReplay
 from bridge.records.counters import Counters
 from bridge.stored import restore
 from bridge.stored.reach_reader import ReachReader
@@ -61,6 +61,20 @@ def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
         assert deduplicator.judge(key, 3, content, lambda _: None, replaying=True) is DedupResult.DUPLICATE
         assert deduplicator.dead_letter_time(key) == place[1]
     assert len(log.prompt) == 3
+
+
+@pytest.mark.parametrize(("received", "proves"), [(3.5, False), (1.5, True)])
+def test_what_an_unproven_replay_has_brought_proves_nothing_and_what_is_redriven_since_does(
+    log: Log, received: float, proves: bool
+) -> None:
+    log.marks = {4: [("received", str(received))]}
+    deduplicator = published_in(log).deduplicator(0.0, never, nobody, UnprovenReplay(0, 3.0, 2.0))
+    deduplicator.connected(replay_unproven=True)
+    found = [deduplicator.proves_replay(b"1-%d" % offset) for offset in range(5)]
+    assert found == [True, True, True, False, proves]
+    assert [deduplicator.letter_proves_replay(b"1-%d" % offset, since=0.0) for offset in range(4)] == found[
+        :4
+    ]
 
 
 def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
