@@ -78,7 +78,9 @@ class Term:
         if not self.start.is_ahead(now, skew):
             return None
         if newest is None:
-            return oldest_replayable
-        if newest > now + skew and self.timekeeper.skew is None:
+            safe = oldest_replayable
+        elif newest > now + skew and self.timekeeper.skew is None:
             return None
-        return max(oldest_replayable, int(deduplicated_from(self.settings.feed, min(newest, now))))
+        else:
+            safe = max(oldest_replayable, int(deduplicated_from(self.settings.feed, min(newest, now))))
+        return safe if safe < self.start.revision else None

@@ -166,6 +166,23 @@ async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_
     await world.check()
 
 
+@in_world(rate=0.1)
+async def test_a_position_that_did_not_follow_a_wrong_clock_is_no_gap(world: World) -> None:
+    """It followed the bets, which that clock took for old: what is certain lies behind it, not before."""
+    world.network.shows_date = False
+    world.start()
+    await asyncio.sleep(600)
+    await world.kill()
+    world.set_by = 300
+    world.start()
+    await asyncio.sleep(HOUR / 2)
+    await world.kill()
+    world.set_by = 0
+    world.start()
+    await asyncio.sleep(HOUR)
+    await world.check()
+
+
 @pytest.mark.parametrize("on_gap", ["stop", "continue"])
 @pytest.mark.parametrize("quiet", [False, pytest.param(True, marks=pytest.mark.long)])
 @in_world(rate=0.5, history=DAY / 24)
