@@ -34,6 +34,8 @@ _PR_SET_PDEATHSIG = 1
 _F_SETPIPE_SZ = 1031
 """Of Linux; not in Python 3.11 on all systems."""
 PIPE_BYTES = 4096
+_ASKING = threading.Lock()
+"""For an exit code, which can be read only once. The start of a process asks for those of all others."""
 
 
 class Process(Protocol):
@@ -96,10 +98,10 @@ class Forked:
         self._process = SERVER.Process(
             target=_main, args=(tuple(command), dict(environment), str(stdout), str(stderr)), daemon=True
         )
-        self._process.start()
+        with _ASKING:
+            self._process.start()
         assert self._process.pid
         self.pid = self._process.pid
-        self._lock = threading.Lock()
 
     @property
     def returncode(self) -> int | None:
@@ -107,7 +109,7 @@ class Forked:
         return self.poll()
 
     def poll(self) -> int | None:
-        with self._lock:  # the exit code can be read only once
+        with _ASKING:
             return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
