@@ -25,7 +25,7 @@ from bridge.stored.reach_reader import ReachReader
 
 SEE = 'See "Exit 5" in docs/operations.md, and `bridge gaps`.'
 LOST = "the feed can no longer replay everything since (TooOld); `bridge run` declares a gap"
-AHEAD = "it lies in the future (PositionInFuture); `bridge run` declares a gap, or ends if a clock is wrong"
+AHEAD = "it lies in the future (PositionInFuture); `bridge run` may declare a gap, or end if a clock is wrong"
 
 
 def assess_clock(feed: FeedSettings, skew: Skew | None) -> Finding:

@@ -52,7 +52,9 @@ class ReplayTracker:
         known.connected(revision, replay_unproven=unproven is not None)
         if unproven is None and self.newest is not None and self.newest > after:
             unproven = UnprovenReplay(begin, since, self.newest)
-        self.unproven = unproven and replace(unproven, revision=begin)
+        if unproven is not None:  # nothing came since: then the first attempt's clock may have been ahead
+            unproven = replace(unproven, revision=begin, since=min(unproven.since, since))
+        self.unproven = unproven
 
     def connected(self, revision: int | None, *, provisional: bool) -> None:
         """Begin a connection that replays from this revision, which was `asked` for."""

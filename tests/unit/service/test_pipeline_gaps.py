@@ -167,6 +167,20 @@ def test_what_an_attempt_awaits_does_not_change_until_it_comes_or_lies_in_a_gap(
     assert made.replay.unproven == UnprovenReplay(POSITION + 600, NOW + 3, SETTLED)
 
 
+def test_what_lies_before_the_position_that_an_operator_left_is_not_awaited_any_more() -> None:
+    made = pipeline(newest=POSITION + 600, moved_from=POSITION + 700)
+    made.replay.unproven = UnprovenReplay(POSITION, NOW, POSITION + 600)
+    made.replay.asked(POSITION, NOW)
+    assert made.replay.unproven is None
+
+
+def test_an_attempt_by_a_clock_that_was_ahead_does_not_make_known_what_comes_after_the_next() -> None:
+    made = pipeline(newest=POSITION + 600)
+    made.replay.unproven = UnprovenReplay(POSITION, NOW + 3600, POSITION + 600)
+    made.replay.asked(POSITION, NOW)
+    assert made.replay.unproven == UnprovenReplay(POSITION, NOW, POSITION + 600)
+
+
 def test_all_that_is_known_may_come_again_even_if_the_clock_was_set_back_since() -> None:
     made = pipeline(newest=None)
     handle(made, *fresh(2), at=NOW + 1)

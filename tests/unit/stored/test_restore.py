@@ -63,12 +63,14 @@ def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
     assert len(log.prompt) == 3
 
 
+@pytest.mark.parametrize("schema_id", [7, 9])
 @pytest.mark.parametrize(("received", "proves"), [(3.5, False), (1.5, True)])
 def test_what_an_unproven_replay_has_brought_proves_nothing_and_what_is_redriven_since_does(
-    log: Log, received: float, proves: bool
+    log: Log, received: float, proves: bool, schema_id: int
 ) -> None:
-    log.marks = {4: [("received", str(received))]}
-    deduplicator = published_in(log).deduplicator(0.0, never, nobody, UnprovenReplay(0, 3.0, 2.0))
+    log.content, log.marks = VALUE[:4] + bytes([schema_id]) + VALUE[5:], {4: [("received", str(received))]}
+    reader = published_in(log, {**SCHEMAS, 9: SCHEMAS[7]}.__getitem__)
+    deduplicator = reader.deduplicator(0.0, never, nobody, UnprovenReplay(0, 3.0, 2.0))
     deduplicator.connected(replay_unproven=True)
     found = [deduplicator.proves_replay(b"1-%d" % offset) for offset in range(5)]
     assert found == [True, True, True, False, proves]
