@@ -213,7 +213,8 @@ class Checkpointer:
     def _covering(self, head: Batch, before: Checkpoint) -> Checkpoint:
         """Return what can be promised of a part: the position of before. A replay would bring it again.
 
-        What came with its records, such as pings, is counted with the whole.
+        It awaits what was awaited before, if a gap follows in the rest. What came with its records, such as
+        pings, is counted with the whole.
         """
         bets, counters = self.dependencies.topics.bets.name, before.counters.copy()
         for record in head.records[head.again :]:

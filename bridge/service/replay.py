@@ -6,7 +6,6 @@ is known from after the revision; one that does not has lost what the provider n
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 
 from bridge.dedup.deduplicator import Deduplicator
@@ -48,13 +47,13 @@ class ReplayTracker:
         after = max(begin, self._moved_from)
         if unproven and unproven.newest <= after:
             unproven = None  # a gap reaches beyond it: what came since is known as well
-        since = max(at, known.received_until + 0.001)  # the clock may have been set back
         known.connected(revision, replay_unproven=unproven is not None)
-        if unproven is None and self.newest is not None and self.newest > after:
-            unproven = UnprovenReplay(begin, since, self.newest)
-        if unproven is not None:  # nothing came since: then the first attempt's clock may have been ahead
-            unproven = replace(unproven, revision=begin, since=min(unproven.since, since))
-        self.unproven = unproven
+        newest, since = self.newest, max(at, known.received_until + 0.001)  # the clock may have been set back
+        if unproven:  # its attempt's clock may have been ahead
+            newest, since = unproven.newest, min(unproven.since, since)
+        self.unproven = None
+        if newest is not None and newest > after:
+            self.unproven = UnprovenReplay(begin, since, newest)
 
     def connected(self, revision: int | None, *, provisional: bool) -> None:
         """Begin a connection that replays from this revision, which was `asked` for."""

@@ -37,6 +37,15 @@ class PublishedBets(NamedTuple):
     """The time of receipt of the last record of each bet, Unix seconds; of a redriven one the original's."""
 
 
+def _is_from(unproven: UnprovenReplay, message: Message) -> bool:
+    """Return whether a record was received in that replay, not only redriven since."""
+    return first_received_at(message) >= unproven.since
+
+
+def _is_not(_: Message) -> bool:
+    return False
+
+
 class PublishedReader:
     """Reads the topics of bets and dead letters, `read_committed` and to their very end.
 
@@ -67,9 +76,9 @@ class PublishedReader:
 
         The last ones are among these, however old: a replay may begin earlier than requested. What came from
         an `unproven` replay does not show that the next one is whole. Skips records that no bridge can have
-        written. Retries while Kafka is unavailable, and returns early only if
-        `give_up` returns true; `on_status` receives the reason of each delay, and how far it has come.
-        Raises SchemaError, with the record's place, for other records that cannot be read.
+        written. Retries while Kafka is unavailable, and returns early only if `give_up` returns true;
+        `on_status` receives the reason of each delay, and how far it has come. Raises SchemaError, with the
+        record's place, for other records that cannot be read.
         """
         deduplicator, foreign = Deduplicator(), SkippedRecords()
         brought = partial(_is_from, unproven) if unproven else _is_not
@@ -113,7 +122,7 @@ class PublishedReader:
         Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
         """
         found, foreign = Deduplicator(), SkippedRecords()
-        take = partial(self._take_bet, deduplicator=found, foreign=foreign, brought=_is_not)
+        take = partial(self._take_bet, deduplicator=found, foreign=foreign)
         name, now = self._topics.bets.name, self._clock().wall
         TopicScan(name, take, start=now, least=count, visible=True, clock=self._clock).read(self._settings)
         return len(found), foreign
@@ -128,7 +137,7 @@ class PublishedReader:
         def take(message: Message) -> None:
             key = message.key()
             if isinstance(key, bytes) and key in keys:
-                self._take_bet(message, found.deduplicator, foreign, _is_not)
+                self._take_bet(message, found.deduplicator, foreign)
                 found.received[key] = first_received_at(message)
 
         if keys:
@@ -142,7 +151,7 @@ class PublishedReader:
         message: Message,
         deduplicator: Deduplicator,
         foreign: SkippedRecords,
-        brought: Callable[[Message], bool],
+        brought: Callable[[Message], bool] = _is_not,
     ) -> None:
         value = message.value()
         try:
@@ -155,15 +164,6 @@ class PublishedReader:
             foreign.add(at(message, error))
         except SchemaError as error:
             raise at(message, error) from None
-
-
-def _is_from(unproven: UnprovenReplay, message: Message) -> bool:
-    """Return whether a record was received in that replay, not only redriven since."""
-    return first_received_at(message) >= unproven.since
-
-
-def _is_not(_: Message) -> bool:
-    return False
 
 
 def deduplicated_from(feed: FeedSettings, revision: float) -> float:

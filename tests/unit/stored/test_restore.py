@@ -74,9 +74,8 @@ def test_what_an_unproven_replay_has_brought_proves_nothing_and_what_is_redriven
     deduplicator.connected(replay_unproven=True)
     found = [deduplicator.proves_replay(b"1-%d" % offset) for offset in range(5)]
     assert found == [True, True, True, False, proves]
-    assert [deduplicator.letter_proves_replay(b"1-%d" % offset, since=0.0) for offset in range(4)] == found[
-        :4
-    ]
+    letters = [deduplicator.letter_proves_replay(b"1-%d" % offset, since=0.0) for offset in range(4)]
+    assert letters == found[:4]
 
 
 def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
