@@ -18,7 +18,7 @@ from bridge.cli.output import Config, Json, beginning_with, print_json, print_no
 from bridge.config import Settings, age_seconds, load
 from bridge.config.api import KINDS
 from bridge.config.fields import LONGEST_SECONDS
-from bridge.errors import SettingsError, naming_option
+from bridge.errors import NotCommitted, SettingsError, naming_option
 
 if TYPE_CHECKING:
     from bridge.snapshots.wanted import Task
@@ -142,7 +142,6 @@ def _do(
     if plan:
         _print(snapshot_tables.plan_as_json(rows, rate), snapshot_tables.plan_as_table(rows, rate), json=json)
         return
-    assert report is not None  # `stop` comes with a KeyboardInterrupt
     try:  # what is published is told to both, whichever fails
         try:
             if metrics_file is not None:
@@ -162,7 +161,11 @@ def _print(data: Any, table: RenderableType, *, json: bool) -> None:
 
 @contextmanager
 def _stoppable() -> Iterator[threading.Event]:
-    """End the run on Ctrl-C and SIGTERM: publish nothing more and release the lock."""
+    """End the run on Ctrl-C and SIGTERM: publish nothing more and release the lock.
+
+    Raises KeyboardInterrupt then. A client that cleans up as that passes may have replaced or dropped it; the
+    run has then ended because `stop` is set.
+    """
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
@@ -172,11 +175,11 @@ def _stoppable() -> Iterator[threading.Event]:
     former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, NotCommitted):
         print_note(
             "interrupted; what was published stays, and nothing more is, unless it was just being committed"
         )
-        raise
+        raise KeyboardInterrupt from None
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

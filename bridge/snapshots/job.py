@@ -81,13 +81,13 @@ def run(
     on_trouble: Callable[[str], None] = lambda _: None,
     *,
     patience: float | None = BUSY_SECONDS,
-) -> Report | None:
-    """Make and publish one snapshot; returns None if `stop` was set before it got the lock.
+) -> Report:
+    """Make and publish one snapshot.
 
     Waits `patience` seconds for another run to end; with None it waits, and tries to publish, without limit.
     `on_trouble` is called, maybe by another thread, with the reason why Kafka has failed and is tried again.
-    Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError: nothing more is
-    published then, unless the message says that this is unknown.
+    Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SettingsError, SinkError and, once `stop` is
+    set, NotCommitted: nothing more is published then, unless the message says that this is unknown.
     """
     settings.require("api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url")
     client = Client(settings.api)  # checks the token and the proxy before anything else
@@ -104,8 +104,7 @@ def run(
 
     with Registry(settings.registry) as registry, closing(Lock(settings, task.job, stop, trouble)) as lock:
         ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
-        if not lock.acquire(patience, lambda: progress(ITS_TURN, 0, 1)):
-            return None
+        lock.acquire(patience, lambda: progress(ITS_TURN, 0, 1))
         progress(ITS_TURN, 1, 1)
         last_moment = None if patience is None else PUBLISH_SECONDS
         with closing(Publisher(settings, task.job, lock, last_moment)) as publisher:

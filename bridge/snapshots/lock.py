@@ -91,10 +91,10 @@ class Lock:
         """Give up the place."""
         self._election.close()
 
-    def acquire(self, seconds: float | None, on_wait: Callable[[], None] = lambda: None) -> bool:
+    def acquire(self, seconds: float | None, on_wait: Callable[[], None] = lambda: None) -> None:
         """Wait for the lock, for at most `seconds`; None waits without limit. Calls `on_wait` while it waits.
 
-        Returns False if `stop` was set first. Raises Busy when the time is over and another run is at work,
+        Raises NotCommitted if `stop` was set first, Busy when the time is over and another run is at work,
         KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
         """
         deadline = math.inf if seconds is None else clock.now().monotonic + seconds
@@ -106,8 +106,7 @@ class Lock:
                 told = refusal
                 if refusal:
                     self._on_error(refusal)
-            if self._stop.is_set():
-                return False
+            self._must_not_stop()
             if clock.now().monotonic > deadline:
                 # No broker, no assignment: then nobody is at work, as far as anyone can tell.
                 admin.metadata(clients.admin(self._settings.kafka))
@@ -121,7 +120,6 @@ class Lock:
                 )
             self._changed.wait(POLL_SECONDS)
             self._changed.clear()
-        return True
 
     @contextmanager
     def attempting(self, what: str, patience: float | None, written: Iterable[str]) -> Iterator[None]:

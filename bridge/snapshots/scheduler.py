@@ -7,7 +7,7 @@ from typing import Final
 
 from bridge import clock
 from bridge.config import Settings
-from bridge.errors import ApiError, NotOwner, ProviderPause
+from bridge.errors import ApiError, NotCommitted, NotOwner, ProviderPause
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
@@ -62,6 +62,8 @@ def run_every(
             status.begin(started.wall)
             try:
                 report = run(settings, task, report_progress, stop, report_trouble, patience=None)
+            except NotCommitted:
+                return
             except _TRANSIENT as error:
                 status.fail(str(error))
                 get().error("snapshot failed, what is published stays", job=task.job, reason=str(error))
@@ -70,8 +72,6 @@ def run_every(
                 elif isinstance(error, KafkaUnavailable | RegistryUnavailable):
                     due = min(due, steady().monotonic + RETRY_SECONDS)
             else:
-                if report is None:
-                    return
                 status.publish(report)
                 _log(report)
             status.rest(steady().wall + max(0.0, due - steady().monotonic))

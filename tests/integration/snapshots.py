@@ -129,7 +129,6 @@ class Jobs:
             steps[what] = done, total
 
         report = await asyncio.to_thread(job.run, self.settings(), task, progress, threading.Event())
-        assert report is not None
         assert {what: steps[what] for what in steps if steps[what][0] != steps[what][1]} == {}
         self.must_not_tell(repr(report) + json.dumps(report.as_json()))
         await self._until_visible(name)

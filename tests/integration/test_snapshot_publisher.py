@@ -40,7 +40,7 @@ KEYS = 5_000
 def at_work(settings: Settings, trouble: Callable[[str], None] = print) -> Iterator[Publisher]:
     """A run that has its lock and has fenced its predecessors."""
     with closing(Lock(settings, JOB, threading.Event(), trouble)) as lock:
-        assert lock.acquire(PATIENCE)
+        lock.acquire(PATIENCE)
         with closing(Publisher(settings, JOB, lock)) as publisher:
             publisher.open()
             yield publisher

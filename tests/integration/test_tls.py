@@ -98,7 +98,8 @@ async def test_certificates_and_passwords_of_all_servers_are_rotated(place: Plac
                 await until(lambda: job.text().count(published) > before, "a snapshot", so_far=job.text)
                 assert_exact(await place.settled(feed, bridge))
                 assert not feed.breaches
-                assert [await one.end() for one in (bridge, job)] == [0, 0]
+                for one in (bridge, job):
+                    assert await one.end() == 0, one.text()
 
 
 async def test_a_registry_wants_tokens_of_an_issuer(place: Place, tmp_path: Path) -> None:

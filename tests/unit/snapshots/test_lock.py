@@ -84,13 +84,15 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 
 
 def test_it_waits_for_the_lock(run: Run) -> None:
-    assert run.lock.acquire(None, lambda: setattr(run.group, "is_owner", True))
-    assert run.lock.acquire(0)
+    run.lock.acquire(None, lambda: setattr(run.group, "is_owner", True))
+    assert run.group.is_owner
+    run.lock.acquire(0)
 
 
 def test_a_stop_ends_the_wait_and_the_run(run: Run) -> None:
     run.stop.set()
-    assert not run.lock.acquire(None)
+    with pytest.raises(NotCommitted):
+        run.lock.acquire(None)
     with pytest.raises(NotCommitted):
         run.go_on(1, owner=True)
 

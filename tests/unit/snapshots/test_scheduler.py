@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from bridge import clock
 from bridge.clock import AnchoredClock, Instant
 from bridge.config import Settings, WebSettings
-from bridge.errors import ApiError, AuthError, ProviderPause, SettingsError
+from bridge.errors import ApiError, AuthError, NotCommitted, ProviderPause, SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import scheduler
 from bridge.snapshots.model import Omission
@@ -25,12 +25,12 @@ from tests.unit.snapshots.reports import report
 
 SETTINGS = Settings(web=WebSettings(port=0))
 TASK = Task.translations(SETTINGS.api)
-Step = Callable[[], Report | None]
+Step = Callable[[], Report]
 Lines = list[Any]
 
 
 class Player:
-    """Replaces the runs of the job by steps. A step that returns None ends it."""
+    """Replaces the runs of the job by steps. The last one ends it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lines: Lines = []
@@ -67,7 +67,7 @@ class Player:
         on_trouble: Callable[[str], None],
         *,
         patience: float | None,
-    ) -> Report | None:
+    ) -> Report:
         self.trouble = on_trouble
         assert patience is None, "it waits for its turn as long as it takes"
         progress("events", 1, 2)
@@ -88,8 +88,7 @@ def fails(error: Exception) -> Step:
     return step
 
 
-def ends() -> None:
-    """A run that is stopped before its turn."""
+ends = fails(NotCommitted("stopped"))
 
 
 def logged(lines: Lines, event: str) -> Lines:
@@ -176,10 +175,11 @@ def test_what_was_left_out_is_logged(play: Player) -> None:
 def test_the_page_shows_the_run_that_is_under_way(play: Player) -> None:
     seen = []
 
-    def step() -> None:
+    def step() -> Report:
         seen.append(play.get("/"))
         play.trouble("no broker answers")
         seen.append(play.get("/"))
+        return ends()
 
     play(report, step)
     (status, page), (_, troubled) = seen
@@ -191,7 +191,7 @@ def test_readiness(play: Player) -> None:
     seen: list[tuple[int, Any]] = []
 
     def then(step: Step) -> Step:
-        def looked() -> Report | None:
+        def looked() -> Report:
             status, body = play.get("/readyz")
             answer = orjson.loads(body)
             assert (answer["doing"], answer["nextAt"]) == ("events", None)
