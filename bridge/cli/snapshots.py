@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 """Columns of a table that is redirected."""
+INTERRUPTED = "interrupted; what was published stays, and nothing more is, unless it was just being committed"
 
 Full = Annotated[bool, typer.Option("--full", help="Fetch everything again, not only new ids.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Estimate requests and duration without sending any.")]
@@ -127,21 +128,20 @@ def _do(
         raise SettingsError("--every must be between 1s and 366d")
     if metrics_file is not None:
         must_be_writable(metrics_file)  # checked before the run
+    shown = snapshot_tables.bars(clock.now, Console(stderr=True))
     if seconds is not None:
         log.never_wait()
-    rate = settings.api.requests_per_second
-    with _stoppable() as stop, snapshot_tables.bars(clock.now, Console(stderr=True)) as bars:
-        if seconds is not None:
-            with suppress(KeyboardInterrupt):  # the normal end
-                scheduler.run_every(settings, task, seconds, bars, stop)
-            return
-        if not plan:
-            report = job.run(settings, task, bars, stop)
-        else:
-            rows = job.plan(settings, task, bars)
+        with suppress(KeyboardInterrupt), _stoppable() as stop, shown as bars:  # the normal end
+            scheduler.run_every(settings, task, seconds, bars, stop)
+        return
     if plan:
+        rate = settings.api.requests_per_second
+        with _stoppable(INTERRUPTED), shown as bars:
+            rows = job.plan(settings, task, bars)
         _print(snapshot_tables.plan_as_json(rows, rate), snapshot_tables.plan_as_table(rows, rate), json=json)
         return
+    with _stoppable(INTERRUPTED) as stop, shown as bars:
+        report = job.run(settings, task, bars, stop)
     try:  # what is published is told to both, whichever fails
         try:
             if metrics_file is not None:
@@ -160,25 +160,30 @@ def _print(data: Any, table: RenderableType, *, json: bool) -> None:
 
 
 @contextmanager
-def _stoppable() -> Iterator[threading.Event]:
+def _stoppable(note: str = "") -> Iterator[threading.Event]:
     """End the run on Ctrl-C and SIGTERM: publish nothing more and release the lock.
 
-    Raises KeyboardInterrupt then. A client that cleans up as that passes may have replaced or dropped it; the
-    run has then ended because `stop` is set.
+    Prints the note and raises KeyboardInterrupt then, whatever the interrupted clients make of the signal.
     """
+    import asyncio
+
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
         stop.set()
+        with suppress(RuntimeError):  # no loop runs
+            loop = asyncio.get_running_loop()
+            # As `asyncio.run` would: an exception in the midst of a task is lost, or comes out in a group.
+            loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+            return
         raise KeyboardInterrupt
 
     former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
-    except (KeyboardInterrupt, NotCommitted):
-        print_note(
-            "interrupted; what was published stays, and nothing more is, unless it was just being committed"
-        )
+    except (KeyboardInterrupt, asyncio.CancelledError, NotCommitted):
+        if note:
+            print_note(note)
         raise KeyboardInterrupt from None
     finally:
         for number, handler in former.items():
