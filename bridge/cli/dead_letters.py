@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import orjson
 import typer
 
 from bridge.cli.output import Config, Json, print_note, show
+from bridge.cli.signals import stoppable
 from bridge.config import load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -182,6 +182,6 @@ def redrive(
     from bridge.repair.report import report_as_json, report_as_lines
 
     settings, wanted = load(config), _filter(reason, field, from_, to, bet)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: the rest stays open
-    report = forecast(settings, wanted) if dry_run else _redrive(settings, wanted)
+    with stoppable():  # the rest stays open
+        report = forecast(settings, wanted) if dry_run else _redrive(settings, wanted)
     show(report_as_json(report, dry_run), report_as_lines(report, dry_run), json=json)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +11,12 @@ import typer
 from rich.console import Console, RenderableType
 
 from bridge import log
-from bridge.cli.output import Config, Json, beginning_with, print_json, print_note
+from bridge.cli.output import Config, Json, beginning_with, print_json
+from bridge.cli.signals import stoppable
 from bridge.config import Settings, age_seconds, load
 from bridge.config.api import KINDS
 from bridge.config.fields import LONGEST_SECONDS
-from bridge.errors import NotCommitted, SettingsError, naming_option
+from bridge.errors import SettingsError, naming_option
 
 if TYPE_CHECKING:
     from bridge.snapshots.wanted import Task
@@ -131,16 +129,16 @@ def _do(
     shown = snapshot_tables.bars(clock.now, Console(stderr=True))
     if seconds is not None:
         log.never_wait()
-        with suppress(KeyboardInterrupt), _stoppable() as stop, shown as bars:  # the normal end
+        with suppress(KeyboardInterrupt), stoppable() as stop, shown as bars:  # the normal end
             scheduler.run_every(settings, task, seconds, bars, stop)
         return
     if plan:
         rate = settings.api.requests_per_second
-        with _stoppable(INTERRUPTED), shown as bars:
+        with stoppable(INTERRUPTED), shown as bars:
             rows = job.plan(settings, task, bars)
         _print(snapshot_tables.plan_as_json(rows, rate), snapshot_tables.plan_as_table(rows, rate), json=json)
         return
-    with _stoppable(INTERRUPTED) as stop, shown as bars:
+    with stoppable(INTERRUPTED) as stop, shown as bars:
         report = job.run(settings, task, bars, stop)
     try:  # what is published is told to both, whichever fails
         try:
@@ -157,34 +155,3 @@ def _print(data: Any, table: RenderableType, *, json: bool) -> None:
         print_json(data)
     else:
         Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
-
-
-@contextmanager
-def _stoppable(note: str = "") -> Iterator[threading.Event]:
-    """End the run on Ctrl-C and SIGTERM: publish nothing more and release the lock.
-
-    Prints the note and raises KeyboardInterrupt then, whatever the interrupted clients make of the signal.
-    """
-    import asyncio
-
-    stop = threading.Event()
-
-    def end(number: int, frame: object) -> None:
-        stop.set()
-        with suppress(RuntimeError):  # no loop runs
-            loop = asyncio.get_running_loop()
-            # As `asyncio.run` would: an exception in the midst of a task is lost, or comes out in a group.
-            loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
-            return
-        raise KeyboardInterrupt
-
-    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    except (KeyboardInterrupt, asyncio.CancelledError, NotCommitted):
-        if note:
-            print_note(note)
-        raise KeyboardInterrupt from None
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
