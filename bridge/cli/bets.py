@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bridge.cli.output import Config, Json, beginning_with, in_utf_8, print_note, print_text, progress, show
+from bridge.cli.output import (
+    Config,
+    Json,
+    beginning_with,
+    in_utf_8,
+    interruptible,
+    print_note,
+    print_text,
+    progress,
+    show,
+)
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -477,9 +487,7 @@ def _resumable(replay: Replay) -> Iterator[None]:
     if before is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        yield
-    except KeyboardInterrupt:
-        print_note("interrupted: repeat the command to resume")
-        raise
+        with interruptible("interrupted: repeat the command to resume"):
+            yield
     finally:
         signal.signal(signal.SIGINT, before)

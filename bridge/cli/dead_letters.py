@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from bridge.cli.output import Config, Json, print_note, show
-from bridge.cli.signals import stoppable
+from bridge.cli.output import Config, Json, interruptible, print_note, show
 from bridge.config import load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
@@ -177,11 +176,12 @@ def redrive(
     letter in the transaction of its bet, so it can be interrupted and run again. What fails again stays open.
     A bet of which a later version is published is not published again.
     """
+    from bridge.ownership.signals import stoppable
     from bridge.repair.redrive import forecast
     from bridge.repair.redrive import redrive as _redrive
     from bridge.repair.report import report_as_json, report_as_lines
 
     settings, wanted = load(config), _filter(reason, field, from_, to, bet)
-    with stoppable():  # the rest stays open
-        report = forecast(settings, wanted) if dry_run else _redrive(settings, wanted)
+    with interruptible("interrupted; what was committed stays, and the rest open"), stoppable() as stop:
+        report = forecast(settings, wanted) if dry_run else _redrive(settings, wanted, stop)
     show(report_as_json(report, dry_run), report_as_lines(report, dry_run), json=json)

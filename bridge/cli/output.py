@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
@@ -65,6 +66,16 @@ def in_utf_8(value: Any) -> Any:
 def print_note(line: str) -> None:
     """Print a line for a person on stderr, as `print_text`."""
     print_text(line, err=True)
+
+
+@contextmanager
+def interruptible(note: str) -> Iterator[None]:
+    """Print the note if the block is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_note(note)
+        raise
 
 
 def print_text(text: str, *, err: bool = False) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from bridge.cli.inspection import checkpoint_of
-from bridge.cli.output import Config, Json, in_utf_8, print_json, print_note, print_text, show
+from bridge.cli.output import Config, Json, in_utf_8, interruptible, print_json, print_note, print_text, show
 from bridge.config import Settings, load
 from bridge.errors import SettingsError
 
@@ -20,6 +18,8 @@ Reason = Annotated[
     str,
     typer.Option("--reason", metavar="TEXT", help="Why; kept in the checkpoint.", callback=in_utf_8),
 ]
+
+UNKNOWN = "Interrupted: `bridge checkpoint show` shows what was committed."
 
 
 def set_checkpoint(
@@ -101,21 +101,11 @@ def retire_feed(
             question = f"Retire {name}? {settings.feed.name} uses its topics from now on."
             typer.confirm(question, abort=True)
 
-    with _unknown_if_interrupted():
+    with interruptible(UNKNOWN):
         succession = retire(settings, name, position=position, confirm=confirm)
     print_text(f"{name} is retired; {succession.text}", err=json)
     if json:
         print_json({"retired": name, "successor": checkpoint_as_json(succession.checkpoint)})
-
-
-@contextmanager
-def _unknown_if_interrupted() -> Iterator[None]:
-    """Say on Ctrl-C that a change may have been committed."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        print_note("Interrupted: `bridge checkpoint show` shows what was committed.")
-        raise
 
 
 def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bool, json: bool) -> None:
@@ -137,7 +127,7 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
         return
     if ask:
         typer.confirm("Move the position?", abort=True)
-    with _unknown_if_interrupted(), owning(settings) as owned:
+    with interruptible(UNKNOWN), owning(settings) as owned:
         commit_move(owned, plan, reason)
     print_note("The position has been moved. `bridge run` resumes from there.")
     if json:

@@ -11,8 +11,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from bridge import log
-from bridge.cli.output import Config, Json, beginning_with, print_json
-from bridge.cli.signals import stoppable
+from bridge.cli.output import Config, Json, beginning_with, interruptible, print_json
 from bridge.config import Settings, age_seconds, load
 from bridge.config.api import KINDS
 from bridge.config.fields import LONGEST_SECONDS
@@ -111,6 +110,7 @@ def _do(
 ) -> None:
     from bridge import clock
     from bridge.cli import snapshot_tables
+    from bridge.ownership.signals import stoppable
     from bridge.snapshots import job, scheduler
     from bridge.snapshots.status import JobStatus, must_be_writable, write
 
@@ -134,11 +134,11 @@ def _do(
         return
     if plan:
         rate = settings.api.requests_per_second
-        with stoppable(INTERRUPTED), shown as bars:
+        with interruptible("interrupted"), stoppable(), shown as bars:
             rows = job.plan(settings, task, bars)
         _print(snapshot_tables.plan_as_json(rows, rate), snapshot_tables.plan_as_table(rows, rate), json=json)
         return
-    with stoppable(INTERRUPTED) as stop, shown as bars:
+    with interruptible(INTERRUPTED), stoppable() as stop, shown as bars:
         report = job.run(settings, task, bars, stop)
     try:  # what is published is told to both, whichever fails
         try:

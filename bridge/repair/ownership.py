@@ -7,7 +7,6 @@ starts meanwhile stands by, and takes over when the command ends.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -25,6 +24,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.batch import Batch, Header, Reached, Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
+from bridge.ownership import signals
 from bridge.ownership.batch_writer import BatchWriter
 from bridge.ownership.election import LeaderElection, group_of, look, new_owner_id
 from bridge.ownership.group import Group, release
@@ -161,7 +161,7 @@ def _refuse_wrong_clock(feed: FeedSettings) -> None:
     if feed.base_url is None:
         return
     try:
-        seen = asyncio.run(ask(feed))
+        seen = signals.run(ask(feed))
     except (FeedError, SettingsError) as error:  # such as an authority that this machine does not have
         get().warning("provider's time unavailable, relying on this machine's clock", reason=str(error))
         return

@@ -23,6 +23,7 @@ from bridge.kafka import admin
 from bridge.kafka.batch import Batch, Header, Record
 from bridge.kafka.partitioner import partition_of
 from bridge.log import get
+from bridge.ownership.signals import Stop
 from bridge.records import topics
 from bridge.records.dead_letter import RedriveMark, RedriveOutcome, cause_of
 from bridge.records.message import RECEIVED
@@ -57,11 +58,11 @@ def read_bodies(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[int
     return {place: message.value() or b"" for place, message in read_messages(settings, letters).items()}
 
 
-def redrive(settings: Settings, wanted: Filter) -> RedriveReport:
+def redrive(settings: Settings, wanted: Filter, stop: Stop) -> RedriveReport:
     """Redrive the open dead letters that are meant. Returns when all transactions are committed.
 
     Raises NotOwner, which names the owner, if the feed has one; as `forecast`; SinkBroken if Kafka refuses
-    the writes. What is committed by then stays.
+    the writes, KeyboardInterrupt once `stop` is set. What is committed by then stays.
     """
     settings.require("kafka.bootstrap_servers", "registry.url")
     admin.require_topic(settings.kafka, topics.declare(settings).deadletters.name)
@@ -70,6 +71,7 @@ def redrive(settings: Settings, wanted: Filter) -> RedriveReport:
         work = _Work(settings, owned.published, owned.codecs.bets, wanted, visible=False)
         pace = owned.writer.pace
         for batch in batches(work.letters, settings.batch, pace):
+            stop.check()
             bodies, began = read_bodies(settings, batch), clock.now().monotonic
             _commit(owned, work, batch, bodies)
             now = clock.now().monotonic

@@ -25,6 +25,7 @@ from bridge.config.api import KINDS
 from bridge.kafka import clients
 from bridge.kafka.batch import Record
 from bridge.log import get
+from bridge.ownership import signals
 from bridge.records import topics
 from bridge.registry import Registry
 from bridge.rest.client import Client
@@ -143,7 +144,7 @@ def make_snapshot(
         async with client:
             return await job.run(client, making.id, progress, making.publish_if_due)
 
-    portion = asyncio.run(ask())
+    portion = signals.run(ask())
     if not task.narrowed:  # else what bets use stays new for the next run
         found.state.mark_seen()
     progress("publishing", 0, 1)
