@@ -66,11 +66,11 @@ def stoppable() -> Iterator[Stop]:
         raise KeyboardInterrupt
 
     former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number, handler in former.items():
-        # A shell has a command in the background ignore Ctrl-C.
-        if number == signal.SIGTERM or handler is not signal.SIG_IGN:
-            signal.signal(number, end)
     try:
+        for number, handler in former.items():
+            # A shell has a command in the background ignore Ctrl-C.
+            if number == signal.SIGTERM or handler is not signal.SIG_IGN:
+                signal.signal(number, end)
         yield stop
     except (KeyboardInterrupt, asyncio.CancelledError, BaseExceptionGroup, NotCommitted):
         if not stop.asked:
