@@ -44,11 +44,21 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         assert task is not None
         _main[loop] = task
         try:
-            return await main
+            result = await main
+            await asyncio.sleep(0)  # a signal in its last step
+            return result
         finally:
             del _main[loop]
 
     return asyncio.run(cancellable())
+
+
+_INTERRUPTIONS = (KeyboardInterrupt, asyncio.CancelledError, NotCommitted)
+
+
+def _came_of_signal(error: BaseException | None) -> bool:
+    """Return whether an error is an interruption, or was raised as one passed: by a group, or a lost lock."""
+    return error is not None and (isinstance(error, _INTERRUPTIONS) or _came_of_signal(error.__context__))
 
 
 @contextmanager
@@ -72,10 +82,10 @@ def stoppable() -> Iterator[Stop]:
             if number == signal.SIGTERM or handler is not signal.SIG_IGN:
                 signal.signal(number, end)
         yield stop
-    except (KeyboardInterrupt, asyncio.CancelledError, BaseExceptionGroup, NotCommitted):
-        if not stop.asked:
-            raise
-        raise KeyboardInterrupt from None
+    except BaseException as error:
+        if stop.asked and _came_of_signal(error):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         for number, handler in former.items():
             signal.signal(number, handler or signal.SIG_DFL)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from types import SimpleNamespace
@@ -15,11 +17,13 @@ import anyio
 import pytest
 
 from bridge import cli
-from bridge.errors import NotCommitted
+from bridge.config import FeedSettings
+from bridge.errors import ClockError, NotCommitted
 from bridge.ownership import signals
 from bridge.ownership.signals import Stop, stoppable
-from bridge.repair import redrive
+from bridge.repair import ownership, redrive
 from bridge.snapshots import job, scheduler
+from bridge.snapshots.wanted import Task
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
@@ -29,6 +33,7 @@ def from_a_terminal() -> Iterator[None]:
     """Whoever runs the tests may have them ignore Ctrl-C. No handler may stay."""
     handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    got_through.clear()
     yield
     left = {number: signal.signal(number, handler) for number, handler in former.items()}
     assert left == handlers
@@ -49,7 +54,12 @@ async def interrupted(number: signal.Signals, times: int = 1) -> None:
         group.start_soon(asyncio.sleep, 60)
         for _ in range(times):
             signal.raise_signal(number)
+        got_through.append(number)
         group.start_soon(asyncio.sleep, 60)  # cancelled before it begins
+
+
+got_through: list[signal.Signals] = []
+"""Signals that did not raise at once."""
 
 
 @pytest.mark.filterwarnings("error")
@@ -58,6 +68,35 @@ async def interrupted(number: signal.Signals, times: int = 1) -> None:
 def test_what_is_asked_is_cancelled_and_ended_by_a_second_signal(number: signal.Signals, times: int) -> None:
     with ended():
         signals.run(interrupted(number, times))
+    assert got_through == [number] * (times == 1)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_what_waits_is_cancelled(number: signal.Signals) -> None:
+    late = list[float]()
+
+    async def wait() -> None:
+        asyncio.get_running_loop().call_later(20, late.append, 20)
+        threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
+        await asyncio.Event().wait()
+
+    with ended():
+        signals.run(wait())
+    assert late == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_provider_that_is_asked_for_its_clock_or_for_names_is_not_asked_on(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(ownership, "ask", lambda _: interrupted(number))
+    with ended():
+        ownership._refuse_wrong_clock(FeedSettings(base_url="ws://127.0.0.1:1"))
+    monkeypatch.setattr(job, "_Making", MagicMock())
+    monkeypatch.setattr(job, "_job", lambda *_: SimpleNamespace(run=lambda *_: interrupted(number)))
+    with ended():
+        job.make_snapshot(MagicMock(), Task("currencies"), *[MagicMock()] * 5)
+    assert got_through == [number] * 2
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -73,14 +112,15 @@ def test_what_is_busy_is_ended_by_a_second_signal(number: signal.Signals) -> Non
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_after_all_is_asked_is_not_lost(number: signal.Signals) -> None:
-    async def last() -> None:
-        asyncio.current_task().add_done_callback(told)  # type: ignore[union-attr]
+    async def last(when: str) -> None:
+        if when == "after":
+            asyncio.current_task().add_done_callback(lambda _: signal.raise_signal(number))  # type: ignore[union-attr]
+        else:
+            signal.raise_signal(number)
 
-    def told(_: object) -> None:
-        signal.raise_signal(number)
-
-    with ended():
-        signals.run(last())
+    for when in ("in its last step", "after"):
+        with ended():
+            signals.run(last(when))
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -103,6 +143,26 @@ def test_an_interruption_that_was_lost_is_one_all_the_same(number: signal.Signal
         raise NotCommitted("stopped")
 
 
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interruption_that_breaks_a_lock_is_one_all_the_same(number: signal.Signals) -> None:
+    with ended():
+        try:
+            signal.raise_signal(number)
+        finally:
+            threading.Lock().release()  # as `Condition.wait` does
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_error_of_its_own_stays_one(number: signal.Signals) -> None:
+    def fail() -> Never:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        raise ClockError("an hour ahead")
+
+    with pytest.raises(ClockError), stoppable():
+        fail()
+
+
 @pytest.mark.parametrize("error", [NotCommitted("stopped"), asyncio.CancelledError()])
 def test_without_a_signal_nothing_is_an_interruption(error: BaseException) -> None:
     with pytest.raises(type(error)), stoppable():
@@ -121,7 +181,14 @@ def test_what_was_told_to_ignore_ctrl_c_does_and_ends_by_sigterm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code"), [("currencies", 130), ("currencies --every 1h", 0), ("deadletters redrive", 130)]
+    ("command", "code"),
+    [
+        ("currencies", 130),
+        ("currencies --every 1h", 0),
+        ("currencies --plan", 130),
+        ("deadletters redrive", 130),
+        ("deadletters redrive --dry-run", 130),
+    ],
 )
 @pytest.mark.parametrize("number", SIGNALS)
 def test_exit_codes(
@@ -131,11 +198,16 @@ def test_exit_codes(
     command: str,
     code: int,
 ) -> None:
-    def run(*_: object, **__: object) -> Never:
-        signals.run(interrupted(number))
+    def run(*given: object, **_: object) -> Never:
+        try:
+            signals.run(interrupted(number))
+        finally:
+            stops.extend(one.is_set() for one in given if isinstance(one, threading.Event))
         pytest.fail("it went on")
 
-    for module, name in ((job, "run"), (scheduler, "run"), (redrive, "redrive")):
+    stops: list[bool] = []
+    patched = (job, "run"), (scheduler, "run"), (job, "plan"), (redrive, "redrive"), (redrive, "forecast")
+    for module, name in patched:
         monkeypatch.setattr(module, name, run)
     monkeypatch.setattr(sys, "argv", ["bridge", *command.split()])
     monkeypatch.setenv("BRIDGE_WEB__PORT", "0")
@@ -143,7 +215,8 @@ def test_exit_codes(
         cli.main()
     said = capsys.readouterr().err
     assert (ended.value.code, "Traceback" in said, "error" in said) == (code, False, False)
-    assert ("interrupted; what was " in said) == (code == 130)
+    assert ("interrupted" in said, got_through) == (code == 130, [number])
+    assert stops == [True] * (not command.endswith(("--plan", "--dry-run")))
 
 
 def test_a_redrive_commits_nothing_after_an_interruption_that_was_lost(
