@@ -31,7 +31,7 @@ ALLOWED = {
     "bridge.inspection": "copying readers replay",
     "bridge.kafka": "clients errors msk outage reader transactions",
     "bridge.observability": "endpoints http_server status_page",
-    "bridge.ownership": "election lost_record_guard",
+    "bridge.ownership": "election lost_record_guard signals",
     "bridge.reader": "names source",
     "bridge.records": "topics",
     "bridge.registry": "client issuer",
