@@ -211,10 +211,10 @@ def test_exit_codes(
         monkeypatch.setattr(module, name, run)
     monkeypatch.setattr(sys, "argv", ["bridge", *command.split()])
     monkeypatch.setenv("BRIDGE_WEB__PORT", "0")
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exited:
         cli.main()
     said = capsys.readouterr().err
-    assert (ended.value.code, "Traceback" in said, "error" in said) == (code, False, False)
+    assert (exited.value.code, "Traceback" in said, "error" in said) == (code, False, False)
     assert ("interrupted" in said, got_through) == (code == 130, [number])
     assert stops == [True] * (not command.endswith(("--plan", "--dry-run")))
 
